@@ -89,7 +89,7 @@ fn router() -> Host {
         // An interface that is not there.
         .with([10, 128, 0, 0].into(), 9, to(9, 4));
     let interfaces =
-        MTUS.iter().zip(0..).map(|(&mtu, number)| Interface { mac: mac(0, number), mtu }).collect();
+        MTUS.iter().zip(0..).map(|(&mtu, number)| Interface::new(mac(0, number), mtu)).collect();
     let config =
         Config { addresses: vec![own(false), own(true)], interfaces, forwarding: true, ..Config::default() };
     let mut host = Host::new(config, Box::new(routes));

@@ -10,7 +10,9 @@
 //! - Priority is 0 in what is sent, and ignored in what arrives.
 //! - Frames without a tag, and those of VLANs that have no interface, are dropped and counted: the interface below is
 //!   the VLANs' alone. A priority tag (VLAN 0) is no exception.
-//! - A tag makes the frame 4 bytes longer than its link's MTU says, as Linux has it; links here carry it.
+//! - A link counts the tag as 4 bytes of its MTU, so that an interface's is 4 bytes less than that of the one below.
+//!   Linux leaves it as it is, since Ethernet's longest frame has room for one tag (IEEE 802.3 section 3.2.7); write
+//!   `mtu: 1504` for such a link.
 
 use hopcast_core::{Frame, FrameStatus, Instant, Item, Outbox, Port, Reactive};
 use hopcast_wire::vlan::{self, Tag};
@@ -74,6 +76,7 @@ impl Reactive for Vlan {
             (Port::Below(0), Item::Frame(frame)) => self.receive(frame),
             (Port::Below(0), Item::FrameStatus(status)) => self.report(status),
             (Port::Below(0), Item::Mtu(mtu)) => {
+                let mtu = mtu.saturating_sub(vlan::TAG as u32);
                 (0..self.tags.len() as u32)
                     .for_each(|place| self.out.push(Port::Above(place), Item::Mtu(mtu)));
             }

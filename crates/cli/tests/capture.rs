@@ -166,6 +166,72 @@ routes: [{ node: a, to: 10.0.0.4, via: c }]
     assert_eq!(answered.lines().next(), Some("fd00::2"));
 }
 
+const PREFIXED: &str = "\
+title: Prefixes
+duration: 3 s
+neighbours: resolve
+topology:
+  nodes: [a, b, r, c]
+  links:
+    - { switch: [a, b, r], rate: 10 Mbit/s, prefix: [10.7.0.0/24, \"fd07::/64\"] }
+    - { between: [r, c], rate: 10 Mbit/s, prefix: [10.8.0.0/30, \"fd08::/64\"] }
+flows:
+  - { name: near, from: a, to: b, over: udp, app: { messages: { size: 100 B, every: 200 ms } } }
+  - { name: far, from: a, to: c, over: udp, app: { messages: { size: 100 B, every: 200 ms } } }
+  - { name: near6, from: a, to: b, over: udp, ip: 6, app: { messages: { size: 100 B, every: 200 ms } } }
+  - { name: far6, from: a, to: c, over: udp, ip: 6, app: { messages: { size: 100 B, every: 200 ms } } }
+";
+
+/// Whom a host asks for on a segment, and by which addresses its packets go.
+fn hosts_of_a_prefix_ask_for_each_other_and_for_the_router(options: &[&str]) {
+    let (_dir, file) = captured(PREFIXED, "a,r", options);
+    let select = |filter: &str, fields: &[&str]| {
+        let mut arguments = vec!["-Y", filter, "-T", "fields", "-E", "separator= "];
+        fields.iter().for_each(|field| arguments.extend(["-e", field]));
+        let lines = tshark(&file, &arguments)?;
+        Some(lines.lines().map(str::to_owned).collect::<BTreeSet<String>>())
+    };
+    let set = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<BTreeSet<String>>();
+    let asked = |by: &str| {
+        let question = format!("arp.opcode == 1 and eth.dst == ff:ff:ff:ff:ff:ff and eth.src == {by}");
+        select(&question, &["arp.src.proto_ipv4", "arp.dst.proto_ipv4"])
+    };
+    let Some(by_a) = asked("02:00:00:00:00:00") else { return };
+    assert_eq!(by_a, set(&["10.7.0.1 10.7.0.2", "10.7.0.1 10.7.0.3"]), "b, and the router for c");
+    let by_r = asked("02:00:00:00:00:01").unwrap();
+    assert_eq!(by_r, set(&["10.8.0.1 10.8.0.2"]), "on each segment by the address there");
+    let answers =
+        select("arp.opcode == 2 and eth.dst == 02:00:00:00:00:00", &["arp.src.proto_ipv4", "arp.src.hw_mac"]);
+    assert_eq!(answers.unwrap(), set(&["10.7.0.2 02:01:00:00:00:00", "10.7.0.3 02:02:00:00:00:00"]));
+    let answers =
+        select("icmpv6.type == 136 and eth.dst == 02:00:00:00:00:00", &["icmpv6.nd.na.target_address"])
+            .unwrap();
+    assert!(set(&["fd07::2", "fd07::3"]).is_subset(&answers), "{answers:?}");
+    let sent =
+        select("udp and ip and eth.src == 02:00:00:00:00:00", &["ip.src", "ip.dst", "eth.dst"]).unwrap();
+    assert_eq!(sent, set(&["10.7.0.1 10.7.0.2 02:01:00:00:00:00", "10.7.0.1 10.8.0.2 02:02:00:00:00:00"]));
+    let echoed = select("udp and ipv6 and eth.dst == 02:00:00:00:00:00", &["ipv6.src", "ipv6.dst"]).unwrap();
+    assert_eq!(echoed, set(&["fd07::2 fd07::1", "fd08::2 fd07::1"]));
+}
+
+#[test]
+fn hosts_of_a_prefix_ask_for_each_other_and_for_the_router_in_virtual_time() {
+    hosts_of_a_prefix_ask_for_each_other_and_for_the_router(&[]);
+}
+
+#[test]
+fn hosts_of_a_prefix_ask_for_each_other_and_for_the_router_live() {
+    if !require(&[
+        Requirement::Root,
+        Requirement::Tun,
+        Requirement::Program("ip"),
+        Requirement::Program("setpriv"),
+    ]) {
+        return;
+    }
+    hosts_of_a_prefix_ask_for_each_other_and_for_the_router(&["--live"]);
+}
+
 const TUNNELLED: &str = "\
 title: Tunnelled
 duration: 2 s

@@ -1,6 +1,6 @@
 //! The configuration of a host.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use hopcast_wire::ethernet::Mac;
 use hopcast_wire::ip::Version;
@@ -32,6 +32,24 @@ impl Config {
         self.addresses.iter().copied().find(|&address| Version::of(address) == version)
     }
 
+    /// The IPv4 address as whose owner the host speaks on an interface.
+    pub(crate) fn v4_on(&self, interface: u32) -> Option<Ipv4Addr> {
+        let own = self.interfaces.get(interface as usize).and_then(|interface| interface.v4);
+        own.or_else(|| match self.address(Version::V4) {
+            Some(IpAddr::V4(address)) => Some(address),
+            Some(IpAddr::V6(_)) | None => None,
+        })
+    }
+
+    /// The IPv6 address as whose owner the host speaks on an interface.
+    pub(crate) fn v6_on(&self, interface: u32) -> Option<Ipv6Addr> {
+        let own = self.interfaces.get(interface as usize).and_then(|interface| interface.v6);
+        own.or_else(|| match self.address(Version::V6) {
+            Some(IpAddr::V6(address)) => Some(address),
+            Some(IpAddr::V4(_)) | None => None,
+        })
+    }
+
     /// Whether `address` is the host's.
     #[inline]
     pub(crate) fn owns(&self, address: IpAddr) -> bool {
@@ -46,4 +64,16 @@ pub struct Interface {
     pub mac: Mac,
     /// Maximum length of a packet that its link carries, in bytes, from the IP header on.
     pub mtu: u32,
+    /// The address as whose owner the host asks for neighbours on its link, one of the host's own; `None` for the
+    /// host's first.
+    pub v4: Option<Ipv4Addr>,
+    /// The same of IPv6.
+    pub v6: Option<Ipv6Addr>,
+}
+
+impl Interface {
+    /// An interface on which the host has no other addresses than everywhere.
+    pub const fn new(mac: Mac, mtu: u32) -> Self {
+        Self { mac, mtu, v4: None, v6: None }
+    }
 }

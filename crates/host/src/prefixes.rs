@@ -19,9 +19,61 @@ impl Prefix {
         fits.then_some(Self { first, length })
     }
 
+    /// The addresses that agree with `address` in `length` bits; `None` if it has not as many.
+    pub fn around(address: IpAddr, length: u8) -> Option<Self> {
+        (length <= address_bits(address)).then(|| prefix_of(key(address, length)))
+    }
+
     /// One address alone.
     pub const fn of(address: IpAddr) -> Self {
         Self { first: address, length: address_bits(address) }
+    }
+
+    /// The first of its addresses.
+    pub const fn first(self) -> IpAddr {
+        self.first
+    }
+
+    /// Its length, in bits.
+    pub const fn length(self) -> u8 {
+        self.length
+    }
+
+    /// Number of bits in which its addresses differ.
+    pub const fn host_bits(self) -> u8 {
+        address_bits(self.first) - self.length
+    }
+
+    /// The address `number` places behind the first; `None` past the last.
+    pub fn nth(self, number: u64) -> Option<IpAddr> {
+        if u32::from(self.host_bits()) < u64::BITS && number >> self.host_bits() > 0 {
+            return None;
+        }
+        Some(match self.first {
+            IpAddr::V4(first) => (first.to_bits() | number as u32).to_be_bytes().into(),
+            IpAddr::V6(first) => (first.to_bits() | u128::from(number)).to_be_bytes().into(),
+        })
+    }
+
+    /// The number of places by which one of its addresses is behind the first; `None` of another address, and of one
+    /// further behind than 64 bits count.
+    pub fn place(self, address: IpAddr) -> Option<u64> {
+        match (address, self.first) {
+            _ if !self.contains(address) => None,
+            (IpAddr::V4(address), IpAddr::V4(first)) => Some(u64::from(address.to_bits() - first.to_bits())),
+            (IpAddr::V6(address), IpAddr::V6(first)) => (address.to_bits() - first.to_bits()).try_into().ok(),
+            (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => None,
+        }
+    }
+
+    /// Whether an address is one of them.
+    pub fn contains(self, address: IpAddr) -> bool {
+        in_prefix(address, self.first, self.length)
+    }
+
+    /// Whether some address is in both.
+    pub fn overlaps(self, other: Self) -> bool {
+        self.contains(other.first) || other.contains(self.first)
     }
 }
 
@@ -58,8 +110,25 @@ impl<T: Copy> PrefixTable<T> {
 
     /// The value of the longest prefix that an address has.
     pub fn find(&self, address: IpAddr) -> Option<T> {
-        let lengths = (0..=address_bits(address)).rev();
-        lengths.map(|length| key(address, length)).find_map(|key| self.0.get(&key)).copied()
+        self.find_within(address, 0, address_bits(address)).map(|(_, value)| value)
+    }
+
+    /// The longest prefix of an address whose length is in this range, and its value.
+    pub fn find_within(&self, address: IpAddr, min: u8, max: u8) -> Option<(Prefix, T)> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let lengths = (min..=max.min(address_bits(address))).rev();
+        let found = |length| {
+            let key = key(address, length);
+            self.0.get(&key).map(|&value| (prefix_of(key), value))
+        };
+        lengths.into_iter().find_map(found)
+    }
+
+    /// All prefixes with their values, the shorter ones first.
+    pub fn iter(&self) -> impl Iterator<Item = (Prefix, T)> {
+        self.0.iter().map(|(&key, &value)| (prefix_of(key), value))
     }
 }
 
@@ -77,6 +146,14 @@ fn key(address: IpAddr, length: u8) -> Key {
     };
     let mask = u128::MAX.checked_shl(128 - u32::from(length)).unwrap_or(0);
     (length, v6, bits & mask)
+}
+
+fn prefix_of((length, v6, bits): Key) -> Prefix {
+    let first = match v6 {
+        true => IpAddr::V6(bits.into()),
+        false => IpAddr::V4(((bits >> 96) as u32).into()),
+    };
+    Prefix { first, length }
 }
 
 const fn address_bits(address: IpAddr) -> u8 {
@@ -106,6 +183,45 @@ mod tests {
         };
         assert_eq!(everything("::").find("fd00::1".parse().unwrap()), Some(()));
         assert_eq!(everything("0.0.0.0").find("fd00::1".parse().unwrap()), None);
+    }
+
+    #[test]
+    fn addresses_are_counted_from_the_first_to_the_last() {
+        let lan = prefix("10.7.0.0", 24).unwrap();
+        assert_eq!(lan.nth(255), Some("10.7.0.255".parse().unwrap()));
+        assert_eq!((lan.nth(256), lan.host_bits()), (None, 8));
+        assert_eq!(lan.place("10.7.0.9".parse().unwrap()), Some(9));
+        assert_eq!(lan.place("10.7.1.9".parse().unwrap()), None);
+        assert_eq!(lan.place("::9".parse().unwrap()), None);
+        let wide = prefix("fd07::", 32).unwrap();
+        assert_eq!(wide.nth(u64::MAX), Some("fd07::ffff:ffff:ffff:ffff".parse().unwrap()));
+        assert_eq!(wide.place("fd07:0:1::".parse().unwrap()), None, "more than 64 bits count");
+        assert_eq!(prefix("10.7.0.4", 32).unwrap().nth(0), Some("10.7.0.4".parse().unwrap()));
+    }
+
+    #[test]
+    fn prefixes_overlap_where_one_has_the_other() {
+        let overlap = |one: (&str, u8), other: (&str, u8)| {
+            let [one, other] = [one, other].map(|(first, length)| prefix(first, length).unwrap());
+            assert_eq!(one.overlaps(other), other.overlaps(one));
+            one.overlaps(other)
+        };
+        assert!(overlap(("10.7.0.0", 16), ("10.7.3.0", 24)));
+        assert!(!overlap(("10.7.2.0", 24), ("10.7.3.0", 24)));
+        assert!(!overlap(("0.0.0.0", 0), ("::", 0)));
+    }
+
+    #[test]
+    fn a_range_of_lengths_leaves_the_others_out() {
+        let mut table = PrefixTable::default();
+        let (short, long) = (prefix("10.0.0.0", 8).unwrap(), prefix("10.7.0.0", 24).unwrap());
+        table.insert_new(short, 1);
+        table.insert_new(long, 2);
+        let address = "10.7.0.1".parse().unwrap();
+        assert_eq!(table.find_within(address, 9, 32), Some((long, 2)));
+        assert_eq!(table.find_within(address, 0, 23), Some((short, 1)));
+        assert_eq!(table.find_within(address, 25, 32), None);
+        assert_eq!(table.iter().collect::<Vec<_>>(), [(short, 1), (long, 2)]);
     }
 
     #[test]

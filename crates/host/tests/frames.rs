@@ -10,7 +10,7 @@ const OWN: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const OTHER: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
 fn host() -> Host {
-    let interface = |n| Interface { mac: [2, 0, 0, 0, 0, n], mtu: 1500 };
+    let interface = |n| Interface::new([2, 0, 0, 0, 0, n], 1500);
     let config = Config { interfaces: vec![interface(9), interface(1)], ..Config::default() };
     Host::new(config, Box::new(StaticRoutes::default()))
 }

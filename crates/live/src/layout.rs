@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use hopcast_core::Instant;
 use hopcast_link::{Attachment, Change, Link};
+use hopcast_stack::network::Prefix;
 use hopcast_twin::capture::LinkType;
 
 /// A network of nodes and links, with its scheduled changes.
@@ -39,7 +40,8 @@ pub struct Captured {
 pub struct NodeLayout {
     /// Its name, in any characters.
     pub name: String,
-    /// Its addresses, which do not depend on its interfaces; packets leave with the first one of their IP version.
+    /// All of its addresses; packets leave with the first one of their IP version. Those that no interface has do not
+    /// depend on any.
     pub addresses: Vec<IpAddr>,
     /// Its interfaces, called `eth0`, `eth1` and so on.
     pub interfaces: Vec<InterfaceLayout>,
@@ -55,7 +57,7 @@ pub struct NodeLayout {
 }
 
 /// An interface of a node.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct InterfaceLayout {
     /// The number of the link.
     pub link: usize,
@@ -65,17 +67,22 @@ pub struct InterfaceLayout {
     pub mac: [u8; 6],
     /// Maximum length of a packet, in bytes.
     pub mtu: u32,
+    /// The node's addresses on it, each with the length of its prefix in bits. The routes to the prefixes are among the
+    /// node's.
+    pub addresses: Vec<(IpAddr, u8)>,
+    /// The addresses of the other hosts of these prefixes with their Ethernet addresses; none where the kernel asks.
+    pub neighbours: Vec<(IpAddr, [u8; 6])>,
 }
 
-/// A route to one address.
+/// A route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// The destination.
-    pub to: IpAddr,
+    /// The destinations.
+    pub to: Prefix,
     /// The number of the interface.
     pub interface: u32,
-    /// The address of the next hop.
-    pub via: IpAddr,
+    /// The address of the next hop; `None` where the destinations are on the interface's link.
+    pub via: Option<IpAddr>,
     /// The Ethernet address of the next hop, so that nobody is asked for it; `None` where the kernel asks.
     pub via_mac: Option<[u8; 6]>,
 }
@@ -184,6 +191,7 @@ fn chained(number: usize, last: usize, mtu: u32) -> NodeLayout {
         attachment,
         mac: mac(link, attachment),
         mtu,
+        ..InterfaceLayout::default()
     });
     let mut routes = Vec::new();
     for to in (0..=last).filter(|&to| to != number) {
@@ -193,7 +201,9 @@ fn chained(number: usize, last: usize, mtu: u32) -> NodeLayout {
             (u32::from(number > 0), number + 1, mac(number, 1))
         };
         let families = addresses(to).into_iter().zip(addresses(via));
-        routes.extend(families.map(|(to, via)| Route { to, interface, via, via_mac: Some(via_mac) }));
+        let route =
+            |(to, via)| Route { to: Prefix::of(to), interface, via: Some(via), via_mac: Some(via_mac) };
+        routes.extend(families.map(route));
     }
     NodeLayout {
         name: format!("n{number}"),

@@ -4,6 +4,7 @@
 mod groups;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use hopcast_core::Seed;
 use hopcast_core::plug::Plug;
@@ -27,7 +28,7 @@ pub fn layout(scenario: &Scenario, repeat: u64) -> NetworkLayout {
     let plan = NetworkPlan::of(scenario.network());
     let mut global = scenario.global_routes(&plan);
     let seed = Seed::new(scenario.seed, repeat);
-    let mut groups = Groups::of(scenario);
+    let mut groups = Groups::of(scenario, plan.addresses());
     groups.change(Instant::ZERO, &mut global);
     let nodes: Vec<NodeLayout> = (0..scenario.nodes.len())
         .map(|node| node_layout(scenario, (&plan, &groups), &mut global, node))
@@ -147,36 +148,51 @@ fn node_layout(
     global: &mut GlobalRoutes,
     node: NodeId,
 ) -> NodeLayout {
-    let interface = |&Hop { link, attachment }: &Hop| InterfaceLayout {
-        link,
-        attachment,
-        mac: NetworkPlan::mac(link, attachment),
-        mtu: scenario.links[link].direction(attachment).mtu,
+    let resolves = scenario.neighbours == Neighbours::Resolve;
+    let interface = |(number, &Hop { link, attachment }): (u32, &Hop)| {
+        let neighbours = if resolves { Vec::new() } else { others_on(plan, link, node) };
+        let in_prefixes = plan.addresses().in_prefixes(node, number);
+        let mut addresses: Vec<_> = in_prefixes.map(|(address, prefix)| (address, prefix.length())).collect();
+        let [_, own] = addresses_of(node);
+        if resolves && addresses.iter().all(|(address, _)| address.is_ipv4()) {
+            // The kernel answers for the IPv6 addresses of the interface that is asked.
+            addresses.push((own, 128));
+        }
+        let mac = NetworkPlan::mac(link, attachment);
+        let mtu = scenario.links[link].direction(attachment).mtu;
+        InterfaceLayout { link, attachment, mac, mtu, addresses, neighbours }
     };
     NodeLayout {
         name: scenario.nodes[node].name.clone(),
-        addresses: addresses_of(node).to_vec(),
-        interfaces: plan.interfaces(node).iter().map(interface).collect(),
+        addresses: plan.addresses().all(node),
+        interfaces: (0..).zip(plan.interfaces(node)).map(interface).collect(),
         routes: routes(scenario, global, node),
-        resolves: scenario.neighbours == Neighbours::Resolve,
+        resolves,
         group_routes: groups.routes(global, node),
         group_interfaces: Vec::new(),
     }
 }
 
-/// A node's routes to both addresses of each node that it can reach.
+/// The other hosts of the prefixes of a link, which no service takes live.
+fn others_on(plan: &NetworkPlan, link: usize, node: NodeId) -> Vec<(IpAddr, [u8; 6])> {
+    let ends = plan.ends(link).iter().enumerate().filter(|(_, (other, _))| *other != node);
+    let of_end = |(attachment, &(other, interface)): (usize, &(NodeId, u32))| {
+        let mac = NetworkPlan::mac(link, attachment);
+        plan.addresses().in_prefixes(other, interface).map(move |(address, _)| (address, mac))
+    };
+    ends.flat_map(of_end).collect()
+}
+
+/// A node's routes to the own addresses of each node that it can reach, and to the prefixes of segments.
 fn routes(scenario: &Scenario, global: &mut GlobalRoutes, node: NodeId) -> Vec<Route> {
     let planned = scenario.neighbours == Neighbours::Plan;
-    let mut routes = Vec::new();
-    for ipv6 in [false, true] {
-        let address = |node| addresses_of(node)[usize::from(ipv6)];
-        let each = |network::Route { to, interface, via, mac }: network::Route| {
-            let (to, via) = (address(to), address(via));
-            Route { to, interface, via, via_mac: planned.then_some(mac) }
-        };
-        routes.extend(global.from(node, ipv6).into_iter().map(each));
-    }
-    routes
+    let each = |network::Route { to, interface, gateway }: network::Route| Route {
+        to,
+        interface,
+        via: gateway.map(|gateway| gateway.address),
+        via_mac: gateway.filter(|_| planned).map(|gateway| gateway.mac),
+    };
+    [false, true].into_iter().flat_map(|ipv6| global.from(node, ipv6)).map(each).collect()
 }
 
 fn is_captured(capture: &Capture, node: NodeId) -> bool {
@@ -190,6 +206,7 @@ fn is_captured(capture: &Capture, node: NodeId) -> bool {
 mod tests {
     use super::*;
     use hopcast_runner::load_text;
+    use hopcast_stack::network::Prefix;
     use hopcast_twin::scenario::Overrides;
 
     #[test]
@@ -218,7 +235,8 @@ mod tests {
         let plan = load_text(std::path::Path::new("t.yaml"), text, &Overrides::default()).unwrap();
         let layout = layout(&plan.cases[0].scenario, 0);
         let to_c = |routes: &[Route]| {
-            routes.iter().find(|route| route.to == addresses_of(2)[0]).map(|route| route.via)
+            let to = Prefix::of(addresses_of(2)[0]);
+            routes.iter().find(|route| route.to == to).and_then(|route| route.via)
         };
         assert_eq!(to_c(&layout.nodes[0].routes), Some(addresses_of(2)[0]));
         let at = |seconds: u64| Instant::from_nanos(seconds * 1_000_000_000);
@@ -237,13 +255,34 @@ mod tests {
     }
 
     #[test]
+    fn hosts_of_a_prefix_have_one_route_for_it_and_know_each_other() {
+        let text = "title: t\nduration: 9s\ntopology: { nodes: [a, b, c], links: [{ switch: [a, b], rate: 1 Mbit/s, prefix: [10.7.0.0/24, \"fd07::/64\"] }, { between: [b, c], rate: 1 Mbit/s }] }\nevents: [{ at: 3s, links: a-b, from: b, down: true }]\nflows: [{ name: f, from: c, to: a, over: udp, app: { cbr: { rate: 1 Mbit/s } } }]\n";
+        let plan = load_text(std::path::Path::new("t.yaml"), text, &Overrides::default()).unwrap();
+        let layout = layout(&plan.cases[0].scenario, 0);
+        let lan = Prefix::new("10.7.0.0".parse().unwrap(), 24).unwrap();
+        let via = |routes: &[Route]| routes.iter().find(|route| route.to == lan).map(|route| route.via);
+        assert_eq!(via(&layout.nodes[0].routes), Some(None), "connected");
+        assert_eq!(via(&layout.nodes[2].routes), Some(Some(addresses_of(1)[0])), "over the router");
+        let [own, other] = ["10.7.0.1", "10.7.0.2"].map(|text| text.parse::<IpAddr>().unwrap());
+        let interface = &layout.nodes[0].interfaces[0];
+        assert_eq!(interface.addresses[0], (own, 24));
+        assert_eq!(interface.neighbours[0], (other, NetworkPlan::mac(0, 1)));
+        assert_eq!(layout.nodes[0].addresses[0], own, "the first, so that packets leave with it");
+        assert!(layout.nodes[2].interfaces[0].addresses.is_empty());
+        // b's own attachment is down: it is not on the segment any more, and nobody else leads there.
+        let later = layout.reroutes.iter().find(|reroute| reroute.what.node == 1).unwrap();
+        assert_eq!(via(&later.what.tables.as_ref().unwrap().routes), None);
+    }
+
+    #[test]
     fn a_static_route_is_in_the_kernels_table_of_its_version() {
         let text = "title: t\nduration: 9s\ntopology: { nodes: [a, b, c], links: [{ between: [a, b] }, { between: [b, c] }, { between: [a, c] }] }\nroutes: [{ node: a, to: 10.0.0.3, via: b }]\nflows: [{ name: f, from: a, to: c, over: udp, app: { cbr: { rate: 1 Mbit/s } } }]\n";
         let plan = load_text(std::path::Path::new("t.yaml"), text, &Overrides::default()).unwrap();
         let layout = layout(&plan.cases[0].scenario, 0);
         let via = |v6: usize| {
             let routes = &layout.nodes[0].routes;
-            routes.iter().find(|route| route.to == addresses_of(2)[v6]).map(|route| route.via)
+            let to = Prefix::of(addresses_of(2)[v6]);
+            routes.iter().find(|route| route.to == to).and_then(|route| route.via)
         };
         assert_eq!(via(0), Some(addresses_of(1)[0]));
         assert_eq!(via(1), Some(addresses_of(2)[1]));

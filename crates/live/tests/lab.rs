@@ -15,7 +15,9 @@ use hopcast_core::Duration;
 use hopcast_link::Direction;
 use hopcast_live::lab::Lab;
 use hopcast_live::layout::{InterfaceLayout, LinkLayout, NetworkLayout, Reroute, Route, Scheduled, Tables};
-use hopcast_live::leftovers;
+use hopcast_live::{leftovers, network};
+use hopcast_runner::load_text;
+use hopcast_twin::scenario::Overrides;
 use pcap_file::pcapng::{Block, PcapNgReader};
 
 fn chain(hops: usize) -> NetworkLayout {
@@ -49,6 +51,53 @@ fn nodes_reach_one_another_over_others_by_their_own_addresses() {
     let carried: Vec<_> =
         report.links.iter().map(|directions| directions[0].closed.delivered_packets).collect();
     assert_eq!(carried, [2, 2, 2]);
+}
+
+#[test]
+fn the_kernel_has_one_connected_route_for_a_prefix_and_one_over_the_router() {
+    if !networks_can_be_set_up() {
+        return;
+    }
+    let text = "title: t
+duration: 9s
+topology:
+  nodes: [a, b, r, c]
+  links:
+    - { switch: [a, b, r], prefix: [10.7.0.0/24, \"fd07::/64\"] }
+    - { between: [r, c], prefix: 10.8.0.0/30 }
+flows: [{ name: f, from: a, to: c, over: udp, app: { cbr: { rate: 1 Mbit/s } } }]
+";
+    let plan = load_text(Path::new("t.yaml"), text, &Overrides::default()).unwrap();
+    let layout = network::layout(&plan.cases[0].scenario, 0);
+    let net = Running::start(layout, Vec::new(), whole_run());
+    let routes = |node| {
+        let ip = || Command::new("ip").args(["route"]).output().unwrap();
+        String::from_utf8(net.lab.enter(node, ip).unwrap().stdout).unwrap()
+    };
+    let prefixes = |node| {
+        let lines: Vec<String> =
+            routes(node).lines().filter(|line| line.contains('/')).map(str::to_owned).collect();
+        lines
+            .into_iter()
+            .filter(|line| !line.starts_with("224."))
+            .map(|line| line.trim().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let expected = [
+        "10.7.0.0/24 dev eth0 scope link src 10.7.0.1",
+        "10.8.0.0/30 via 10.7.0.3 dev eth0 src 10.7.0.1 onlink",
+    ];
+    assert_eq!(prefixes(0), expected);
+    assert!(!routes(0).contains("10.7.0.2"), "no route for a single host of the prefix: {}", routes(0));
+    assert_eq!(prefixes(3)[0], "10.7.0.0/24 via 10.8.0.1 dev eth0 src 10.8.0.2 onlink");
+    let receiver = net.lab.enter(3, || UdpSocket::bind("10.8.0.2:9000").unwrap()).unwrap();
+    receiver.set_read_timeout(Some(Span::from_secs(10))).unwrap();
+    let sender = net.lab.enter(1, || UdpSocket::bind("0.0.0.0:0").unwrap()).unwrap();
+    sender.send_to(b"over the router", "10.8.0.2:9000").unwrap();
+    let mut buffer = [0; 64];
+    let (length, source) = receiver.recv_from(&mut buffer).unwrap();
+    assert_eq!((&buffer[..length], source.ip().to_string().as_str()), (&b"over the router"[..], "10.7.0.2"));
+    net.finish();
 }
 
 #[test]
@@ -113,7 +162,13 @@ fn new_routes_take_effect_at_once() {
     let mut layout = chain(1);
     let macs = [[2, 0, 0, 0, 1, 0], [2, 1, 0, 0, 1, 0]];
     for (attachment, mac) in macs.into_iter().enumerate() {
-        layout.nodes[attachment].interfaces.push(InterfaceLayout { link: 1, attachment, mac, mtu: 1500 });
+        layout.nodes[attachment].interfaces.push(InterfaceLayout {
+            link: 1,
+            attachment,
+            mac,
+            mtu: 1500,
+            ..InterfaceLayout::default()
+        });
     }
     let model = one_way(&Direction::default());
     layout.links.push(LinkLayout {
@@ -125,7 +180,7 @@ fn new_routes_take_effect_at_once() {
     let over_the_second: Vec<Route> = layout.nodes[0]
         .routes
         .iter()
-        .filter(|route| route.to.is_ipv4())
+        .filter(|route| route.to.first().is_ipv4())
         .map(|route| Route { interface: 1, via_mac: Some(macs[1]), ..*route })
         .collect();
     let net = Running::start(layout, Vec::new(), whole_run());

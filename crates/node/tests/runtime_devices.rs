@@ -190,7 +190,7 @@ fn frames_pass_between_the_kernel_and_a_machine_on_a_tap() {
     let running = namespace.spawn({
         let stop = stop.clone();
         move || {
-            let interface = hopcast_host::Interface { mac: our_mac, mtu: 1500 };
+            let interface = hopcast_host::Interface::new(our_mac, 1500);
             let config = hopcast_host::Config {
                 addresses: vec![ours],
                 interfaces: vec![interface],

@@ -1,7 +1,7 @@
 //! A node being built: its machines, and the platform below them: a simulated host, or the kernel of a real one.
 
 use std::cell::RefCell;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
 use hopcast_core::plug::{FramesPlug, Plug};
@@ -11,9 +11,7 @@ use hopcast_host::{BindError, Hook, Host, Interface, NeighbourConfig};
 
 use crate::flow::PlacedMachine;
 use crate::network::{Below, NodeGroups, NodeLayers, NodeRoutes, PlacedService};
-use crate::network::{
-    GlobalRoutes, HOP_LIMIT, Hop, Network, NetworkPlan, NodeId, addresses_of, interface_name,
-};
+use crate::network::{GlobalRoutes, HOP_LIMIT, Hop, Network, NetworkPlan, NodeId, interface_name};
 use crate::service::Restartable;
 
 // Numbers of IP's protocols: RFC 9293, RFC 792, RFC 4443.
@@ -104,16 +102,21 @@ impl NodeBuilder {
     ) -> Self {
         let attachments = plan.interfaces(node).to_vec();
         let layers = plan.layers().node(node);
-        let interface = |&place: &usize| {
-            let Hop { link, attachment } = layers.interfaces[place].hop;
+        let addresses = plan.addresses();
+        let interface = |(number, &place): (u32, &usize)| {
+            let interface = &layers.interfaces[place];
+            let Hop { link, attachment } = interface.hop;
+            let [v4, v6] = [false, true].map(|ipv6| addresses.on(node, number, ipv6));
             Interface {
                 mac: NetworkPlan::mac(link, attachment),
-                mtu: network.links[link].direction(attachment).mtu,
+                mtu: interface.mtu(network.links),
+                v4: if let IpAddr::V4(own) = v4 { Some(own) } else { None },
+                v6: if let IpAddr::V6(own) = v6 { Some(own) } else { None },
             }
         };
         let config = hopcast_host::Config {
-            addresses: addresses_of(node).to_vec(),
-            interfaces: layers.host.iter().map(interface).collect(),
+            addresses: addresses.all(node),
+            interfaces: (0..).zip(&layers.host).map(interface).collect(),
             forwarding: true,
             hop_limit: HOP_LIMIT,
         };

@@ -47,7 +47,8 @@ fn services() -> String {
     for row in SERVICES {
         let _ = writeln!(text, "\n| option of `{}` | what | default |\n|---|---|---|", row.name);
         for OptionDoc { key, about, default, .. } in (row.options)() {
-            let _ = writeln!(text, "| `{key}` | {about} | `{default}` |");
+            let default = if default.is_empty() { "none".to_owned() } else { format!("`{default}`") };
+            let _ = writeln!(text, "| `{key}` | {about} | {default} |");
         }
     }
     text
@@ -214,6 +215,7 @@ fn described(option: &OptionDoc) -> Value {
         }
         Form::Flag => json!({ "$ref": "#/$defs/flag" }),
         Form::Words => json!({ "$ref": "#/$defs/words" }),
+        Form::Prefixes => json!({ "$ref": "#/$defs/prefixes" }),
         Form::OneOf(words) => json!({ "enum": words }),
         Form::OneNumberOf(numbers) => json!({ "enum": numbers }),
         Form::Shares(keys) => {
@@ -224,6 +226,7 @@ fn described(option: &OptionDoc) -> Value {
             json!({ "type": "object", "additionalProperties": false, "properties": shares })
         }
     };
-    value["description"] = format!("{} Default: {}.", option.about, option.default).into();
+    let default = if option.default.is_empty() { "none" } else { &option.default };
+    value["description"] = format!("{} Default: {default}.", option.about).into();
     value
 }

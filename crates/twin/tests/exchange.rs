@@ -107,12 +107,12 @@ topology:
 fn what_is_written_as_graphml_is_read_as_the_same_network() {
     let every = "  nodes: [{ name: a, position: [0.5, -1] }, b, c]\n  links:\n    \
         - { between: [a, b], rate: 300 Mbit/s, delay: 1.5ms, loss: 5 %, jitter: { normal: 1ms }, reorder: true, mtu: 9000 }\n    \
-        - { name: other, between: [a, b], loss: { gilbert-elliott: { p: 1 %, r: 10 %, h: 20 % } }, duplex: half }\n    \
+        - { name: other, between: [a, b], prefix: [\"fd07::/64\", 10.8.0.0/31], loss: { gilbert-elliott: { p: 1 %, r: 10 %, h: 20 % } }, duplex: half }\n    \
         - { between: [b, c], rate: 1 Mbit/s, backward: { rate: unlimited, delay: 20ms, queue: { codel: { target: 5ms } } } }\n    \
         - { name: air, medium: [a, b, c], rate: 12 Mbit/s, queue: 64 KiB, loss: { four-state: { p13: 2 %, p31: 98 % } }, corrupt: 1 % }\n    \
         - { name: radio, medium: [a, b], rate: 12 Mbit/s, mac: { csma: { retries: 3 } }, pairs: [{ from: a, to: b, loss: 10 % }] }\n    \
         - { name: partly, medium: [a, b, c], rate: 12 Mbit/s, mac: { csma: { rts: 500 B, cts-time: 50us } }, hears: [[a, b], { from: b, to: c }] }\n    \
-        - { name: plain, switch: [a, c] }\n    \
+        - { name: plain, switch: [a, c], prefix: 10.7.0.0/24 }\n    \
         - { name: yard, switch: [a, b, c], rate: 1 Gbit/s, loss: 20 %, pairs: [{ from: c, to: a, loss: none }], \
             stations: { b: { rate: 1 Mbit/s, mtu: 9000 }, c: { delay: 1ms } } }";
     for topology in [

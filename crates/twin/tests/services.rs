@@ -9,7 +9,7 @@ use std::path::Path;
 use common::document;
 use hopcast_runner::load_text;
 use hopcast_twin::results::Run;
-use hopcast_twin::scenario::Overrides;
+use hopcast_twin::scenario::{Overrides, describe};
 
 /// Two links in a row, each of 10 Mbit/s and 1 ms; and 125 datagrams a second for 4 s.
 fn chain(services: &str) -> String {
@@ -64,17 +64,112 @@ fn hosts_on_a_vlan_reach_each_other_and_each_tag_costs_four_bytes() {
     }
 }
 
+fn mistake(text: &str) -> String {
+    load_text(Path::new("bad.yaml"), text, &Overrides::default()).unwrap_err().to_string()
+}
+
 #[test]
-fn vlans_of_other_numbers_or_kinds_keep_apart() {
-    for other in ["ids: 8", "ids: 7, protocol: 802.1ad"] {
-        let run = run(&chain(&format!(
-            "services:
-  - {{ name: one, run: vlan, on: a, interfaces: a-b, ids: 7 }}
-  - {{ name: other, run: vlan, on: b, interfaces: a-b, {other} }}"
-        )));
-        assert_eq!(run.flows[0].figures.delivered_units, 0, "{other}");
-        assert_eq!(host(&run, "no_route"), 500, "no path leads from one VLAN to another: {other}");
+fn a_flow_that_no_vlan_carries_is_one_line_that_says_where_it_ends() {
+    let vlan = |on: &str, more: &str| format!("  - {{ run: vlan, on: {on}, interfaces: a-b, {more} }}\n");
+    for (services, why) in [
+        (vlan("a", "ids: 7"), "VLAN 7 ends at `a`: on the link `a-b`, `b` has no VLAN"),
+        (vlan("b", "ids: 7"), "VLAN 7 ends at `b`: on the link `a-b`, `a` has no VLAN"),
+        (
+            vlan("a", "ids: [7, 9]") + &vlan("b", "ids: 8"),
+            "VLAN 7 and VLAN 9 end at `a`: on the link `a-b`, `b` has VLAN 8",
+        ),
+        (
+            vlan("a", "ids: 7") + &vlan("b", "ids: 7, protocol: 802.1ad"),
+            "VLAN 7 ends at `a`: on the link `a-b`, `b` has VLAN 7 (802.1ad)",
+        ),
+    ] {
+        let expected = format!("bad.yaml:10:25: `to`: no route from `a` to `c`: {why}");
+        assert_eq!(mistake(&chain(&format!("services:\n{services}"))), expected);
     }
+    let detour = chain("services: [{ run: vlan, on: a, interfaces: a-b, ids: 7 }]")
+        .replace("[a, b, c]\n", "[a, b, c]\n")
+        .replace("  links:\n", "  links:\n    - { between: [c, a], rate: 10 Mbit/s }\n");
+    assert_eq!(run(&detour).flows[0].figures.reliability, Some(1.0), "there is another way");
+}
+
+#[test]
+fn a_vlan_takes_four_bytes_of_each_packet_from_its_links_mtu() {
+    let services = "services:
+  - { name: outer, run: vlan, on: [a, b], interfaces: a-b, ids: 100, protocol: 802.1ad }
+  - { name: inner, run: vlan, on: [a, b], interfaces: eth0.100, ids: 7 }";
+    for (over, app) in [("udp", "bulk: { rate: 1 Mbit/s }"), ("tcp-cubic", "file: { size: 200 kB }")] {
+        let text = chain(services).replace(
+            "over: udp, app: { cbr: { rate: 1 Mbit/s, size: 1000 B } }",
+            &format!("over: {over}, app: {{ {app} }}"),
+        );
+        let run = run(&text);
+        assert_eq!(run.flows[0].figures.reliability, Some(1.0), "{over}");
+    }
+    let full = |size: u32| chain(services).replace("1000 B", &format!("{size} B"));
+    assert_eq!(run(&full(1464)).flows[0].figures.reliability, Some(1.0));
+    let error = mistake(&full(1465));
+    assert!(
+        error.contains(
+            "expected at most 1464 B, what the MTU of 1492 of VLAN 100.7 (802.1ad) of the link `a-b` leaves"
+        ),
+        "{error}"
+    );
+    let narrow = chain(services)
+        .replace("delay: 1 ms }", "delay: 1 ms, mtu: 1284 }")
+        .replace("over: udp", "over: udp, ip: 6");
+    let error = mistake(&narrow);
+    assert!(error.contains("VLAN 100.7 (802.1ad) of the link `a-b` has 1276"), "{error}");
+}
+
+#[test]
+fn a_check_shows_the_vlans_of_a_route() {
+    let vlan = "services: [{ name: lan, run: vlan, on: [a, b], interfaces: a-b, ids: 7 }]";
+    let shown = |text: &str| describe(&load_text(Path::new("t.yaml"), text, &Overrides::default()).unwrap());
+    let text = shown(&chain(vlan));
+    assert!(text.contains("\n    over VLAN 7 of a-b (MTU 1496), b-c (MTU 1500)\n"), "{text}");
+    assert!(!shown(&chain("")).contains("MTU 1496"));
+}
+
+#[test]
+fn a_links_new_mtu_reaches_the_hosts_over_a_vlan() {
+    let text = chain(
+        "services: [{ name: lan, run: vlan, on: [a, b], interfaces: a-b, ids: 7 }]
+events: [{ at: 2 s, links: a-b, mtu: 1031 }]",
+    );
+    // A packet of 1028 bytes needs a link of 1032.
+    let run = run(&text);
+    assert_eq!(run.flows[0].figures.delivered_units, 250);
+    assert_eq!(host(&run, "too_big"), 250, "the host knows, and the link is not offered what it drops");
+    let text = text.replace("1031", "1032");
+    assert_eq!(self::run(&text).flows[0].figures.reliability, Some(1.0));
+}
+
+/// A host on two VLANs of a switch, and one on each.
+const VLANS: &str = "
+title: VLANs
+duration: 2 s
+topology:
+  nodes: [a, b, c]
+  links: [{ name: lan, switch: [a, b, c], rate: 10 Mbit/s, delay: 1 ms }]
+services:
+  - { name: both, run: vlan, on: a, interfaces: lan, ids: [7, 8] }
+  - { name: eight, run: vlan, on: b, interfaces: lan, ids: 8 }
+  - { name: seven, run: vlan, on: c, interfaces: lan, ids: 7 }
+groups: [{ name: all, members: [b], delivery: broadcast }]
+flows: [{ name: f, from: a, to: all, over: udp, app: { cbr: { rate: 80 kbit/s, size: 1000 B } } }]
+";
+
+#[test]
+fn a_broadcast_goes_to_the_vlan_of_the_members() {
+    let run = run(VLANS);
+    assert_eq!((run.flows[0].figures.sent_units, run.flows[0].figures.reliability), (20, Some(1.0)));
+    assert_eq!(host(&run, "seven.frames_of_other_vlans"), 20, "others on the link see another VLAN's frames");
+    assert_eq!(host(&run, "seven.frames_untagged"), 0);
+    let error = mistake(&VLANS.replace("members: [b]", "members: [b, c]"));
+    assert!(
+        error.contains("`broadcast` reaches one segment, and none joins `a` with all members of `all`"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use clap::Args;
 use hopcast_live::worker;
-use hopcast_stack::network::addresses_of;
+use hopcast_stack::network::NetworkPlan;
 use hopcast_twin::Identities;
 use hopcast_twin::scenario::{self, model::Scenario};
 
@@ -73,7 +73,8 @@ pub(crate) fn work(file: &Path, name: &str, options: &WorkerOptions) -> Result<(
     }
     let begin = || {
         let begin = options.begin.unwrap_or_else(next_minute);
-        let own = addresses_of(node).map(|address| address.to_string()).join(" and ");
+        let addresses = NetworkPlan::of(scenario.network()).addresses().all(node);
+        let own = addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ");
         eprintln!("{name} ({own}) begins at {}", humantime::format_rfc3339_seconds(begin));
         begin
     };

@@ -47,16 +47,12 @@ pub struct Interface {
 impl Interface {
     /// The interfaces of a host, each with sources of both versions as far as the host has addresses.
     pub fn of_host(host: &crate::Config) -> Vec<Self> {
-        let v4 = host.addresses.iter().find_map(|&address| match address {
-            IpAddr::V4(address) => Some(address),
-            IpAddr::V6(_) => None,
-        });
-        let interface = |interface: &crate::Interface| Self {
+        let interface = |(number, interface): (u32, &crate::Interface)| Self {
             mtu: interface.mtu,
-            v4,
+            v4: host.v4_on(number),
             v6: Some(ethernet::link_local(interface.mac)),
         };
-        host.interfaces.iter().map(interface).collect()
+        (0..).zip(&host.interfaces).map(interface).collect()
     }
 }
 

@@ -5,7 +5,6 @@ use std::net::{IpAddr, Ipv4Addr};
 use hopcast_core::{Buffer, Instant};
 use hopcast_wire::arp::{self, Operation, Packet, Station};
 use hopcast_wire::ethernet::{self, Mac};
-use hopcast_wire::ip::Version;
 
 use super::Heard;
 use crate::host::Host;
@@ -62,7 +61,7 @@ impl Host {
 
     /// Asks for the Ethernet address of a neighbour: all stations, or the one that it was.
     pub(super) fn ask_by_arp(&mut self, interface: u32, address: Ipv4Addr, to: Option<Mac>) {
-        let Some(IpAddr::V4(own)) = self.config.address(Version::V4) else { return };
+        let Some(own) = self.config.v4_on(interface) else { return };
         let target = Station { mac: to.unwrap_or_default(), address };
         self.send_arp(interface, to.unwrap_or(ethernet::BROADCAST), Operation::Request, own, target);
     }

@@ -36,8 +36,8 @@
 //!
 //! # Scope and departures
 //!
-//! - Requests are sent from the host's first address of the version, and IPv6's interfaces have no link-local
-//!   addresses.
+//! - Requests are sent from the interface's address of the version, or else the host's first, and IPv6's interfaces
+//!   have no link-local addresses. Requests for any address of the host are answered on every interface.
 //! - No router discovery, no prefixes, no redirects, no autoconfiguration, no duplicate address detection: addresses
 //!   and routes come with the configuration. A conflict is counted; the address is neither given up nor defended (RFC
 //!   5227 section 2.4).

@@ -114,7 +114,7 @@ impl Host {
 
     /// Asks for the Ethernet address of a neighbour: all stations of its solicited-node group, or the one that it was.
     pub(super) fn ask_by_nd(&mut self, interface: u32, target: Ipv6Addr, to: Option<Mac>) {
-        let Some(IpAddr::V6(own)) = self.config.address(Version::V6) else { return };
+        let Some(own) = self.config.v6_on(interface) else { return };
         let group = nd::solicited_node(target);
         let (destination, station) = match to {
             Some(mac) => (target, mac),

@@ -148,7 +148,7 @@ pub(crate) fn hop(interface: u32, to: usize, at: u32) -> NextHop {
 }
 
 pub(crate) fn host(number: usize, mtus: &[u32], forwarding: bool, routes: StaticRoutes) -> Host {
-    let interfaces = mtus.iter().zip(0..).map(|(&mtu, i)| Interface { mac: mac(number, i), mtu }).collect();
+    let interfaces = mtus.iter().zip(0..).map(|(&mtu, i)| Interface::new(mac(number, i), mtu)).collect();
     let addresses = vec![address(number, false), address(number, true)];
     Host::new(Config { addresses, interfaces, forwarding, ..Config::default() }, Box::new(routes))
 }

@@ -54,7 +54,7 @@ pub(crate) fn host(number: usize, config: NeighbourConfig) -> Host {
     let routes = everything(everything(StaticRoutes::new(), false), true);
     let own = Config {
         addresses: vec![address(number, false), address(number, true)],
-        interfaces: vec![Interface { mac: mac(number), mtu: 1500 }],
+        interfaces: vec![Interface::new(mac(number), 1500)],
         ..Config::default()
     };
     let mut host = Host::new(own, Box::new(routes));

@@ -16,7 +16,12 @@ pub(super) const OWN_GROUPS: &str = "groups";
 /// Commands that set up a node in a namespace that has its TAPs.
 pub(super) fn node(node: &NodeLayout) -> String {
     let mut commands = String::from("link set lo up\n");
-    for address in &node.addresses {
+    // Those of the node itself are there even where an interface has them too.
+    let in_prefix = |own: &IpAddr| {
+        let mut all = node.interfaces.iter().flat_map(|interface| &interface.addresses);
+        all.any(|&(address, length)| address == *own && length < bits(address))
+    };
+    for address in node.addresses.iter().filter(|own| !in_prefix(own)) {
         let (prefix, nodad) = if address.is_ipv4() { (32, "") } else { (128, " nodad") };
         line(&mut commands, format_args!("addr add {address}/{prefix} dev lo{nodad}"));
     }
@@ -31,8 +36,17 @@ pub(super) fn node(node: &NodeLayout) -> String {
             &mut commands,
             format_args!("link set eth{number} address {mac} mtu {mtu} txqueuelen {DEVICE_QUEUE} up"),
         );
-        if let (true, Some(own)) = (node.resolves, of_family(&node.addresses, false)) {
-            line(&mut commands, format_args!("addr add {own}/128 dev eth{number} nodad"));
+        for (own, length) in &interface.addresses {
+            // The routes to prefixes come with the others, and change with them.
+            let flags = if own.is_ipv4() { "noprefixroute" } else { "nodad noprefixroute" };
+            line(&mut commands, format_args!("addr add {own}/{length} dev eth{number} {flags}"));
+        }
+        for (address, station) in &interface.neighbours {
+            let station = self::mac(*station);
+            line(
+                &mut commands,
+                format_args!("neigh replace {address} lladdr {station} dev eth{number} nud permanent"),
+            );
         }
     }
     if let (Some(source), false) = (of_family(&node.addresses, true), node.interfaces.is_empty()) {
@@ -95,8 +109,10 @@ pub(super) fn reroute(addresses: &[IpAddr], before: &[Route], after: &[Route]) -
     let unchanged: BTreeMap<_, _> = before.iter().map(|route| (route.to, route)).collect();
     for route in after.iter().filter(|route| unchanged.get(&route.to) != Some(route)) {
         let Route { to, interface, via, .. } = route;
-        let mut command = format!("route replace {to} via {via} dev eth{interface} onlink");
-        if let Some(source) = of_family(addresses, to.is_ipv4()) {
+        let via = via.map(|via| format!("via {via} ")).unwrap_or_default();
+        let onlink = if via.is_empty() { "" } else { " onlink" };
+        let mut command = format!("route replace {to} {via}dev eth{interface}{onlink}");
+        if let Some(source) = of_family(addresses, to.first().is_ipv4()) {
             let _ = write!(command, " src {source}");
         }
         line(&mut commands, format_args!("{command}"));
@@ -110,7 +126,12 @@ pub(super) fn reroute(addresses: &[IpAddr], before: &[Route], after: &[Route]) -
 
 /// The neighbour that a route makes known, if the kernel does not ask for it.
 fn neighbour(route: &Route) -> Option<(u32, IpAddr, [u8; 6])> {
-    route.via_mac.map(|mac| (route.interface, route.via, mac))
+    Some((route.interface, route.via?, route.via_mac?))
+}
+
+/// Number of bits of an address.
+const fn bits(address: IpAddr) -> u8 {
+    if address.is_ipv4() { 32 } else { 128 }
 }
 
 fn of_family(addresses: &[IpAddr], v4: bool) -> Option<&IpAddr> {
@@ -128,13 +149,15 @@ fn line(commands: &mut String, command: std::fmt::Arguments<'_>) {
 
 #[cfg(test)]
 mod tests {
+    use hopcast_stack::network::Prefix;
+
     use super::*;
 
     fn route(to: &str, interface: u32) -> Route {
         Route {
-            to: to.parse().unwrap(),
+            to: Prefix::of(to.parse().unwrap()),
             interface,
-            via: format!("10.0.0.{}", 8 + interface).parse().unwrap(),
+            via: Some(format!("10.0.0.{}", 8 + interface).parse().unwrap()),
             via_mac: Some([2, 0, 0, 0, 0, interface as u8]),
         }
     }
@@ -145,8 +168,8 @@ mod tests {
         let after = [route("10.0.0.2", 0), route("10.0.0.3", 1)];
         let commands = reroute(&["10.0.0.1".parse().unwrap()], &before, &after);
         let expected = "neigh replace 10.0.0.9 lladdr 02:00:00:00:00:01 dev eth1 nud permanent\n\
-                        route replace 10.0.0.3 via 10.0.0.9 dev eth1 onlink src 10.0.0.1\n\
-                        route del 10.0.0.4\n";
+                        route replace 10.0.0.3/32 via 10.0.0.9 dev eth1 onlink src 10.0.0.1\n\
+                        route del 10.0.0.4/32\n";
         assert_eq!(commands, expected);
         assert_eq!(reroute(&[], &after, &after), "");
     }

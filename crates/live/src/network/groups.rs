@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use hopcast_core::Instant;
-use hopcast_stack::network::{GlobalRoutes, addresses_of};
+use hopcast_stack::network::{Addresses, GlobalRoutes};
 use hopcast_twin::scenario::model::{NodeId, Scenario};
 
 use crate::layout::{GroupRoute, NetworkLayout};
@@ -29,7 +29,7 @@ struct Change {
 }
 
 impl Groups {
-    pub(super) fn of(scenario: &Scenario) -> Self {
+    pub(super) fn of(scenario: &Scenario, addresses: &Addresses) -> Self {
         let (mut senders, mut changes) = (BTreeSet::new(), BTreeSet::new());
         for flow in &scenario.flows {
             let Some(group) = flow.group.map(|group| &scenario.groups[group]) else { continue };
@@ -37,8 +37,7 @@ impl Groups {
             if !delivery.is_routed() {
                 continue;
             }
-            let (address, sender) =
-                (group.address(flow.ipv6), addresses_of(flow.from)[usize::from(flow.ipv6)]);
+            let (address, sender) = (group.address(flow.ipv6), addresses.first(flow.from, flow.ipv6));
             senders.insert((flow.from, sender, address));
             let source = delivery.is_of_one_source().then_some(sender);
             for member in group.members.iter().filter(|member| member.node != flow.from) {

@@ -6,13 +6,13 @@ use hopcast_core::{Duration, Instant};
 
 use crate::error::BuildError;
 use crate::group::{Delivery, DeliveryRow, Group, GroupEnd, Member, MemberMachine, OnSegment};
-use crate::network::{LinkId, Network, NodeId};
+use crate::network::{Network, NodeId, Segments};
 use crate::platform::LowerPort;
 use crate::transport::{Options, Worlds};
 
 pub(super) static BROADCAST: DeliveryRow = DeliveryRow {
     name: "broadcast",
-    about: "each datagram is sent once, to all hosts of the one link that joins the sender and the members",
+    about: "each datagram is sent once, to all hosts of the one segment, a link or a VLAN on it, that joins the sender and the members",
     worlds: Worlds::Both,
     options: Vec::new,
     read: |row, options| Options(&[]).delivery(row, options, Broadcast),
@@ -23,8 +23,14 @@ pub(super) static BROADCAST: DeliveryRow = DeliveryRow {
 struct Broadcast;
 
 impl Delivery for Broadcast {
-    fn refuses(&self, group: &Group, from: NodeId, network: Network<'_>) -> Option<String> {
-        if segment(group, from, network).is_some() {
+    fn refuses(
+        &self,
+        group: &Group,
+        from: NodeId,
+        network: Network<'_>,
+        segments: &Segments,
+    ) -> Option<String> {
+        if segments.joining(from, &members(group)).is_some() {
             return None;
         }
         let from = &network.nodes[from].name;
@@ -32,7 +38,7 @@ impl Delivery for Broadcast {
             "" => "all receivers".to_owned(),
             name => format!("all members of `{name}`"),
         };
-        Some(format!("`broadcast` reaches one segment, and no link joins `{from}` with {whom}"))
+        Some(format!("`broadcast` reaches one segment, and none joins `{from}` with {whom}"))
     }
 
     fn put_on_end(&self, end: GroupEnd<'_, '_>) -> Result<LowerPort, BuildError> {
@@ -45,9 +51,8 @@ impl Delivery for Broadcast {
         if !end.is_sender() {
             return Ok(listen(end, everybody));
         }
-        let Some(link) = segment(end.group, end.node, flow.network) else { return Ok(end.lower) };
-        let Some(interface) = flow.plan.host_interface(end.node, link) else { return Ok(end.lower) };
-        let machine = OnSegment::new(end.group.address(flow.spec.ipv6), everybody, interface);
+        let Some(own) = flow.plan.joining(end.node, &members(end.group)) else { return Ok(end.lower) };
+        let machine = OnSegment::new(end.group.address(flow.spec.ipv6), everybody, own.interface);
         let name = flow.counter_name("broadcast");
         Ok(end.builder.attach(name, end.node, Box::new(machine), end.lower))
     }
@@ -64,10 +69,7 @@ fn listen(end: GroupEnd<'_, '_>, everybody: IpAddr) -> LowerPort {
     end.builder.attach_member(end.node, Box::new(machine), vec![Instant::ZERO], end.lower)
 }
 
-/// The first link that joins a node with all members.
-fn segment(group: &Group, from: NodeId, network: Network<'_>) -> Option<LinkId> {
-    let joins_all = |ends: &[NodeId]| {
-        ends.contains(&from) && group.members.iter().all(|member| ends.contains(&member.node))
-    };
-    network.links.iter().position(|link| joins_all(&link.ends))
+/// The nodes that the first segment to join them all is to have.
+fn members(group: &Group) -> Vec<NodeId> {
+    group.members.iter().map(|member| member.node).collect()
 }

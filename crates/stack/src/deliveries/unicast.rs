@@ -24,7 +24,8 @@ impl Delivery for Unicast {
         }
         let (flow, group) = (end.flow(), end.group);
         let others = group.members.iter().filter(|member| member.node != end.node);
-        let members = others.map(|member| (flow.spec.address(member.node), member.clone())).collect();
+        let members =
+            others.map(|member| (flow.plan.address(member.node, flow.spec.ipv6), member.clone())).collect();
         let machine = FanOut::new(group.address(flow.spec.ipv6), members);
         let name = flow.counter_name("unicast");
         Ok(end.builder.attach(name, end.node, Box::new(machine), end.lower))

@@ -14,7 +14,7 @@ use hopcast_core::{Duration, Seed, Stream};
 
 use crate::error::BuildError;
 use crate::group::Group;
-use crate::network::{GlobalRoutes, Hop, Network, NetworkPlan, NodeId, addresses_of};
+use crate::network::{GlobalRoutes, Hop, Network, NetworkPlan, NodeId};
 use crate::transport::{Layer, Port};
 
 pub use builder::{FlowBuilder, Join, PlacedFlow, PlacedMachine};
@@ -109,19 +109,20 @@ impl<'a> FlowPlan<'a> {
         seed: Seed,
         spec: FlowSpec<'a>,
     ) -> Result<Self, BuildError> {
-        let to = |&to: &NodeId| plan.route(&mut routes.borrow_mut(), spec.from, to);
+        let to = |&to: &NodeId| plan.route(network, &mut routes.borrow_mut(), (spec.from, to), spec.ipv6);
         // A group may have every node of a large network, and the search for a route is one through all of it. Where
         // links agree on their MTU, a route to one member says what is to be known.
-        let searched = if spec.group.is_some() && network.has_one_mtu() { &spec.to[..1] } else { spec.to };
+        let searched = if spec.group.is_some() && plan.has_one_mtu() { &spec.to[..1] } else { spec.to };
         let mut routes: Vec<_> = searched.iter().map(to).collect();
         while routes.len() < spec.paths {
-            let Some(route) = plan.disjoint_route(network, &routes, spec.from, spec.to[0]) else {
+            let Some(route) = plan.disjoint_route(network, &routes, spec.from, spec.to[0], spec.ipv6) else {
                 let (flow, wanted, found) = (spec.name.to_owned(), spec.paths, routes.len());
                 return Err(BuildError::TooFewPaths { flow, wanted, found });
             };
             routes.push(route);
         }
-        let mtu = routes.iter().map(|route| network.path_mtu(route)).min().unwrap_or(1500);
+        let mtu = routes.iter().map(|path| path.mtu).min().unwrap_or(1500);
+        let routes: Vec<Vec<Hop>> = routes.into_iter().map(|path| path.hops).collect();
         // What goes to a group is relayed by no transport.
         let relayed = if spec.group.is_some() { &routes[..1] } else { &routes };
         let participants = Participants::of(network, plan, &spec, relayed);
@@ -132,14 +133,14 @@ impl<'a> FlowPlan<'a> {
     /// The ends as the sender sees them: with the group, or with the first receiver, where the transport brings to all
     /// what is sent to the first.
     pub fn source(&self) -> Ends {
-        let ends = self.spec.ends(self.spec.to[0]);
+        let ends = self.spec.ends(self.plan, self.spec.to[0]);
         let Some(group) = self.spec.group else { return ends };
         Ends { remote: SocketAddr::new(group.address(self.spec.ipv6), ends.remote.port()), ..ends }
     }
 
     /// The ends with this receiver, as the receiver sees them.
     pub fn sink(&self, to: NodeId) -> Ends {
-        let own = self.spec.ends(to).other();
+        let own = self.spec.ends(self.plan, to).other();
         Ends { local: self.participants.address(to).unwrap_or(own.local), ..own }
     }
 
@@ -179,8 +180,7 @@ impl<'a> FlowPlan<'a> {
     /// Maximum length of a packet that a node's host can send, in bytes, or that the layer below `depth` carries: what
     /// a transport on packets knows at the start. It finds a shorter one on the route by itself.
     pub fn packet_mtu(&self, node: NodeId, depth: usize) -> Option<u32> {
-        let interfaces = self.plan.interfaces(node).iter();
-        let own = interfaces.map(|hop| self.network.links[hop.link].direction(hop.attachment).mtu).max();
+        let own = self.plan.mtus(self.network, node).max();
         let below = self.spec.over.get(depth + 1).and_then(|layer| layer.settings().packet_mtu());
         own.into_iter().chain(below).min()
     }
@@ -220,14 +220,9 @@ impl<'a> FlowPlan<'a> {
 
 impl FlowSpec<'_> {
     /// The two ends, with this receiver, as the sender sees them.
-    pub(crate) fn ends(&self, to: NodeId) -> Ends {
+    pub(crate) fn ends(&self, plan: &NetworkPlan, to: NodeId) -> Ends {
         let port = FIRST_PORT - 2 * self.number as u16;
-        Ends::new([self.from, to].map(|node| self.address(node)), port + 1, port)
-    }
-
-    /// A node's address in the flow.
-    pub fn address(&self, node: NodeId) -> IpAddr {
-        addresses_of(node)[usize::from(self.ipv6)]
+        Ends::new([self.from, to].map(|node| plan.address(node, self.ipv6)), port + 1, port)
     }
 }
 

@@ -34,7 +34,7 @@ impl Participants {
         spec: &FlowSpec<'_>,
         routes: &[Vec<Hop>],
     ) -> Self {
-        let source = spec.ends(spec.to[0]);
+        let source = spec.ends(plan, spec.to[0]);
         let nodes =
             |route: &Vec<Hop>| -> Vec<NodeId> { route.iter().skip(1).map(|&hop| plan.sender(hop)).collect() };
         // Gateways are on the hosts' own datagrams, as relays are.
@@ -43,7 +43,7 @@ impl Participants {
         let proxies = if taken_over { network.role("proxy") } else { &[] };
         let named_relays = network.roles.get("relay");
         let relays = |node: &&NodeId| named_relays.is_none_or(|relays| relays.contains(node));
-        let address = |node, port| SocketAddr::new(spec.address(node), port);
+        let address = |node, port| SocketAddr::new(plan.address(node, spec.ipv6), port);
         let at = |node| address(node, source.remote.port());
         let relaying: BTreeSet<NodeId> = routes.iter().flat_map(nodes).filter(|node| relays(&node)).collect();
         let edge_at = |node| match relaying.contains(&node) {

@@ -13,7 +13,7 @@ use crate::configured::{Configured, TableRow};
 use crate::deliveries::DELIVERIES;
 use crate::error::BuildError;
 use crate::flow::{FlowBuilder, FlowPlan};
-use crate::network::{Network, NodeId};
+use crate::network::{Network, NodeId, Segments};
 use crate::platform::LowerPort;
 use crate::transport::{OptionDoc, Options, Worlds};
 
@@ -45,9 +45,15 @@ pub trait Delivery: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Whether it brings datagrams from `from` to the members in this network; why it cannot, if not.
-    fn refuses(&self, group: &Group, from: NodeId, network: Network<'_>) -> Option<String> {
-        let _ = (group, from, network);
+    /// Why it cannot bring datagrams from `from` to the members over the segments of this network; `None` if it can.
+    fn refuses(
+        &self,
+        group: &Group,
+        from: NodeId,
+        network: Network<'_>,
+        segments: &Segments,
+    ) -> Option<String> {
+        let _ = (group, from, network, segments);
         None
     }
 

@@ -9,8 +9,8 @@ use std::rc::Rc;
 use hopcast_host::{GroupRoute, GroupRoutes};
 
 use super::NodeId;
-use super::addresses::node_of;
-use super::routes::{GlobalRoutes, NodeRoutes};
+use super::node_routes::NodeRoutes;
+use super::routes::GlobalRoutes;
 
 /// The members of all groups, and the trees to them.
 #[derive(Default)]
@@ -77,7 +77,7 @@ impl GlobalRoutes {
     /// The way of packets from `source` to `group` through a node. `None` for a source that is no node's address, and
     /// at a node from which the source cannot be reached.
     pub fn group_route(&mut self, node: NodeId, source: IpAddr, group: IpAddr) -> Option<GroupRoute> {
-        let root = node_of(source).filter(|&root| root < self.nodes())?;
+        let root = self.addresses().owner(source)?;
         let towards = match node == root {
             true => None,
             false => Some(self.first_step(node, root)?),

@@ -1,15 +1,15 @@
 //! The layers of each node between its links and its host: interfaces, and the services that stand among them.
 //!
 //! A node begins with an interface for each of its links. A service takes some, and makes others on top of them; the
-//! host has those that are left. Interfaces between which frames pass belong to one segment: a link, or a VLAN on it.
+//! host has those that are left.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hopcast_link::Attachment;
 use hopcast_wire::vlan::Tag;
 
 use super::addresses::interface_name;
-use super::{Hop, Link, LinkId, Network, NodeId};
+use super::segments::{GivenPrefix, Segment, SegmentEnd, Segments, given, mtu_within};
+use super::{Hop, Link, Network, NodeId};
 use crate::service::{Made, ServiceError};
 
 /// Maximum number of interfaces that all services make. Chosen: a gigabyte of memory.
@@ -21,7 +21,7 @@ const MAX_TAGS: usize = 8;
 #[derive(Debug)]
 pub struct Layers {
     nodes: Vec<NodeLayers>,
-    segments: Vec<Segment>,
+    segments: Segments,
 }
 
 /// The layers of one node.
@@ -44,6 +44,8 @@ pub struct LayerInterface {
     pub hop: Hop,
     /// The tags that its frames bear there, from the outermost.
     pub(crate) tags: Vec<Tag>,
+    /// The prefixes whose addresses the host has there, beside those of the link.
+    pub(crate) prefixes: Vec<GivenPrefix>,
     /// The machine whose upper port it is.
     pub(crate) below: Below,
     /// Whether a service stands on it.
@@ -66,22 +68,6 @@ pub(crate) struct PlacedService {
     pub(crate) service: usize,
     /// The places in the node's interfaces of those that it stands on.
     pub(crate) takes: Vec<usize>,
-}
-
-/// Hosts' interfaces between which frames pass: a link, or a VLAN on it.
-#[derive(Debug)]
-pub(crate) struct Segment {
-    pub(crate) link: LinkId,
-    pub(crate) ends: Vec<SegmentEnd>,
-}
-
-/// A host's interface on a segment.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SegmentEnd {
-    pub(crate) node: NodeId,
-    /// The number of the interface at its host.
-    pub(crate) interface: u32,
-    pub(crate) attachment: Attachment,
 }
 
 impl Layers {
@@ -111,21 +97,8 @@ impl Layers {
             node.host =
                 (0..node.interfaces.len()).filter(|&place| !node.interfaces[place].is_taken).collect();
         }
-        let segments = segments(&nodes, network.links.len());
+        let segments = segments(&nodes, network.links);
         Ok(Self { nodes, segments })
-    }
-
-    /// The segments of a network without services: its links.
-    pub(crate) fn plain(nodes: usize, links: &[Link]) -> Vec<Segment> {
-        let mut interfaces = vec![0; nodes];
-        let segment = |(number, link): (LinkId, &Link)| {
-            let end = |(attachment, &node): (Attachment, &NodeId)| {
-                interfaces[node] += 1;
-                SegmentEnd { node, interface: interfaces[node] - 1, attachment }
-            };
-            Segment { link: number, ends: link.ends.iter().enumerate().map(end).collect() }
-        };
-        links.iter().enumerate().map(segment).collect()
     }
 
     /// The layers of one node.
@@ -133,9 +106,27 @@ impl Layers {
         &self.nodes[node]
     }
 
-    /// The segments, in the order of the links.
-    pub(crate) fn segments(&self) -> &[Segment] {
+    /// The segments of the hosts' interfaces.
+    pub fn segments(&self) -> &Segments {
         &self.segments
+    }
+
+    /// The segments of a network, for those who need nothing else of its layers.
+    ///
+    /// # Panics
+    /// If a service cannot be placed, which [`Layers::of`] says of a network before.
+    pub fn segments_of(network: Network<'_>) -> Segments {
+        if network.services.is_empty() {
+            return Segments::plain(network.nodes.len(), network.links);
+        }
+        Self::of(network).expect("services that have been placed before").segments
+    }
+}
+
+impl LayerInterface {
+    /// Maximum length of a packet that leaves by it, in bytes.
+    pub(crate) fn mtu(&self, links: &[Link]) -> u32 {
+        mtu_within(&links[self.hop.link], self.hop.attachment, &self.tags)
     }
 }
 
@@ -143,7 +134,8 @@ impl NodeLayers {
     fn attach(&mut self, hop: Hop) {
         let number = self.interfaces.len() as u32;
         let (name, below) = (interface_name(number), Below::Attachment(number));
-        self.interfaces.push(LayerInterface { name, hop, tags: Vec::new(), below, is_taken: false });
+        let (tags, prefixes) = (Vec::new(), Vec::new());
+        self.interfaces.push(LayerInterface { name, hop, tags, prefixes, below, is_taken: false });
     }
 
     /// Places a service of the network; returns the number of interfaces that it makes.
@@ -175,7 +167,7 @@ impl NodeLayers {
         let (place, made) = (self.services.len(), makes.len());
         let mut taken_names: BTreeSet<String> =
             self.interfaces.iter().map(|interface| interface.name.clone()).collect();
-        for (port, Made { name, over, tags }) in makes.into_iter().enumerate() {
+        for (port, Made { name, over, tags, prefixes }) in makes.into_iter().enumerate() {
             if tags.len() > MAX_TAGS {
                 return Err(format!(
                     "`{name}` would bear {} tags; at most {MAX_TAGS} are allowed",
@@ -187,7 +179,9 @@ impl NodeLayers {
             }
             let below = Below::Service(place, port as u32);
             let hop = self.interfaces[takes[over]].hop;
-            self.interfaces.push(LayerInterface { name, hop, tags, below, is_taken: false });
+            let given = |prefix| GivenPrefix { prefix, service: Some(number) };
+            let prefixes = prefixes.into_iter().map(given).collect();
+            self.interfaces.push(LayerInterface { name, hop, tags, prefixes, below, is_taken: false });
         }
         takes.iter().for_each(|&taken| self.interfaces[taken].is_taken = true);
         self.services.push(PlacedService { service: number, takes });
@@ -215,23 +209,35 @@ impl NodeLayers {
     }
 }
 
-/// The segments of hosts' interfaces: those on one link with the same tags.
-fn segments(nodes: &[NodeLayers], links: usize) -> Vec<Segment> {
-    let mut of_link: Vec<BTreeMap<&[Tag], Vec<SegmentEnd>>> = vec![BTreeMap::new(); links];
+/// The segments of the interfaces that hosts have: those on one link with the same tags.
+fn segments(nodes: &[NodeLayers], links: &[Link]) -> Segments {
+    let mut of_link: Vec<BTreeMap<&[Tag], (Vec<SegmentEnd>, Vec<GivenPrefix>)>> =
+        vec![BTreeMap::new(); links.len()];
     for (node, layers) in nodes.iter().enumerate() {
         for (interface, &place) in layers.host.iter().enumerate() {
-            let LayerInterface { hop, tags, .. } = &layers.interfaces[place];
+            let LayerInterface { hop, tags, prefixes, .. } = &layers.interfaces[place];
             let end = SegmentEnd { node, interface: interface as u32, attachment: hop.attachment };
-            of_link[hop.link].entry(tags).or_default().push(end);
+            let (ends, known) = of_link[hop.link].entry(tags).or_default();
+            ends.push(end);
+            for given in prefixes {
+                // The same prefix may be written at each of its ends.
+                if known.iter().all(|other| other.prefix != given.prefix) {
+                    known.push(*given);
+                }
+            }
         }
     }
     let mut segments = Vec::new();
-    for (link, by_tags) in of_link.into_iter().enumerate() {
-        for mut ends in by_tags.into_values() {
+    for ((number, by_tags), link) in of_link.into_iter().enumerate().zip(links) {
+        for (tags, (mut ends, mut prefixes)) in by_tags {
+            if tags.is_empty() {
+                prefixes.extend(given(link));
+            }
             // In the order of the file, whichever node has the lower number.
             ends.sort_by_key(|end| end.attachment);
-            segments.push(Segment { link, ends });
+            prefixes.sort_by_key(|given| given.service);
+            segments.push(Segment { link: number, tags: tags.to_vec(), ends, prefixes });
         }
     }
-    segments
+    Segments::new(segments)
 }

@@ -1,12 +1,16 @@
 //! The network that flows cross: nodes, links, their addresses and routes.
 
+mod address_plan;
 mod addresses;
 mod groups;
 mod layers;
+mod node_routes;
 mod plan;
 mod routes;
+mod segments;
 mod shortest_paths;
 mod static_routes;
+mod written;
 
 use std::collections::BTreeMap;
 
@@ -14,16 +18,19 @@ use hopcast_link::{Attachment, Config, Direction, Mac, MediumConfig, SwitchConfi
 
 use crate::service::ServiceSpec;
 
+pub use address_plan::{Addresses, PrefixError, Subnet};
 pub use addresses::{HOP_LIMIT, MacAddress, addresses_of, interface_name};
 pub(crate) use groups::NodeGroups;
 pub use hopcast_host::Prefix;
 pub(crate) use layers::{Below, NodeLayers, PlacedService};
 pub use layers::{LayerInterface, Layers};
-pub use plan::{Hop, NetworkPlan, directions};
-pub(crate) use routes::NodeRoutes;
-pub use routes::{GlobalRoutes, Route};
-pub use shortest_paths::ShortestPaths;
+pub(crate) use node_routes::NodeRoutes;
+pub use plan::{Hop, NetworkPlan, Path, directions};
+pub use routes::{Gateway, GlobalRoutes, Route};
+pub use segments::{GivenPrefix, Segment, SegmentEnd, SegmentId, Segments};
+pub use shortest_paths::{Crossing, ShortestPaths, Target};
 pub use static_routes::{Destinations, StaticRoute};
+pub use written::read_prefixes;
 
 /// A node's place among the nodes of a network.
 pub type NodeId = usize;
@@ -46,6 +53,9 @@ pub struct Link {
     pub name: String,
     /// The nodes it joins, in the order of attachments.
     pub ends: Vec<NodeId>,
+    /// The prefixes of which its ends have an address each, where no service has taken their interfaces: at most one of
+    /// each version of IP.
+    pub prefixes: Vec<Prefix>,
     /// Its model.
     pub model: LinkModel,
 }
@@ -110,19 +120,5 @@ impl<'a> Network<'a> {
     /// The nodes of a role; none if the file does not name any.
     pub fn role(&self, name: &str) -> &'a [NodeId] {
         self.roles.get(name).map_or(&[], Vec::as_slice)
-    }
-
-    /// Whether all links have the same MTU.
-    pub fn has_one_mtu(&self) -> bool {
-        let of_link = |link: &'a Link| (0..link.ends.len()).map(|end| link.direction(end).mtu);
-        let mut all = self.links.iter().flat_map(of_link);
-        let first = all.next();
-        all.all(|mtu| Some(mtu) == first)
-    }
-
-    /// Maximum length of a packet that fits every link of `route`, in bytes; 1500 on a route without a link.
-    pub fn path_mtu(&self, route: &[Hop]) -> u32 {
-        let mtu = |hop: &Hop| self.links[hop.link].direction(hop.attachment).mtu;
-        route.iter().map(mtu).min().unwrap_or(1500)
     }
 }

@@ -1,16 +1,20 @@
 //! Interfaces of nodes as attachments of links, and what follows from it: Ethernet addresses, link models, routes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
 
 use hopcast_core::Seed;
 use hopcast_link::{
     Attachment, Link as AnyLink, Medium, MediumConfig, PointToPoint, Station, Switch, SwitchConfig,
 };
 
+use super::address_plan::Addresses;
 use super::addresses::{MacAddress, mac_address};
 use super::layers::Layers;
 use super::routes::GlobalRoutes;
-use super::shortest_paths::ShortestPaths;
+use super::segments::{SegmentEnd, Segments};
+use super::shortest_paths::{Crossing, ShortestPaths};
 use super::{LinkId, LinkModel, Network, NodeId};
 
 /// One link of a route, and the attachment by which it is entered.
@@ -22,6 +26,15 @@ pub struct Hop {
     pub attachment: Attachment,
 }
 
+/// The hops from one node to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// The hops; none where there is no path.
+    pub hops: Vec<Hop>,
+    /// Maximum length of a packet that fits all of them, in bytes; 1500 without any.
+    pub mtu: u32,
+}
+
 /// Interfaces and links of a network: who is attached where.
 pub struct NetworkPlan {
     /// For each link, for each attachment, the node and its interface.
@@ -31,13 +44,17 @@ pub struct NetworkPlan {
     /// For each link, how many before it join the same two nodes: parallel links have random streams of their own.
     ordinals: Vec<u64>,
     layers: Layers,
+    addresses: Arc<Addresses>,
+    /// Whether all hosts' interfaces have the same MTU.
+    has_one_mtu: bool,
 }
 
 impl NetworkPlan {
     /// The plan of a network: a node's interfaces are numbered in the order of the links.
     ///
     /// # Panics
-    /// If a service cannot be placed, which [`Layers::of`] says of a network before.
+    /// If a service cannot be placed or a segment cannot have its prefix, which [`Layers::of`] and [`Addresses::of`]
+    /// say of a network before.
     pub fn of(network: Network<'_>) -> Self {
         let mut interfaces: Vec<Vec<Hop>> = vec![Vec::new(); network.nodes.len()];
         let mut ends = Vec::with_capacity(network.links.len());
@@ -57,7 +74,9 @@ impl NetworkPlan {
             *before += 1;
         }
         let layers = Layers::of(network).expect("services that have been placed before");
-        Self { ends, interfaces, ordinals, layers }
+        let addresses = Addresses::of(network, layers.segments()).expect("prefixes that have been checked");
+        let has_one_mtu = layers.segments().have_one_mtu(network.links);
+        Self { ends, interfaces, ordinals, layers, addresses: Arc::new(addresses), has_one_mtu }
     }
 
     /// For each attachment of a link, the node and its interface.
@@ -75,6 +94,37 @@ impl NetworkPlan {
         let layers = self.layers.node(node);
         let on_link = |&place: &usize| layers.interfaces[place].hop.link == link;
         layers.host.iter().position(on_link).map(|place| place as u32)
+    }
+
+    /// The addresses of all nodes.
+    pub fn addresses(&self) -> &Addresses {
+        &self.addresses
+    }
+
+    /// The address that a node sends from and is sent to.
+    pub fn address(&self, node: NodeId, ipv6: bool) -> IpAddr {
+        self.addresses.first(node, ipv6)
+    }
+
+    /// The segments of hosts' interfaces.
+    pub fn segments(&self) -> &Segments {
+        self.layers.segments()
+    }
+
+    /// A node's end of the first segment that joins it with all `others`.
+    pub fn joining(&self, node: NodeId, others: &[NodeId]) -> Option<SegmentEnd> {
+        self.segments().joining(node, others)
+    }
+
+    /// Whether all hosts' interfaces have the same MTU.
+    pub const fn has_one_mtu(&self) -> bool {
+        self.has_one_mtu
+    }
+
+    /// Maximum length of a packet that leaves by each of a host's interfaces, in bytes.
+    pub fn mtus(&self, network: Network<'_>, node: NodeId) -> impl Iterator<Item = u32> {
+        let layers = self.layers.node(node);
+        layers.host.iter().map(move |&place| layers.interfaces[place].mtu(network.links))
     }
 
     /// The layers of nodes between their links and their hosts.
@@ -126,36 +176,52 @@ impl NetworkPlan {
 
     /// The routes of the network as it is at the start.
     pub fn routes(&self, network: Network<'_>) -> GlobalRoutes {
-        GlobalRoutes::new(self.paths(network))
+        GlobalRoutes::new(self.paths(network), self.addresses.clone())
     }
 
     fn paths(&self, network: Network<'_>) -> ShortestPaths {
         ShortestPaths::over(network.nodes.len(), network.links, self.layers.segments())
     }
 
-    /// The hops from a node to another, by `routes` as they are now; as far as they lead.
-    pub fn route(&self, routes: &mut GlobalRoutes, from: NodeId, to: NodeId) -> Vec<Hop> {
-        let mut route = Vec::new();
-        let mut node = from;
+    /// The path of what a node sends to another in packets of one version of IP, by `routes` as they are now but for
+    /// those of the file; as far as they lead.
+    pub fn route(
+        &self,
+        network: Network<'_>,
+        routes: &mut GlobalRoutes,
+        (from, to): (NodeId, NodeId),
+        ipv6: bool,
+    ) -> Path {
+        let (mut crossed, mut node) = (Vec::new(), from);
+        let address = self.address(to, ipv6);
         while node != to
-            && route.len() < self.interfaces.len()
-            && let Some((hop, next)) = routes.next_hop(node, to)
+            && crossed.len() < self.interfaces.len()
+            && let Some((crossing, next)) = routes.next_hop(node, address)
         {
-            route.push(hop);
+            crossed.push(crossing);
             node = next;
         }
-        route
+        self.path(network, &crossed)
     }
 
-    /// A shortest route that shares no link and no node between the ends with `others`, as the network is at the start.
+    fn path(&self, network: Network<'_>, crossed: &[Crossing]) -> Path {
+        let mtu = |crossing: &Crossing| {
+            self.segments().get(crossing.segment).mtu(network.links, crossing.hop.attachment)
+        };
+        let mtu = crossed.iter().map(mtu).min().unwrap_or(1500);
+        Path { hops: crossed.iter().map(|crossing| crossing.hop).collect(), mtu }
+    }
+
+    /// A shortest path that shares no link and no node between the ends with `others`, as the network is at the start.
     pub(crate) fn disjoint_route(
         &self,
         network: Network<'_>,
-        others: &[Vec<Hop>],
+        others: &[Path],
         from: NodeId,
         to: NodeId,
-    ) -> Option<Vec<Hop>> {
-        let taken = others.iter().flatten();
+        ipv6: bool,
+    ) -> Option<Path> {
+        let taken = others.iter().flat_map(|path| &path.hops);
         let links: BTreeSet<LinkId> = taken.clone().map(|hop| hop.link).collect();
         let mut nodes: BTreeSet<NodeId> = taken.map(|&hop| self.sender(hop)).collect();
         nodes.remove(&from);
@@ -165,9 +231,9 @@ impl NetworkPlan {
         for &Hop { link, attachment } in nodes.iter().flat_map(|&node| self.interfaces(node)) {
             paths.set_up(link, Some(attachment), false);
         }
-        paths.search_from(to, &[from]);
-        let route: Vec<Hop> = paths.path(from).collect();
-        (!route.is_empty()).then_some(route)
+        paths.search_from(self.addresses.target_of(to, ipv6), &[from]);
+        let crossed: Vec<Crossing> = paths.path(from, to).collect();
+        (!crossed.is_empty()).then(|| self.path(network, &crossed))
     }
 
     /// The node that sends on a hop.

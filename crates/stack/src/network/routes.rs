@@ -5,29 +5,35 @@
 //! at which they go down, or later, if the scenario gives routing a time to converge. All nodes change at that one
 //! instant. Routes that the file writes itself win over them, for all destinations that they cover. Protocols that
 //! route for themselves do without these routes.
+//!
+//! An address in a segment's prefix is reached over that segment: by its hosts directly, as long as their own
+//! attachment to it is up (the connected route), and by all others over the shortest path to any of them. Of a
+//! connected route and one of the file that with the longer prefix wins.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::rc::Rc;
+use std::sync::Arc;
 
-use hopcast_host::{NextHop, RouteEntry, Routes};
+use hopcast_host::Prefix;
 use hopcast_link::{Attachment, Change};
 
-use super::addresses::{MacAddress, addresses_of, mac_address, node_of};
+use super::address_plan::{Addresses, Subnet};
+use super::addresses::{MacAddress, addresses_of, mac_address};
 use super::groups::GroupTrees;
-use super::shortest_paths::{ShortestPaths, Step};
+use super::shortest_paths::{Crossing, ShortestPaths, Step, Target};
 use super::static_routes::{StaticRoute, StaticTable};
-use super::{Hop, LinkId, NodeId};
+use super::{LinkId, NodeId};
 
 /// The network as routing sees it.
 pub struct GlobalRoutes {
-    paths: ShortestPaths,
+    pub(super) paths: ShortestPaths,
+    addresses: Arc<Addresses>,
     /// For each destination asked for, the step by which each node reaches it.
-    tables: BTreeMap<NodeId, Vec<Option<Step>>>,
+    tables: BTreeMap<Target, Vec<Option<Step>>>,
     pub(super) groups: GroupTrees,
     statics: StaticTable,
-    version: u64,
+    /// A number that changes whenever a route may have changed.
+    pub(super) version: u64,
 }
 
 /// The first step from one node to another.
@@ -42,41 +48,56 @@ pub(super) struct FirstStep {
     pub(super) mac: MacAddress,
 }
 
-/// A node's next hop towards another.
+/// A route of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// The destination.
-    pub to: NodeId,
+    /// The destinations.
+    pub to: Prefix,
     /// The number of the interface that leads there.
     pub interface: u32,
-    /// The next hop.
-    pub via: NodeId,
-    /// The next hop's Ethernet address there.
+    /// The next hop; `None` where the destinations are on the interface's segment.
+    pub gateway: Option<Gateway>,
+}
+
+/// A next hop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gateway {
+    /// Its address as a neighbour.
+    pub address: IpAddr,
+    /// Its Ethernet address.
     pub mac: MacAddress,
+}
+
+/// The way of packets from a node to one address, as far as its next hop.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Leg {
+    /// The end that sends.
+    pub(super) own: u32,
+    /// The end that receives; `None` where nobody on the segment has the address.
+    pub(super) far: Option<u32>,
+    /// Whether the address is on the segment of these ends.
+    connected: bool,
 }
 
 /// Entries in all tables together: a quarter of a gigabyte.
 const MAX_ENTRIES: usize = (1 << 28) / size_of::<Option<Step>>();
 
-/// Maximum metric: no packet has more hops (RFC 791, RFC 8200).
-const MAX_METRIC: u32 = 255;
-
 impl GlobalRoutes {
     /// The routes of these paths.
-    pub(super) fn new(paths: ShortestPaths) -> Self {
-        let groups = GroupTrees::default();
-        Self { paths, tables: BTreeMap::new(), groups, statics: StaticTable::default(), version: 0 }
+    pub(super) fn new(paths: ShortestPaths, addresses: Arc<Addresses>) -> Self {
+        let (groups, statics) = (GroupTrees::default(), StaticTable::default());
+        Self { paths, addresses, tables: BTreeMap::new(), groups, statics, version: 0 }
     }
 
     /// Gives a node a route that wins over the shortest paths of all destinations that it covers; false, and nothing is
     /// changed, if the next hop is no neighbour. A link that goes down does not end it.
     pub fn add_static(&mut self, route: &StaticRoute) -> bool {
-        let interface = self.paths.interface_to(route.node, route.via);
-        if let Some(interface) = interface {
-            self.statics.add(route.node, route.to, (interface, route.via));
+        let step = self.paths.any_neighbour(route.node, route.via);
+        if let Some(step) = step {
+            self.statics.add(route.node, &route.to.prefixes(&self.addresses), step);
             self.version += 1;
         }
-        interface.is_some()
+        step.is_some()
     }
 
     /// Follows a change of a link, for the direction that leaves attachment `from` or for all; true if routes may
@@ -112,38 +133,126 @@ impl GlobalRoutes {
         self.version + self.groups.changes
     }
 
+    /// The addresses of all nodes.
+    pub(super) fn addresses(&self) -> &Addresses {
+        &self.addresses
+    }
+
     /// The first step of a node on its way to another.
     pub(super) fn first_step(&mut self, from: NodeId, to: NodeId) -> Option<FirstStep> {
-        let step = self.step(from, to)?;
-        let (Hop { link, .. }, via, attachment) = self.paths.describe(step);
-        let (interface, far_interface) = (self.paths.interface(step), self.paths.far_interface(step));
-        Some(FirstStep { interface, via, far_interface, mac: mac_address(link, attachment) })
+        let Step { from: own, to: far } = self.step(from, Target::Node(to))?;
+        let (interface, far_interface) = (self.paths.interface(own), self.paths.interface(far));
+        Some(FirstStep { interface, via: self.paths.node(far), far_interface, mac: self.mac(far) })
     }
 
-    /// A node's route to the address, IPv6 or IPv4, of each other node that it can reach now, in the order of nodes.
+    /// A node's routes of one version of IP: to the own address of each other node that it can reach now, in the order
+    /// of nodes, and to each prefix, as a whole but for the parts of it that the file routes.
     pub fn from(&mut self, node: NodeId, ipv6: bool) -> Vec<Route> {
-        let others = (0..self.paths.nodes()).filter(|&to| to != node);
-        others.filter_map(|to| self.route(node, to, ipv6)).collect()
-    }
-
-    /// The first hop from a node towards another, over links that are up, and the node that it leads to.
-    pub(super) fn next_hop(&mut self, from: NodeId, to: NodeId) -> Option<(Hop, NodeId)> {
-        let step = self.step(from, to)?;
-        let (hop, via, _) = self.paths.describe(step);
-        Some((hop, via))
-    }
-
-    fn route(&mut self, from: NodeId, to: NodeId, ipv6: bool) -> Option<Route> {
-        if let Some((interface, via)) = self.statics.find(from, addresses_of(to)[usize::from(ipv6)]) {
-            let Hop { link, attachment } = self.paths.neighbour(from, interface, via)?;
-            return Some(Route { to, interface, via, mac: mac_address(link, attachment) });
+        let mut routes = Vec::new();
+        for to in (0..self.nodes()).filter(|&to| to != node) {
+            let own = addresses_of(to)[usize::from(ipv6)];
+            let leg = self.leg(node, own);
+            routes.extend(leg.and_then(|leg| self.route_by(leg, Prefix::of(own))));
         }
-        let step = self.step(from, to)?;
-        let (Hop { link, .. }, via, attachment) = self.paths.describe(step);
-        Some(Route { to, interface: self.paths.interface(step), via, mac: mac_address(link, attachment) })
+        let addresses = self.addresses.clone();
+        for subnet in addresses.subnets().filter(|subnet| subnet.prefix.first().is_ipv6() == ipv6) {
+            let parts = self.statics.within(node, subnet.prefix);
+            let leg = self.leg_to_subnet(node, subnet, None);
+            routes.extend(leg.and_then(|leg| self.route_by(leg, subnet.prefix)));
+            for (part, step) in parts {
+                let leg = Leg { own: step.from, far: Some(step.to), connected: false };
+                routes.extend(self.route_by(leg, part));
+            }
+        }
+        routes
     }
 
-    fn step(&mut self, from: NodeId, to: NodeId) -> Option<Step> {
+    /// The first hop from a node towards an address, over links that are up and whatever routes the file has, and the
+    /// node that it leads to.
+    pub(super) fn next_hop(&mut self, from: NodeId, to: IpAddr) -> Option<(Crossing, NodeId)> {
+        let leg = match self.addresses.subnet(to) {
+            Some(subnet) => self.dynamic_leg_to_subnet(from, subnet, Some(to)),
+            None => self.dynamic_leg(from, to),
+        }?;
+        Some((self.paths.crossing(leg.own), self.paths.node(leg.far?)))
+    }
+
+    pub(super) fn mac(&self, end: u32) -> MacAddress {
+        let hop = self.paths.crossing(end).hop;
+        mac_address(hop.link, hop.attachment)
+    }
+
+    /// The address by which the host of an end is a neighbour there.
+    fn neighbour_address(&self, end: u32, ipv6: bool) -> IpAddr {
+        self.addresses.on(self.paths.node(end), self.paths.interface(end), ipv6)
+    }
+
+    /// The address to ask for on the segment of a leg: the destination's own if it is there, or else the gateway's.
+    pub(super) fn neighbour_on(&self, leg: Leg, destination: IpAddr) -> Option<IpAddr> {
+        match leg.connected {
+            true => Some(destination),
+            false => Some(self.neighbour_address(leg.far?, destination.is_ipv6())),
+        }
+    }
+
+    fn route_by(&self, leg: Leg, to: Prefix) -> Option<Route> {
+        let gateway =
+            |far| Gateway { address: self.neighbour_address(far, to.first().is_ipv6()), mac: self.mac(far) };
+        let gateway = if leg.connected { None } else { Some(gateway(leg.far?)) };
+        Some(Route { to, interface: self.paths.interface(leg.own), gateway })
+    }
+
+    /// The way from a node towards an address.
+    pub(super) fn leg(&mut self, from: NodeId, to: IpAddr) -> Option<Leg> {
+        match self.addresses.subnet(to) {
+            Some(subnet) => {
+                // What the file routes of the prefix, it routes whatever is connected.
+                let part = self.statics.find(from, to, subnet.prefix.length().saturating_add(1));
+                match part {
+                    Some(step) => Some(Leg { own: step.from, far: Some(step.to), connected: false }),
+                    None => self.leg_to_subnet(from, subnet, Some(to)),
+                }
+            }
+            None => {
+                // An address of nobody has no route, whatever the file routes.
+                self.addresses.owner(to)?;
+                match self.statics.find(from, to, 0) {
+                    Some(step) => Some(Leg { own: step.from, far: Some(step.to), connected: false }),
+                    None => self.dynamic_leg(from, to),
+                }
+            }
+        }
+    }
+
+    /// The way from a node towards a prefix, or one address in it.
+    fn leg_to_subnet(&mut self, from: NodeId, subnet: Subnet, to: Option<IpAddr>) -> Option<Leg> {
+        if self.paths.on_segment(from, subnet.segment).is_none()
+            && let Some(step) = self.statics.covering(from, subnet.prefix)
+        {
+            return Some(Leg { own: step.from, far: Some(step.to), connected: false });
+        }
+        self.dynamic_leg_to_subnet(from, subnet, to)
+    }
+
+    /// The same, whatever routes the file has.
+    fn dynamic_leg_to_subnet(&mut self, from: NodeId, subnet: Subnet, to: Option<IpAddr>) -> Option<Leg> {
+        if let Some(own) = self.paths.on_segment(from, subnet.segment) {
+            let owner = to.and_then(|to| self.addresses.owner(to));
+            let far = owner.and_then(|owner| self.paths.beside(own, owner)).map(|step| step.to);
+            return Some(Leg { own, far, connected: true });
+        }
+        let step = self.step(from, Target::Segment(subnet.segment))?;
+        Some(Leg { own: step.from, far: Some(step.to), connected: false })
+    }
+
+    /// The way from a node towards the own address of another, whatever routes the file has.
+    fn dynamic_leg(&mut self, from: NodeId, to: IpAddr) -> Option<Leg> {
+        let node = self.addresses.owner(to)?;
+        let step = self.step(from, Target::Node(node))?;
+        Some(Leg { own: step.from, far: Some(step.to), connected: false })
+    }
+
+    fn step(&mut self, from: NodeId, to: Target) -> Option<Step> {
         if !self.tables.contains_key(&to) {
             let nodes = self.paths.nodes();
             if (self.tables.len() + 1) * nodes > MAX_ENTRIES {
@@ -157,60 +266,13 @@ impl GlobalRoutes {
     }
 }
 
-/// One node's view of the routes, for its host.
-pub(crate) struct NodeRoutes {
-    pub(crate) node: NodeId,
-    pub(crate) routes: Rc<RefCell<GlobalRoutes>>,
-}
-
-impl Routes for NodeRoutes {
-    fn next_hop(&mut self, destination: IpAddr) -> Option<NextHop> {
-        let mut routes = self.routes.borrow_mut();
-        let to = node_of(destination).filter(|&to| to < routes.paths.nodes())?;
-        routes
-            .route(self.node, to, destination.is_ipv6())
-            .map(|route| NextHop { interface: route.interface, mac: route.mac })
-    }
-
-    fn version(&self) -> u64 {
-        self.routes.borrow().version
-    }
-
-    fn route(&mut self, destination: IpAddr) -> Option<RouteEntry> {
-        let mut routes = self.routes.borrow_mut();
-        let to = node_of(destination).filter(|&to| to < routes.nodes())?;
-        let ipv6 = destination.is_ipv6();
-        let Route { interface, via, .. } = routes.route(self.node, to, ipv6)?;
-        let (mut node, mut metric) = (via, 1);
-        // Static routes may lead in a circle.
-        while let Some(next) = routes.route(node, to, ipv6).filter(|_| node != to && metric < MAX_METRIC) {
-            node = next.via;
-            metric += 1;
-        }
-        let neighbour = addresses_of(via)[usize::from(destination.is_ipv6())];
-        Some(RouteEntry { interface, neighbour, metric })
-    }
-
-    fn neighbour(&mut self, destination: IpAddr) -> Option<(u32, IpAddr)> {
-        let mut routes = self.routes.borrow_mut();
-        let to = node_of(destination).filter(|&to| to < routes.nodes())?;
-        let Route { interface, via, .. } = routes.route(self.node, to, destination.is_ipv6())?;
-        Some((interface, addresses_of(via)[usize::from(destination.is_ipv6())]))
-    }
-
-    fn station(&mut self, interface: u32, neighbour: IpAddr) -> Option<MacAddress> {
-        let hop = self.routes.borrow().paths.neighbour(self.node, interface, node_of(neighbour)?)?;
-        Some(mac_address(hop.link, hop.attachment))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use hopcast_core::Duration;
-    use hopcast_link::{Config, Direction};
+    use hopcast_link::{Config, Direction, SwitchConfig};
 
     use super::*;
-    use crate::network::{Link, LinkModel};
+    use crate::network::{Destinations, Link, LinkModel, Network, NetworkPlan, Node};
 
     /// 0 - 1 - 3 and 0 - 2 - 3, the second with more delay.
     fn square() -> GlobalRoutes {
@@ -218,13 +280,27 @@ mod tests {
             let direction = Direction { delay: Duration::from_micros(micros), ..Direction::default() };
             let (forward, backward) = (direction.clone(), direction);
             let model = LinkModel::PointToPoint(Config { forward, backward, ..Config::default() });
-            Link { name: String::new(), ends: vec![a, b], model }
+            let (name, ends, prefixes) = (String::new(), vec![a, b], Vec::new());
+            Link { name, ends, prefixes, model }
         });
-        GlobalRoutes::new(ShortestPaths::new(4, &links))
+        routes(4, &links)
+    }
+
+    fn routes(nodes: usize, links: &[Link]) -> GlobalRoutes {
+        let node = |number| Node { name: format!("n{number}"), position: None };
+        let (nodes, roles): (Vec<Node>, _) = ((0..nodes).map(node).collect(), BTreeMap::new());
+        let network = Network { nodes: &nodes, links, roles: &roles, services: &[] };
+        NetworkPlan::of(network).routes(network)
+    }
+
+    fn prefix(text: &str) -> Prefix {
+        let (first, length) = text.split_once('/').unwrap();
+        Prefix::new(first.parse().unwrap(), length.parse().unwrap()).unwrap()
     }
 
     fn via(routes: &mut GlobalRoutes) -> Option<LinkId> {
-        routes.next_hop(0, 3).map(|(hop, _)| hop.link)
+        let to = addresses_of(3)[0];
+        routes.next_hop(0, to).map(|(crossing, _)| crossing.hop.link)
     }
 
     #[test]
@@ -250,15 +326,76 @@ mod tests {
 
     #[test]
     fn a_route_names_the_interface_that_it_leaves_by_and_the_address_that_it_leads_to() {
-        let route = |interface, via, link, attachment| Route {
-            to: 2,
-            interface,
-            via,
-            mac: mac_address(link, attachment),
+        let route = |ipv6: usize, interface, via, link, attachment| {
+            let (address, mac) = (addresses_of(via)[ipv6], mac_address(link, attachment));
+            let gateway = Some(Gateway { address, mac });
+            Route { to: Prefix::of(addresses_of(2)[ipv6]), interface, gateway }
         };
         let mut routes = square();
-        assert_eq!(routes.from(0, false)[1], route(1, 2, 1, 1));
-        assert_eq!(routes.from(3, true)[2], route(1, 2, 3, 0));
-        assert_eq!(routes.from(1, false)[1], route(1, 3, 2, 1), "by less delay");
+        assert_eq!(routes.from(0, false)[1], route(0, 1, 2, 1, 1));
+        assert_eq!(routes.from(3, true)[2], route(1, 1, 2, 3, 0));
+        assert_eq!(routes.from(1, false)[1], route(0, 1, 3, 2, 1), "by less delay");
+    }
+
+    /// 0 and 1 on a segment of 10.7.0.0/24 with 2, behind which is 3.
+    fn lan() -> GlobalRoutes {
+        let link = |ends: &[NodeId], prefixes: &[&str]| {
+            let directions = vec![Direction::default(); ends.len()];
+            let model = LinkModel::Switch(SwitchConfig { directions, ..SwitchConfig::default() });
+            let prefixes = prefixes.iter().map(|text| prefix(text)).collect();
+            Link { name: format!("{ends:?}"), ends: ends.to_vec(), prefixes, model }
+        };
+        routes(4, &[link(&[0, 1, 2], &["10.7.0.0/24", "fd07::/64"]), link(&[2, 3], &[])])
+    }
+
+    fn next(routes: &mut GlobalRoutes, from: NodeId, to: &str) -> Option<(bool, NodeId)> {
+        let leg = routes.leg(from, to.parse().unwrap())?;
+        Some((leg.connected, leg.far.map_or(usize::MAX, |far| routes.paths.node(far))))
+    }
+
+    #[test]
+    fn a_prefix_is_one_route_for_all_of_its_hosts() {
+        let mut routes = lan();
+        assert_eq!(next(&mut routes, 0, "10.7.0.2"), Some((true, 1)));
+        assert_eq!(next(&mut routes, 0, "10.7.0.9"), Some((true, usize::MAX)), "nobody has it");
+        assert_eq!(next(&mut routes, 3, "10.7.0.9"), Some((false, 2)), "it is the segment's all the same");
+        assert_eq!(next(&mut routes, 3, "10.8.0.1"), None);
+        let of_prefix = |routes: Vec<Route>| {
+            let shown = |route: &Route| (route.to.to_string(), route.gateway.map(|gateway| gateway.address));
+            routes.iter().map(shown).next_back().unwrap()
+        };
+        let lan = "10.7.0.0/24".to_owned();
+        assert_eq!(of_prefix(routes.from(0, false)), (lan.clone(), None));
+        assert_eq!(of_prefix(routes.from(3, false)), (lan, Some(addresses_of(2)[0])));
+        // On the segment a router is a neighbour by its address there.
+        let router =
+            routes.from(0, true).into_iter().find(|route| route.to == Prefix::of(addresses_of(3)[1]));
+        let gateway = router.unwrap().gateway.unwrap();
+        assert_eq!(gateway, Gateway { address: "fd07::3".parse().unwrap(), mac: mac_address(0, 2) });
+    }
+
+    #[test]
+    fn a_host_whose_own_attachment_is_down_is_connected_no_more() {
+        let mut routes = lan();
+        routes.change_link(0, Some(0), &Change::Down);
+        assert_eq!(next(&mut routes, 0, "10.7.0.2"), None);
+        assert_eq!(next(&mut routes, 1, "10.7.0.1"), Some((true, 0)));
+        routes.change_link(0, None, &Change::Down);
+        assert_eq!(next(&mut routes, 3, "10.7.0.1"), None, "nobody is on the segment");
+        routes.change_link(0, None, &Change::Up);
+        assert_eq!(next(&mut routes, 3, "10.7.0.1"), Some((false, 2)));
+    }
+
+    #[test]
+    fn of_a_connected_route_and_one_of_the_file_the_longer_prefix_wins() {
+        let mut routes = lan();
+        let to = |text| Destinations::Prefix(prefix(text));
+        assert!(routes.add_static(&StaticRoute { node: 0, to: to("10.7.0.0/24"), via: 2 }));
+        assert_eq!(next(&mut routes, 0, "10.7.0.2"), Some((true, 1)));
+        assert!(routes.add_static(&StaticRoute { node: 0, to: to("10.7.0.2/31"), via: 2 }));
+        assert_eq!(next(&mut routes, 0, "10.7.0.2"), Some((false, 2)));
+        assert_eq!(next(&mut routes, 0, "10.7.0.1"), Some((true, 0)));
+        let all: Vec<_> = routes.from(0, false).iter().map(|route| route.to.to_string()).collect();
+        assert_eq!(all[3..], ["10.7.0.0/24", "10.7.0.2/31"]);
     }
 }

@@ -1,7 +1,8 @@
-//! The shortest paths of a network towards one node at a time.
+//! The shortest paths of a network towards one node, or one segment, at a time.
 //!
 //! A path goes over the fewest hops, among those over the minimum total delay, and among those over the link that
-//! stands first in the file. A medium is one hop from each of its stations to each other that hears it.
+//! stands first in the file. A medium is one hop from each of its stations to each other that hears it. A path to a
+//! segment ends with the hop onto it.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -9,8 +10,26 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use hopcast_core::Duration;
 use hopcast_link::Attachment;
 
-use super::layers::{Layers, Segment, SegmentEnd};
+use super::segments::{Segment, SegmentEnd, SegmentId, Segments};
 use super::{Hop, Link, LinkId, NodeId, directions};
+
+/// A place that paths lead to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Target {
+    /// A node.
+    Node(NodeId),
+    /// Any host of a segment, each of which reaches all others.
+    Segment(SegmentId),
+}
+
+/// A hop of a path, and the segment that it crosses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Crossing {
+    /// The hop.
+    pub hop: Hop,
+    /// The segment.
+    pub segment: SegmentId,
+}
 
 /// The links of a network, and the paths that the last search found.
 #[derive(Debug)]
@@ -52,10 +71,11 @@ struct End {
 type Cost = (u32, Duration);
 
 /// The first step of a path: the numbers of the end that sends and of the end that receives. In the order of the file.
+/// Onto the segment that the path leads to, both are the one that sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Step {
-    from: u32,
-    to: u32,
+    pub(super) from: u32,
+    pub(super) to: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -72,13 +92,8 @@ struct Crossed {
 }
 
 impl ShortestPaths {
-    /// The network of `nodes` nodes and `links`, all of which are up, without services.
-    pub fn new(nodes: usize, links: &[Link]) -> Self {
-        Self::over(nodes, links, &Layers::plain(nodes, links))
-    }
-
     /// The network of `nodes` nodes whose hosts are on these segments of `links`, all of which are up.
-    pub(super) fn over(nodes: usize, links: &[Link], segments: &[Segment]) -> Self {
+    pub fn over(nodes: usize, links: &[Link], segments: &Segments) -> Self {
         let mut heard = BTreeMap::new();
         for (number, link) in links.iter().enumerate().filter(|(_, link)| link.partly_heard().is_some()) {
             let reached = directions(link.ends.len()).filter(|&(from, to)| link.reaches(from, to));
@@ -86,14 +101,14 @@ impl ShortestPaths {
         }
         let mut ends: Vec<End> = Vec::new();
         let (mut of_segment, mut of_link) = (vec![0], Vec::new());
-        for (number, segment) in segments.iter().enumerate() {
-            of_link.resize(of_link.len().max(segment.link + 1), ends.len() as u32);
-            let link = &links[segment.link];
-            ends.extend(segment.ends.iter().map(|&SegmentEnd { node, interface, attachment }| End {
+        for (number, Segment { link: of, ends: hosts, .. }) in segments.iter().enumerate() {
+            of_link.resize(of_link.len().max(of + 1), ends.len() as u32);
+            let link = &links[*of];
+            ends.extend(hosts.iter().map(|&SegmentEnd { node, interface, attachment }| End {
                 node,
                 interface,
                 segment: number as u32,
-                link: segment.link,
+                link: *of,
                 attachment: attachment as u32,
                 delay: link.direction(attachment).delay,
                 up: true,
@@ -114,7 +129,8 @@ impl ShortestPaths {
             at_node[free[end.node] as usize] = number as u32;
             free[end.node] += 1;
         }
-        let (steps, crossed) = (vec![Reached::default(); nodes], vec![Crossed::default(); segments.len()]);
+        let (steps, crossed) =
+            (vec![Reached::default(); nodes], vec![Crossed::default(); of_segment.len() - 1]);
         Self { ends, of_segment, heard, of_link, of_node, at_node, steps, crossed, round: 0 }
     }
 
@@ -142,18 +158,18 @@ impl ShortestPaths {
         }
     }
 
-    /// A node's attachments to links, in the order of the file.
-    pub fn attachments(&self, node: NodeId) -> impl Iterator<Item = Hop> {
-        self.at_node(node).iter().map(|&end| self.hop(end))
+    /// The hops that a node's host can take, in the order of the file.
+    pub fn attachments(&self, node: NodeId) -> impl Iterator<Item = Crossing> {
+        self.at_node(node).iter().map(|&end| self.crossing(end))
     }
 
     /// Searches for the paths to `to` from all nodes, against the direction of travel (Dijkstra).
-    pub fn search(&mut self, to: NodeId) {
+    pub fn search(&mut self, to: Target) {
         self.search_until(to, |_, _| false);
     }
 
     /// Searches for the paths to `to` from `sources`, and no farther out than those are.
-    pub fn search_from(&mut self, to: NodeId, sources: &[NodeId]) {
+    pub fn search_from(&mut self, to: Target, sources: &[NodeId]) {
         let mut missing = sources.to_vec();
         self.search_until(to, |paths, cost| {
             // Whatever has been reached at no more than this cost will not be reached at less, nor by an earlier link.
@@ -165,11 +181,20 @@ impl ShortestPaths {
     }
 
     /// Settles nodes in the order of their cost, until `is_done` at one of them.
-    fn search_until(&mut self, to: NodeId, mut is_done: impl FnMut(&Self, Cost) -> bool) {
+    fn search_until(&mut self, to: Target, mut is_done: impl FnMut(&Self, Cost) -> bool) {
         self.round += 1;
-        let zero = (0, Duration::ZERO);
-        self.steps[to] = Reached { round: self.round, cost: zero, step: Step::default() };
-        let mut open = BinaryHeap::from([Reverse((zero, to))]);
+        let mut open = BinaryHeap::new();
+        match to {
+            Target::Node(node) => self.begin(node, (0, Duration::ZERO), Step::default(), &mut open),
+            Target::Segment(segment) => {
+                for end in self.ends_of(segment) {
+                    let End { node, delay, up, .. } = self.ends[end as usize];
+                    if up {
+                        self.begin(node, (1, delay), Step { from: end, to: end }, &mut open);
+                    }
+                }
+            }
+        }
         while let Some(Reverse((cost, node))) = open.pop() {
             if self.steps[node].cost < cost {
                 continue;
@@ -181,6 +206,18 @@ impl ShortestPaths {
                 self.cross(self.at_node[place as usize], cost, &mut open);
             }
         }
+    }
+
+    /// Begins a search at a node.
+    fn begin(
+        &mut self,
+        node: NodeId,
+        cost: Cost,
+        step: Step,
+        open: &mut BinaryHeap<Reverse<(Cost, NodeId)>>,
+    ) {
+        self.steps[node] = Reached { round: self.round, cost, step };
+        open.push(Reverse((cost, node)));
     }
 
     /// Reaches the nodes that are one hop before the end number `to`, whose node is at `cost`.
@@ -213,57 +250,83 @@ impl ShortestPaths {
 
     /// Number of hops from a node; `None` if no links lead from there to the destination.
     ///
-    /// After [`search_from`](Self::search_from), of one of the sources.
+    /// After [`search_from`](Self::search_from), of one of the sources. To a host of a segment that was searched for it
+    /// may be one hop less: [`path`](Self::path) ends there.
     pub fn hops(&self, from: NodeId) -> Option<usize> {
         self.reached(from).map(|reached| reached.cost.0 as usize)
     }
 
-    /// The path from a node, likewise; empty if there is none.
-    pub fn path(&self, from: NodeId) -> impl Iterator<Item = Hop> {
+    /// The path from a node to `to`, the node that was searched for or a host of the segment, likewise; empty if there
+    /// is none.
+    pub fn path(&self, from: NodeId, to: NodeId) -> impl Iterator<Item = Crossing> {
         let mut node = from;
-        (0..self.hops(from).unwrap_or(0)).map(move |_| {
+        (0..self.hops(from).unwrap_or(0)).map_while(move |_| {
+            if node == to {
+                return None;
+            }
             let Step { from, to } = self.steps[node].step;
             node = self.ends[to as usize].node;
-            self.hop(from)
+            Some(self.crossing(from))
         })
     }
 
-    /// The first step of the path from a node, likewise.
+    /// The first step of the path from a node, likewise; `None` at the end of a path, and onto the segment that was
+    /// searched for.
     pub(super) fn step(&self, from: NodeId) -> Option<Step> {
-        self.reached(from).filter(|reached| reached.cost.0 > 0).map(|reached| reached.step)
+        let reached = self.reached(from).filter(|reached| reached.cost.0 > 0);
+        reached.map(|reached| reached.step).filter(|step| step.from != step.to)
     }
 
-    /// The hop of a step, the node that it leads to, and that node's attachment to the link.
-    pub(super) fn describe(&self, step: Step) -> (Hop, NodeId, Attachment) {
-        (self.hop(step.from), self.ends[step.to as usize].node, self.hop(step.to).attachment)
+    /// A node's step to a neighbour on one of its interfaces.
+    pub(super) fn neighbour(&self, node: NodeId, interface: u32, neighbour: NodeId) -> Option<Step> {
+        let mut own = self.at_node(node).iter().copied();
+        let own = own.find(|&end| self.ends[end as usize].interface == interface)?;
+        self.beside(own, neighbour)
     }
 
-    /// The number of the interface by which a step leaves its node.
-    pub(super) fn interface(&self, step: Step) -> u32 {
-        self.ends[step.from as usize].interface
+    /// A node's step to a neighbour on the first of its interfaces that has it.
+    pub(super) fn any_neighbour(&self, node: NodeId, neighbour: NodeId) -> Option<Step> {
+        let mut own = self.at_node(node).iter().filter(|_| node != neighbour);
+        own.find_map(|&own| self.beside(own, neighbour))
     }
 
-    /// The number of the interface by which a step reaches the node that it leads to.
-    pub(super) fn far_interface(&self, step: Step) -> u32 {
-        self.ends[step.to as usize].interface
+    /// The step from an end to a neighbour on its segment.
+    pub(super) fn beside(&self, own: u32, neighbour: NodeId) -> Option<Step> {
+        let End { segment, link, attachment, .. } = self.ends[own as usize];
+        let to = self.ends_of(segment as usize).find(|&other| self.ends[other as usize].node == neighbour)?;
+        let pair = (attachment, self.ends[to as usize].attachment);
+        let hears = self.heard.get(&link).is_none_or(|heard| heard.contains(&pair));
+        hears.then_some(Step { from: own, to })
     }
 
-    /// The hop of a neighbour on one of a node's interfaces: the link, and the neighbour's attachment to it.
-    pub(super) fn neighbour(&self, node: NodeId, interface: u32, neighbour: NodeId) -> Option<Hop> {
-        let mut own = self.at_node(node).iter().map(|&end| &self.ends[end as usize]);
-        let own = own.find(|end| end.interface == interface)?;
-        let segment = own.segment as usize;
-        let mut others = self.of_segment[segment]..self.of_segment[segment + 1];
-        let other = others.find(|&other| self.ends[other as usize].node == neighbour)?;
-        let pair = (own.attachment, self.ends[other as usize].attachment);
-        self.heard.get(&own.link).is_none_or(|heard| heard.contains(&pair)).then(|| self.hop(other))
+    /// The end of a node on a segment, where it can send.
+    pub(super) fn on_segment(&self, node: NodeId, segment: SegmentId) -> Option<u32> {
+        let is_there = |end: &u32| {
+            let End { node: at, up, .. } = self.ends[*end as usize];
+            at == node && up
+        };
+        self.ends_of(segment).find(is_there)
     }
 
-    /// The number of a node's first interface that a neighbour is reached by.
-    pub(super) fn interface_to(&self, node: NodeId, neighbour: NodeId) -> Option<u32> {
-        let mut interfaces = self.at_node(node).iter().map(|&end| self.ends[end as usize].interface);
-        interfaces
-            .find(|&interface| node != neighbour && self.neighbour(node, interface, neighbour).is_some())
+    /// The node of an end.
+    pub(super) fn node(&self, end: u32) -> NodeId {
+        self.ends[end as usize].node
+    }
+
+    /// The number of an end's interface at its host.
+    pub(super) fn interface(&self, end: u32) -> u32 {
+        self.ends[end as usize].interface
+    }
+
+    /// The hop that begins at an end.
+    pub(super) fn crossing(&self, end: u32) -> Crossing {
+        let End { link, attachment, segment, .. } = self.ends[end as usize];
+        let hop = Hop { link, attachment: attachment as usize };
+        Crossing { hop, segment: segment as usize }
+    }
+
+    fn ends_of(&self, segment: SegmentId) -> std::ops::Range<u32> {
+        self.of_segment[segment]..self.of_segment[segment + 1]
     }
 
     fn reached(&self, node: NodeId) -> Option<&Reached> {
@@ -272,11 +335,6 @@ impl ShortestPaths {
 
     fn at_node(&self, node: NodeId) -> &[u32] {
         &self.at_node[self.of_node[node] as usize..self.of_node[node + 1] as usize]
-    }
-
-    fn hop(&self, end: u32) -> Hop {
-        let End { link, attachment, .. } = self.ends[end as usize];
-        Hop { link, attachment: attachment as usize }
     }
 }
 
@@ -299,15 +357,19 @@ mod tests {
                 }),
                 _ => LinkModel::Medium(MediumConfig { direction, ..MediumConfig::default() }),
             };
-            Link { name: number.to_string(), ends: ends.to_vec(), model }
+            Link { name: number.to_string(), ends: ends.to_vec(), prefixes: Vec::new(), model }
         };
         links.iter().enumerate().map(link).collect()
     }
 
+    fn paths_of(nodes: usize, links: &[Link]) -> ShortestPaths {
+        ShortestPaths::over(nodes, links, &Segments::plain(nodes, links))
+    }
+
     fn path(links: &[Link], from: NodeId, to: NodeId) -> Vec<LinkId> {
-        let mut paths = ShortestPaths::new(8, links);
-        paths.search_from(to, &[from]);
-        paths.path(from).map(|hop| hop.link).collect()
+        let mut paths = paths_of(8, links);
+        paths.search_from(Target::Node(to), &[from]);
+        paths.path(from, to).map(|crossing| crossing.hop.link).collect()
     }
 
     #[test]
@@ -326,11 +388,11 @@ mod tests {
     fn a_medium_is_one_hop_and_is_left_where_the_rest_is_shortest() {
         let links = network(&[(&[0, 1, 2], 1), (&[1, 3], 9), (&[2, 3], 5)]);
         assert_eq!(path(&links, 0, 3), [0, 2]);
-        let mut paths = ShortestPaths::new(8, &links);
-        paths.search_from(3, &[0, 1]);
+        let mut paths = paths_of(8, &links);
+        paths.search_from(Target::Node(3), &[0, 1]);
         assert_eq!((paths.hops(0), paths.hops(1), paths.hops(7)), (Some(2), Some(1), None));
         // The second search knows nothing of the first.
-        paths.search_from(7, &[0]);
+        paths.search_from(Target::Node(7), &[0]);
         assert_eq!(paths.hops(0), None);
     }
 
@@ -340,18 +402,19 @@ mod tests {
         let LinkModel::Medium(config) = &mut links[0].model else { panic!("a medium") };
         let pairs = [(0, 1), (1, 2), (2, 3)].into_iter().flat_map(|(a, b)| [(a, b), (b, a)]);
         config.hears = Some(pairs.chain([(0, 3)]).collect());
-        let mut paths = ShortestPaths::new(8, &links);
-        paths.search_from(3, &[0]);
+        let mut paths = paths_of(8, &links);
+        paths.search_from(Target::Node(3), &[0]);
         // With acknowledgements what is heard one way only is of no use.
         assert_eq!(paths.hops(0), Some(1));
         assert_eq!(paths.neighbour(1, 0, 3), None);
-        assert_eq!(paths.neighbour(1, 0, 2), Some(Hop { link: 0, attachment: 2 }));
+        assert_eq!(paths.neighbour(1, 0, 2), Some(Step { from: 1, to: 2 }));
         let LinkModel::Medium(config) = &mut links[0].model else { panic!("a medium") };
         config.mac = hopcast_link::Mac::Csma(hopcast_link::Csma::default());
-        let mut paths = ShortestPaths::new(8, &links);
+        let mut paths = paths_of(8, &links);
         for (to, from, attachments) in [(3, 0, vec![0, 1, 2]), (0, 3, vec![3, 2, 1])] {
-            paths.search_from(to, &[from]);
-            assert_eq!(paths.path(from).map(|hop| hop.attachment).collect::<Vec<_>>(), attachments);
+            paths.search_from(Target::Node(to), &[from]);
+            let path = paths.path(from, to).map(|crossing| crossing.hop.attachment);
+            assert_eq!(path.collect::<Vec<_>>(), attachments);
         }
     }
 
@@ -359,6 +422,21 @@ mod tests {
     fn of_stations_from_which_the_rest_is_equal_the_first_of_the_medium_is_next() {
         let links = network(&[(&[0, 2, 1], 1), (&[1, 3], 5), (&[2, 3], 5)]);
         assert_eq!(path(&links, 0, 3), [0, 2]);
+    }
+
+    #[test]
+    fn a_path_to_a_segment_ends_at_its_nearest_host_and_crosses_it() {
+        // 0 - 1 - 3, and 1, 2 and 3 on a segment, which 3 cannot send on.
+        let links = network(&[(&[0, 1], 1), (&[1, 2, 3], 1), (&[3, 4], 1), (&[4, 2], 1)]);
+        let mut paths = paths_of(8, &links);
+        paths.set_up(1, Some(2), false);
+        paths.search(Target::Segment(1));
+        let links_to = |from, to| paths.path(from, to).map(|crossing| crossing.hop.link).collect::<Vec<_>>();
+        assert_eq!(links_to(0, 3), [0, 1]);
+        assert_eq!(links_to(0, 1), [0], "the first host of the segment is there");
+        assert_eq!(links_to(3, 2), [2, 3], "by others, since its own attachment is down");
+        assert_eq!((paths.step(1), paths.on_segment(1, 1), paths.on_segment(3, 1)), (None, Some(2), None));
+        assert_eq!(paths.hops(7), None);
     }
 
     #[test]
@@ -371,12 +449,12 @@ mod tests {
         }
         let links: Vec<_> = ends.iter().enumerate().map(|(at, ends)| (&ends[..], at as u64 % 3)).collect();
         let links = network(&links);
-        let (mut all, mut some) = (ShortestPaths::new(16, &links), ShortestPaths::new(16, &links));
+        let (mut all, mut some) = (paths_of(16, &links), paths_of(16, &links));
         for to in 0..16 {
-            all.search(to);
+            all.search(Target::Node(to));
             for from in 0..16 {
-                some.search_from(to, &[from]);
-                assert!(all.path(from).eq(some.path(from)), "{from} to {to}");
+                some.search_from(Target::Node(to), &[from]);
+                assert!(all.path(from, to).eq(some.path(from, to)), "{from} to {to}");
                 assert_eq!(all.hops(from), some.hops(from));
             }
         }

@@ -17,7 +17,7 @@ use hopcast_host::Hook;
 use hopcast_wire::vlan::Tag;
 
 use crate::configured::{Configured, TableRow};
-use crate::network::{LayerInterface, NodeId};
+use crate::network::{LayerInterface, NodeId, Prefix};
 use crate::services::SERVICES;
 use crate::transport::{OptionDoc, Options, Worlds};
 
@@ -74,6 +74,8 @@ pub struct Made {
     pub over: usize,
     /// The tags that its frames bear on the link, from the outermost.
     pub tags: Vec<Tag>,
+    /// The prefixes whose addresses hosts have there, at most one of each version of IP.
+    pub prefixes: Vec<Prefix>,
 }
 
 /// A service of a scenario.

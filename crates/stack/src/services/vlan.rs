@@ -7,7 +7,7 @@ use hopcast_config::yaml::Node;
 use hopcast_core::Machine;
 use hopcast_wire::vlan::{CUSTOMER, MAX_ID, PROVIDER, Tag};
 
-use crate::network::LayerInterface;
+use crate::network::{LayerInterface, Prefix, read_prefixes};
 use crate::service::{HostConfig, Made, Service, ServiceRow};
 use crate::transport::{Form, Opt, Options, Worlds};
 
@@ -25,11 +25,12 @@ pub(super) static VLAN: ServiceRow = ServiceRow {
 struct Settings {
     kind: u16,
     ids: Vec<u16>,
+    prefixes: Vec<Prefix>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { kind: CUSTOMER, ids: vec![1] }
+        Self { kind: CUSTOMER, ids: vec![1], prefixes: Vec::new() }
     }
 }
 
@@ -58,6 +59,22 @@ static OPTIONS: Options<Settings> = Options(&[
             KINDS.iter().find(|(_, kind)| *kind == settings.kind).map_or("", |(name, _)| name).to_owned()
         },
     },
+    Opt {
+        key: "prefix",
+        about: "The prefix of the VLAN, of one alone, or a list of one of each version of IP, as that of a link. Written at one or at all of the VLAN's hosts.",
+        form: Form::Prefixes,
+        set: |settings, node, key| {
+            if settings.ids.len() > 1 {
+                let message = format!(
+                    "`{key}`: a prefix is that of one VLAN, and this service has {}",
+                    settings.ids.len()
+                );
+                return Err(node.error(message));
+            }
+            read_prefixes(node, key).map(|found| settings.prefixes = found)
+        },
+        show: |settings| settings.prefixes.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
+    },
 ]);
 
 fn ids(node: &Node, key: &str) -> Result<Vec<u16>, Diagnostic> {
@@ -83,7 +100,8 @@ impl Service for Settings {
         };
         let made = |&id: &u16| {
             let tags = [Tag { kind: self.kind, id }].into_iter().chain(lower.tags.iter().copied());
-            Made { name: format!("{}.{id}", lower.name), over: 0, tags: tags.collect() }
+            let prefixes = self.prefixes.clone();
+            Made { name: format!("{}.{id}", lower.name), over: 0, tags: tags.collect(), prefixes }
         };
         Ok(self.ids.iter().map(made).collect())
     }

@@ -39,6 +39,8 @@ pub enum Form {
     Flag,
     /// A list of words.
     Words,
+    /// A prefix of addresses, or a list of one of each version of IP.
+    Prefixes,
     /// One of these words.
     OneOf(&'static [&'static str]),
     /// One of these numbers.

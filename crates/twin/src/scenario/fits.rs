@@ -2,11 +2,10 @@
 //!
 //! A flow that could never arrive is an error before anything runs: hosts do not fragment, and IP counts hops.
 
-use hopcast_link::Attachment;
-use hopcast_stack::network::{Hop, ShortestPaths};
+use hopcast_stack::network::{Crossing, ShortestPaths, Target};
 
-use super::model::{App, ETHERNET, Flow, Link, NodeId, Program};
-use super::topology::Topology;
+use super::model::{App, ETHERNET, Flow, NodeId, Program};
+use super::segments::Joined;
 use hopcast_config::Diagnostic;
 use hopcast_config::yaml::Node;
 
@@ -22,43 +21,49 @@ pub(crate) struct Written<'a> {
 }
 
 /// The first flow that does not fit. Each has a route from its sender to its receiver.
-pub(crate) fn check(flows: &[Flow], written: &[Written<'_>], topology: &Topology) -> Result<(), Diagnostic> {
-    let mut paths = ShortestPaths::new(topology.nodes.len(), &topology.links);
+pub(crate) fn check(flows: &[Flow], written: &[Written<'_>], joined: &Joined<'_>) -> Result<(), Diagnostic> {
+    let mut paths = joined.paths();
     for (flow, written) in flows.iter().zip(written) {
-        check_first_links(flow, written, topology, &paths)?;
+        check_first_links(flow, written, joined, &paths)?;
     }
-    let narrowest =
-        topology.links.iter().flat_map(|link| (0..link.ends.len()).map(|end| link.direction(end).mtu));
-    let narrowest = narrowest.min().unwrap_or(u32::MAX);
+    let links = joined.network.links;
+    let of_ends = joined
+        .segments
+        .iter()
+        .filter_map(|segment| segment.ends.iter().map(|end| segment.mtu(links, end.attachment)).min());
+    let narrowest = of_ends.min().unwrap_or(u32::MAX);
     let (mut routes, mut plain) = (Vec::new(), Vec::new());
     for (number, flow) in flows.iter().enumerate() {
-        let there = flow.to.iter().map(|&to| Route { to, flow: number, back: false, from: flow.from });
+        let route = |back, from, to| {
+            let target = joined.addresses.target_of(to, flow.ipv6);
+            Route { target, to, flow: number, back, from }
+        };
+        let there = flow.to.iter().map(|&to| route(false, flow.from, to));
         if min_mtu(flow) <= u64::from(narrowest) {
-            plain.extend(there);
+            // The shortest path to a segment need not lead on to the nearest of its hosts.
+            let (near, others): (Vec<_>, Vec<_>) =
+                there.partition(|route| matches!(route.target, Target::Node(_)));
+            plain.extend(near);
+            routes.extend(others);
             continue;
         }
         routes.extend(there);
         if matches!(flow.app, App::Messages { .. } | App::Program { program: Program::Ping(_), .. }) {
             // Their echoes are as large as they are.
-            routes.extend(flow.to.iter().map(|&from| Route {
-                to: flow.from,
-                flow: number,
-                back: true,
-                from,
-            }));
+            routes.extend(flow.to.iter().map(|&from| route(true, from, flow.from)));
         }
     }
     routes.extend(too_long(plain, &mut paths));
     routes.sort_unstable();
     let mut first: Option<(Route, Diagnostic)> = None;
-    for routes in routes.chunk_by(|one, other| one.to == other.to) {
+    for routes in routes.chunk_by(|one, other| one.target == other.target) {
         let sources: Vec<_> = routes.iter().map(|route| route.from).collect();
-        paths.search_from(routes[0].to, &sources);
+        paths.search_from(routes[0].target, &sources);
         for route in routes {
             let (flow, written) = (&flows[route.flow], &written[route.flow]);
             let earlier =
                 first.as_ref().is_none_or(|(found, _)| (route.flow, route.back) < (found.flow, found.back));
-            if earlier && let Err(error) = check_route(flow, written, route, topology, &paths) {
+            if earlier && let Err(error) = check_route(flow, written, route, joined, &paths) {
                 first = Some((*route, error));
             }
         }
@@ -72,7 +77,7 @@ pub(crate) fn check(flows: &[Flow], written: &[Written<'_>], topology: &Topology
 fn too_long(mut routes: Vec<Route>, paths: &mut ShortestPaths) -> Option<Route> {
     while let Some(&first) = routes.first() {
         let ends: Vec<_> = routes.iter().flat_map(|route| [route.from, route.to]).collect();
-        paths.search_from(first.to, &ends);
+        paths.search_from(first.target, &ends);
         let near = |node: NodeId| paths.hops(node).unwrap_or(HOP_LIMIT + 1);
         if near(first.from) > HOP_LIMIT {
             return Some(first);
@@ -89,9 +94,11 @@ fn min_mtu(flow: &Flow) -> u64 {
     datagram.max(if flow.ipv6 { u64::from(MIN_IPV6_MTU) } else { franc })
 }
 
-/// One direction of a flow; those to one destination are looked at together.
+/// One direction of a flow; those to one target are looked at together.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Route {
+    /// Where its packets are routed to.
+    target: Target,
     to: NodeId,
     flow: usize,
     back: bool,
@@ -102,19 +109,21 @@ struct Route {
 fn check_first_links(
     flow: &Flow,
     written: &Written<'_>,
-    topology: &Topology,
+    joined: &Joined<'_>,
     paths: &ShortestPaths,
 ) -> Result<(), Diagnostic> {
-    let leaving = || paths.attachments(flow.from).map(|hop| link_of(hop, topology));
+    let links = joined.network.links;
+    let has_no_rate =
+        |Crossing { hop, .. }: Crossing| links[hop.link].direction(hop.attachment).rate.is_none();
     if let Some(app) = saturating(flow)
-        && leaving().any(|(link, from)| link.direction(from).rate.is_none())
+        && paths.attachments(flow.from).any(has_no_rate)
     {
         return Err(written.app.error(format!(
             "`app`: {app} over `{}` saturates its first link, so the links of `{}` need a rate, for example `rate: 300 Mbit/s`",
-            flow.protocol, topology.nodes[flow.from].name
+            flow.protocol, joined.network.nodes[flow.from].name
         )));
     }
-    leaving().try_for_each(|(link, from)| check_ipv6(written, link, from))
+    paths.attachments(flow.from).try_for_each(|crossing| check_ipv6(written, &Narrow::of(crossing, joined)))
 }
 
 /// The application of a flow that is paced at its first link's rate, in a person's words.
@@ -139,62 +148,72 @@ fn check_route(
     flow: &Flow,
     written: &Written<'_>,
     route: &Route,
-    topology: &Topology,
+    joined: &Joined<'_>,
     paths: &ShortestPaths,
 ) -> Result<(), Diagnostic> {
-    let hops = paths.hops(route.from).unwrap_or(0);
+    let hops = paths.path(route.from, route.to).count();
     if hops > HOP_LIMIT {
-        let [from, to] = [route.from, route.to].map(|node| &topology.nodes[node].name);
+        let [from, to] = [route.from, route.to].map(|node| &joined.network.nodes[node].name);
         return Err(written
             .to
             .error(format!("`to`: `{to}` is {hops} hops from `{from}`, and IP's hop limit is {HOP_LIMIT}")));
     }
-    let path = || paths.path(route.from).map(|hop| link_of(hop, topology));
-    path().try_for_each(|(link, from)| check_ipv6(written, link, from))?;
-    match path().min_by_key(|(link, from)| link.direction(*from).mtu) {
-        Some((link, from)) => check_size(flow, written, link, from, route.back),
-        None => Ok(()),
+    let path = || paths.path(route.from, route.to).map(|crossing| Narrow::of(crossing, joined));
+    path().try_for_each(|narrow| check_ipv6(written, &narrow))?;
+    path()
+        .min_by_key(|narrow| narrow.mtu)
+        .map_or(Ok(()), |narrow| check_size(flow, written, &narrow, route.back))
+}
+
+/// A hop of a route, and the maximum length of a packet there.
+struct Narrow<'a> {
+    crossing: Crossing,
+    mtu: u32,
+    joined: &'a Joined<'a>,
+}
+
+impl<'a> Narrow<'a> {
+    fn of(crossing: Crossing, joined: &'a Joined<'a>) -> Self {
+        let segment = joined.segments.get(crossing.segment);
+        Self { crossing, mtu: segment.mtu(joined.network.links, crossing.hop.attachment), joined }
+    }
+
+    /// What people call it: ``the link `a-b` ``.
+    fn name(&self) -> String {
+        let links = self.joined.network.links;
+        let (vlan, link) = (self.joined.segments.get(self.crossing.segment).vlan(), self.crossing.hop.link);
+        let of_link = format!("the link `{}`", links[link].name);
+        vlan.map_or_else(|| of_link.clone(), |vlan| format!("{vlan} of {of_link}"))
     }
 }
 
-/// The link of a hop, and the attachment that sends.
-fn link_of(hop: Hop, topology: &Topology) -> (&Link, Attachment) {
-    (&topology.links[hop.link], hop.attachment)
-}
-
-fn check_ipv6(written: &Written<'_>, link: &Link, from: Attachment) -> Result<(), Diagnostic> {
-    let mtu = link.direction(from).mtu;
-    match written.ip.filter(|_| mtu < MIN_IPV6_MTU) {
+fn check_ipv6(written: &Written<'_>, narrow: &Narrow<'_>) -> Result<(), Diagnostic> {
+    match written.ip.filter(|_| narrow.mtu < MIN_IPV6_MTU) {
         None => Ok(()),
         Some(ip) => Err(ip.error(format!(
-            "`ip`: IPv6 needs an MTU of at least {MIN_IPV6_MTU} (RFC 8200), and the link `{}` has {mtu}",
-            link.name
+            "`ip`: IPv6 needs an MTU of at least {MIN_IPV6_MTU} (RFC 8200), and {} has {}",
+            narrow.name(),
+            narrow.mtu
         ))),
     }
 }
 
 /// A datagram that does not cross the narrowest link of its route in one packet never arrives.
-fn check_size(
-    flow: &Flow,
-    written: &Written<'_>,
-    link: &Link,
-    from: Attachment,
-    back: bool,
-) -> Result<(), Diagnostic> {
-    let mtu = link.direction(from).mtu;
+fn check_size(flow: &Flow, written: &Written<'_>, narrow: &Narrow<'_>, back: bool) -> Result<(), Diagnostic> {
+    let mtu = narrow.mtu;
     if let Some(filled) = flow.frame_payload().filter(|&filled| u64::from(mtu) < filled) {
-        let name = &link.name;
         return Err(written.app.error(format!(
-            "`{}` fills frames of {filled} B, and the link `{name}` has an MTU of {mtu}",
-            flow.protocol
+            "`{}` fills frames of {filled} B, and {} has an MTU of {mtu}",
+            flow.protocol,
+            narrow.name()
         )));
     }
     let largest = (u64::from(mtu) + ETHERNET).saturating_sub(flow.full_overhead());
     let Some(size) = datagram(flow).filter(|size| *size > largest) else { return Ok(()) };
-    let (name, protocol) = (&link.name, &flow.protocol);
+    let (name, protocol) = (narrow.name(), &flow.protocol);
     let back = if back { " on the way back" } else { "" };
     Err(written.app.error(format!(
-        "`size`: expected at most {largest} B, what the MTU of {mtu} of the link `{name}` leaves over `{protocol}`{back} (hosts do not fragment), found {size} B"
+        "`size`: expected at most {largest} B, what the MTU of {mtu} of {name} leaves over `{protocol}`{back} (hosts do not fragment), found {size} B"
     )))
 }
 

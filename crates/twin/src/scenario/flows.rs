@@ -8,6 +8,7 @@ use super::fits::{self, Written};
 use super::groups::{self, Groups};
 use super::model::{App, Flow, FlowId, GroupId, NodeId};
 use super::programs;
+use super::segments::Joined;
 use super::topology::Topology;
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::{self, Fields, did_you_mean, list, one_or_list, whole};
@@ -37,14 +38,13 @@ pub(crate) struct Flows {
 impl Flows {
     pub(crate) fn of(
         node: &Node,
-        topology: &Topology,
+        (topology, joined): (&Topology, &Joined<'_>),
         groups: &mut Groups,
         variants: &Variants,
         contents: &mut Contents,
     ) -> Result<Self, Diagnostic> {
         let mut flows = Self { flows: Vec::new(), live: None, names: BTreeMap::new() };
         let mut written = Vec::new();
-        let parts = parts(topology);
         for (number, item) in list(node, "flows")?.iter().enumerate() {
             if number >= MAX_FLOWS {
                 return Err(item.error(format!("a scenario has at most {MAX_FLOWS} flows, this is one more")));
@@ -64,7 +64,7 @@ impl Flows {
                 Some(group) => groups::receivers(&groups.groups[group], from),
                 None => receivers(to_node, groups, topology)?,
             };
-            check_receivers(to_node, from, &to, &parts, topology)?;
+            check_receivers(to_node, from, &to, joined)?;
             let over = fields.need("over", "over: tcp-cubic")?;
             let stack = variants.stack(over)?;
             let app_node = fields.need("app", "app: bulk")?;
@@ -93,7 +93,8 @@ impl Flows {
                 needs_no_answer(to_node, &app, group.map(|group| &groups.groups[group]), &to)?;
             }
             if let Some(group) = group.map(|group| &groups.groups[group])
-                && let Some(why) = group.delivery.settings().refuses(group, from, topology.network())
+                && let Some(why) =
+                    group.delivery.settings().refuses(group, from, joined.network, &joined.segments)
             {
                 return Err(to_node.error(format!("`to`: {why}")));
             }
@@ -122,7 +123,7 @@ impl Flows {
         if flows.flows.is_empty() {
             return Err(node.error("`flows`: expected at least one flow, found none"));
         }
-        fits::check(&flows.flows, &written, topology)?;
+        fits::check(&flows.flows, &written, joined)?;
         Ok(flows)
     }
 
@@ -177,15 +178,8 @@ fn receivers(node: &Node, groups: &Groups, topology: &Topology) -> Result<Vec<No
     }
 }
 
-/// Whether a flow from a node has receivers, and links lead to all of them.
-fn check_receivers(
-    node: &Node,
-    from: NodeId,
-    to: &[NodeId],
-    parts: &[usize],
-    topology: &Topology,
-) -> Result<(), Diagnostic> {
-    let name = |node: NodeId| &topology.nodes[node].name;
+/// Whether a flow from a node has receivers, and segments lead to all of them.
+fn check_receivers(node: &Node, from: NodeId, to: &[NodeId], joined: &Joined<'_>) -> Result<(), Diagnostic> {
     let items = one_or_list(node);
     let receivers = to.len();
     for (place, &to) in to.iter().enumerate() {
@@ -194,9 +188,7 @@ fn check_receivers(
         if from == to {
             return Err(item.error("`to`: a flow needs another node to go to than it comes from"));
         }
-        if parts[from] != parts[to] {
-            return Err(item.error(format!("`to`: no links lead from `{}` to `{}`", name(from), name(to))));
-        }
+        joined.leads(from, to).map_err(|why| item.error(format!("`to`: {why}")))?;
     }
     match (to, items) {
         ([], []) => Err(node.error("`to`: expected a node or a group, found an empty list")),
@@ -272,15 +264,4 @@ fn ip_version(node: &Node, key: &str) -> Result<bool, Diagnostic> {
         "6" => Ok(true),
         other => Err(node.error(format!("`{key}`: expected the version of IP, `4` or `6`, found `{other}`"))),
     }
-}
-
-/// For each node, a number that it shares with the nodes it can reach, all links counted.
-fn parts(topology: &Topology) -> Vec<usize> {
-    let mut parts = petgraph::unionfind::UnionFind::new(topology.nodes.len());
-    for link in &topology.links {
-        for end in &link.ends[1..] {
-            parts.union(link.ends[0], *end);
-        }
-    }
-    parts.into_labeling()
 }

@@ -27,6 +27,7 @@ pub mod programs;
 mod published;
 mod routing;
 mod schema;
+mod segments;
 mod services;
 mod set;
 mod shared;

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use super::model::{Destinations, Neighbours, NodeId, Reporting, Routing, StaticRoute};
+use super::segments::Joined;
 use super::topology::Topology;
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::{self, Fields, choice, list};
 use hopcast_config::yaml::Node;
-use hopcast_stack::network::{Network, NetworkPlan, Prefix};
-use hopcast_stack::service::ServiceSpec;
+use hopcast_stack::network::{NetworkPlan, Prefix};
 
 /// Maximum number of static routes. Chosen: a node looks at all of its own for a destination that it has not sent to
 /// before.
@@ -38,17 +38,17 @@ pub(crate) fn routing(node: &Node, _: &str) -> Result<Routing, Diagnostic> {
 pub(crate) fn routes(
     node: Option<&Node>,
     topology: &Topology,
-    services: &[ServiceSpec],
+    joined: &Joined<'_>,
 ) -> Result<Vec<StaticRoute>, Diagnostic> {
     let Some(node) = node else { return Ok(Vec::new()) };
-    let network = Network { services, ..topology.network() };
-    let mut known = NetworkPlan::of(network).routes(network);
+    let mut known = NetworkPlan::of(joined.network).routes(joined.network);
     let (mut routes, mut seen) = (Vec::new(), BTreeSet::new());
     for item in list(node, "routes")? {
         let fields = Fields::of(item, "a route", &["node", "to", "via"])?;
         let nodes = topology.node_list(fields.need("node", "node: a")?, "node")?;
         let destination = fields.need("to", "to: default")?;
         let to = destinations(destination, topology)?;
+        check_host(destination, to, joined)?;
         let next = fields.need("via", "via: b")?;
         let via = topology.node(next, "via")?;
         for node in nodes {
@@ -68,7 +68,7 @@ pub(crate) fn routes(
             let route = StaticRoute { node, to, via };
             if !known.add_static(&route) {
                 let found = next.found();
-                let around = neighbours_of(node, topology);
+                let around = neighbours_of(node, joined);
                 let around = decode::listed(&around.iter().map(String::as_str).collect::<Vec<_>>());
                 return Err(
                     next.error(format!("`via`: {found} is no neighbour of `{name}`, which has {around}"))
@@ -80,12 +80,24 @@ pub(crate) fn routes(
     Ok(routes)
 }
 
-/// The names of the nodes on the links of a node, the first few.
-fn neighbours_of(node: NodeId, topology: &Topology) -> Vec<String> {
-    let links = topology.links.iter().filter(|link| link.ends.contains(&node));
+/// A route to one address needs one that a host may have.
+fn check_host(node: &Node, to: Destinations, joined: &Joined<'_>) -> Result<(), Diagnostic> {
+    let Destinations::Prefix(address) = to else { return Ok(()) };
+    match joined.addresses.of_no_host(address.first()).filter(|_| address.host_bits() == 0) {
+        Some((prefix, what)) => {
+            let address = address.first();
+            Err(node.error(format!("`to`: {address} is the {what} address of {prefix}, and no host's")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The names of the nodes on the segments of a node, the first few.
+fn neighbours_of(node: NodeId, joined: &Joined<'_>) -> Vec<String> {
+    let around = joined.segments.iter().filter(|segment| segment.ends.iter().any(|end| end.node == node));
     let others: BTreeSet<NodeId> =
-        links.flat_map(|link| &link.ends).copied().filter(|&end| end != node).collect();
-    others.into_iter().take(8).map(|other| topology.nodes[other].name.clone()).collect()
+        around.flat_map(|segment| &segment.ends).map(|end| end.node).filter(|&end| end != node).collect();
+    others.into_iter().take(8).map(|other| joined.network.nodes[other].name.clone()).collect()
 }
 
 /// A node, `default`, an address or a prefix.

@@ -13,7 +13,7 @@ use super::shared;
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::{self, Fields, did_you_mean, list, name, number, one_or_list, text};
 use hopcast_config::yaml::{Kind, Node, Span};
-use hopcast_stack::network::Network;
+use hopcast_stack::network::{Network, Prefix, read_prefixes};
 
 /// Maximum number of nodes, and of links. Chosen: it bounds the memory and the time that a generator can ask for.
 pub(crate) const MAX_ELEMENTS: u64 = 1_000_000;
@@ -33,6 +33,8 @@ pub(crate) struct Topology {
     link_names: BTreeMap<String, LinkId>,
     /// The nodes of each class, a word of the file's own.
     classes: BTreeMap<String, Vec<NodeId>>,
+    /// Where the prefixes of links are written.
+    prefixes: BTreeMap<LinkId, Node>,
 }
 
 impl Topology {
@@ -74,6 +76,16 @@ impl Topology {
     pub(crate) fn network(&self) -> Network<'_> {
         static NO_ROLES: BTreeMap<String, Vec<NodeId>> = BTreeMap::new();
         Network { nodes: &self.nodes, links: &self.links, roles: &NO_ROLES, services: &[] }
+    }
+
+    /// The links with prefixes and where these are written, in the order of the file.
+    pub(crate) fn written_prefixes(&self) -> impl Iterator<Item = (LinkId, &Node)> {
+        self.prefixes.iter().map(|(&link, node)| (link, node))
+    }
+
+    /// Where the prefixes of a link are written.
+    pub(crate) fn written_prefix(&self, link: LinkId) -> Option<&Node> {
+        self.prefixes.get(&link)
     }
 
     /// The node that `node` names.
@@ -186,7 +198,7 @@ impl Topology {
                 span.error(format!("the link name `{name}` is taken already: give this one a `name`"))
             );
         }
-        self.links.push(Link { name, ends, model });
+        self.links.push(Link { name, ends, prefixes: Vec::new(), model });
         Ok(())
     }
 
@@ -228,7 +240,7 @@ impl Topology {
     fn add_written_link(&mut self, item: &Node, contents: &mut Contents) -> Result<(), Diagnostic> {
         let kind = Written::of(item);
         let (key, what) = kind.words();
-        let mut allowed: Vec<&str> = vec!["name"];
+        let mut allowed: Vec<&str> = vec!["name", "prefix"];
         allowed.extend(if kind == Written::Pair { KINDS.as_slice() } else { std::slice::from_ref(&key) });
         allowed.extend(link::DIRECTION);
         allowed.extend(kind.own_keys());
@@ -245,6 +257,8 @@ impl Topology {
             };
             return Err(joined.error(format!("`{key}`: expected {expected}, found {}", ends.len())));
         }
+        let prefix = fields.get("prefix");
+        let prefixes: Vec<Prefix> = fields.read("prefix", read_prefixes)?.unwrap_or_default();
         let station = |node: &Node, key: &str| station_of(self, &ends, node, key, what);
         let model = match kind {
             Written::Pair => LinkModel::PointToPoint(link::point_to_point(fields, contents)?),
@@ -255,7 +269,12 @@ impl Topology {
             Some(node) => (Some(name(node, "name")?), &node.span),
             None => (None, &item.span),
         };
-        self.add_link(named, ends, model, span)
+        self.add_link(named, ends, model, span)?;
+        if let (Some(prefix), Some(link)) = (prefix, self.links.last_mut()) {
+            link.prefixes = prefixes;
+            self.prefixes.insert(self.links.len() - 1, prefix.clone());
+        }
+        Ok(())
     }
 }
 

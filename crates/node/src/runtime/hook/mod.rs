@@ -39,7 +39,7 @@ use rustix::io::Errno;
 use self::intake::{Intake, Taken};
 use self::way_in::WayIn;
 use self::way_out::WayOut;
-use super::Socket;
+use super::socket::Socket;
 use super::counters::Counters;
 use super::error::PlugError;
 use super::poller::{Poller, Token};

@@ -188,7 +188,8 @@ impl<'a> Reader<'a> {
             };
             let mut written = vec![entry(kind, list(ends, &span))];
             written.extend(name.map(|name| entry("name", scalar(name, &span))));
-            let of_link = |key: &str| link::DIRECTION.contains(&key) || own_keys.contains(&key);
+            let of_link =
+                |key: &str| key == "prefix" || link::DIRECTION.contains(&key) || own_keys.contains(&key);
             written.extend(written_keys(&data, of_link)?);
             links.push(Node { span, kind: Kind::Map(written) });
         }
@@ -271,7 +272,7 @@ pub fn write(scenario: &Scenario) -> String {
     let mut out = String::from(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\">\n",
     );
-    let others = ["duplex", "backward", "mac", "pairs", "hears", "kind", "stations"];
+    let others = ["prefix", "duplex", "backward", "mac", "pairs", "hears", "kind", "stations"];
     let of_links = link::DIRECTION.iter().chain(&others).map(|&key| (key, "all", "string"));
     for (key, of, kind) in KEYS.into_iter().chain(of_links) {
         line(
@@ -295,6 +296,7 @@ pub fn write(scenario: &Scenario) -> String {
     for link in &scenario.links {
         let ends: Vec<String> = link.ends.iter().map(|&end| escaped(&scenario.nodes[end].name)).collect();
         let mut keys = vec![("name", link.name.clone())];
+        keys.extend(values::prefixes(&link.prefixes));
         match &link.model {
             LinkModel::PointToPoint(config) => {
                 let (source, target) = (&ends[0], &ends[1]);

@@ -4,6 +4,7 @@ use hopcast_link::{
     Config, Csma, Direction, Duplex, Jitter, Loss, Mac, MediumConfig, PairLoss, Queue, QueueLimit, Rts,
     SwitchConfig,
 };
+use hopcast_stack::network::Prefix;
 
 /// The keys of a link that differ from the default, with their values.
 pub(super) fn link(config: &Config) -> Vec<(&'static str, String)> {
@@ -17,6 +18,13 @@ pub(super) fn link(config: &Config) -> Vec<(&'static str, String)> {
         keys.push(("backward", format!("{{ {} }}", differs.join(", "))));
     }
     keys
+}
+
+/// The prefixes of a link.
+pub(super) fn prefixes(prefixes: &[Prefix]) -> Option<(&'static str, String)> {
+    // In quotes, since those of IPv6 have colons.
+    let written: Vec<String> = prefixes.iter().map(|prefix| format!("\"{prefix}\"")).collect();
+    (!written.is_empty()).then(|| ("prefix", format!("[{}]", written.join(", "))))
 }
 
 /// The keys of a direction that differ from `base`, with their values. A trace of losses has no value that could be

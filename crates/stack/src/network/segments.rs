@@ -1,0 +1,131 @@
+//! Segments: hosts' interfaces between which frames pass, a link or a VLAN on it.
+
+use hopcast_host::Prefix;
+use hopcast_link::Attachment;
+use hopcast_wire::vlan::{self, Tag};
+
+use super::{Link, LinkId, NodeId};
+
+/// A segment's place among the segments of a network.
+pub type SegmentId = usize;
+
+/// The segments of a network, in the order of the links, and those of one link in that of their tags.
+#[derive(Clone, Debug, Default)]
+pub struct Segments(Vec<Segment>);
+
+/// Hosts' interfaces between which frames pass: a link, or a VLAN on it.
+#[derive(Clone, Debug)]
+pub struct Segment {
+    /// The link.
+    pub link: LinkId,
+    /// The tags that its frames bear there, from the outermost.
+    pub(crate) tags: Vec<Tag>,
+    /// The interfaces, in the order in which the link names its ends.
+    pub ends: Vec<SegmentEnd>,
+    /// The prefixes whose addresses its hosts have.
+    pub(crate) prefixes: Vec<GivenPrefix>,
+}
+
+/// A host's interface on a segment.
+#[derive(Clone, Copy, Debug)]
+pub struct SegmentEnd {
+    /// The node.
+    pub node: NodeId,
+    /// The number of the interface at its host.
+    pub interface: u32,
+    /// The attachment to the link.
+    pub attachment: Attachment,
+}
+
+/// A prefix of a segment, and where it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GivenPrefix {
+    /// The prefix.
+    pub prefix: Prefix,
+    /// The service whose interfaces have it; `None` of the link's own.
+    pub service: Option<usize>,
+}
+
+impl Segments {
+    /// The segments of a network without services: its links.
+    pub fn plain(nodes: usize, links: &[Link]) -> Self {
+        let mut interfaces = vec![0; nodes];
+        let segment = |(number, link): (LinkId, &Link)| {
+            let end = |(attachment, &node): (Attachment, &NodeId)| {
+                interfaces[node] += 1;
+                SegmentEnd { node, interface: interfaces[node] - 1, attachment }
+            };
+            let ends = link.ends.iter().enumerate().map(end).collect();
+            Segment { link: number, tags: Vec::new(), ends, prefixes: given(link) }
+        };
+        Self(links.iter().enumerate().map(segment).collect())
+    }
+
+    /// These segments, which are in order.
+    pub(super) const fn new(segments: Vec<Segment>) -> Self {
+        Self(segments)
+    }
+
+    /// The segments.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Segment> {
+        self.0.iter()
+    }
+
+    /// One segment.
+    pub fn get(&self, segment: SegmentId) -> &Segment {
+        &self.0[segment]
+    }
+
+    /// The first segment that joins a node with all `others`: the node's end of it.
+    pub fn joining(&self, node: NodeId, others: &[NodeId]) -> Option<SegmentEnd> {
+        self.iter().find_map(|segment| {
+            let end = |node: NodeId| segment.ends.iter().find(|end| end.node == node);
+            end(node).filter(|_| others.iter().all(|&other| end(other).is_some())).copied()
+        })
+    }
+
+    /// Whether all hosts' interfaces have the same MTU.
+    pub(super) fn have_one_mtu(&self, links: &[Link]) -> bool {
+        let of_segment = |segment: &'_ Segment| {
+            segment.ends.iter().map(|end| segment.mtu(links, end.attachment)).collect()
+        };
+        let mut all = self.iter().flat_map::<Vec<u32>, _>(of_segment);
+        let first = all.next();
+        all.all(|mtu| Some(mtu) == first)
+    }
+}
+
+impl Segment {
+    /// Maximum length of a packet that attachment `from` can send on it, in bytes.
+    pub fn mtu(&self, links: &[Link], from: Attachment) -> u32 {
+        mtu_within(&links[self.link], from, &self.tags)
+    }
+
+    /// The name for people: the link's, or `VLAN 7 of lan`.
+    pub fn name(&self, links: &[Link]) -> String {
+        let link = &links[self.link].name;
+        self.vlan().map_or_else(|| link.clone(), |vlan| format!("{vlan} of {link}"))
+    }
+
+    /// The VLAN that it is on its link, `VLAN 7`, or `VLAN 100.7` within another; `None` of a link itself.
+    pub fn vlan(&self) -> Option<String> {
+        let ids: Vec<String> = self.tags.iter().map(|tag| tag.id.to_string()).collect();
+        let kind = if self.tags.first()?.kind == vlan::PROVIDER { " (802.1ad)" } else { "" };
+        Some(format!("VLAN {}{kind}", ids.join(".")))
+    }
+
+    /// The prefixes whose addresses its hosts have.
+    pub fn prefixes(&self) -> impl Iterator<Item = Prefix> {
+        self.prefixes.iter().map(|given| given.prefix)
+    }
+}
+
+/// Maximum length of a packet in frames with these tags, which a link counts as a part of the packet.
+pub(super) fn mtu_within(link: &Link, from: Attachment, tags: &[Tag]) -> u32 {
+    link.direction(from).mtu.saturating_sub((tags.len() * vlan::TAG) as u32)
+}
+
+/// The prefixes that a link itself has.
+pub(super) fn given(link: &Link) -> Vec<GivenPrefix> {
+    link.prefixes.iter().map(|&prefix| GivenPrefix { prefix, service: None }).collect()
+}

@@ -1,0 +1,80 @@
+//! Flows with their paths.
+
+use std::fmt::{self, Write};
+
+use hopcast_core::Rate;
+use hopcast_stack::network::{Crossing, ShortestPaths, Target};
+
+use super::super::capacity::Capacities;
+use super::super::model::{Flow, Layer, Scenario};
+use super::{Attached, MAX_LISTED, counted, shortened};
+
+pub(super) fn write_flows(out: &mut String, scenario: &Scenario, network: &Attached) -> fmt::Result {
+    writeln!(out, "\nFlows: {}", scenario.flows.len())?;
+    let capacities = Capacities::of(scenario);
+    let mut paths = ShortestPaths::over(scenario.nodes.len(), &scenario.links, &network.segments);
+    for flow in scenario.flows.iter().take(MAX_LISTED) {
+        let Flow { name, from, to, protocol, app, ipv6, .. } = flow;
+        // Of several receivers the farthest, and the one with the smallest bound.
+        let cuts = to.iter().filter_map(|&to| capacities.of_flow(flow, to));
+        let cut = match cuts.min_by(f64::total_cmp) {
+            None => "unbounded".to_owned(),
+            Some(bits) => Rate::from_bits_per_sec(bits.round() as u64).to_string(),
+        };
+        let path = longest_path(&mut paths, network, flow);
+        let hops = if path.is_empty() { "no path".to_owned() } else { counted(path.len(), "hop") };
+        let names: Vec<&str> = to.iter().map(|&to| &*scenario.nodes[to].name).collect();
+        let group = flow.group.map(|group| &scenario.groups[group]);
+        let to = match group {
+            Some(group) if !group.name.is_empty() => group.name.clone(),
+            Some(group) => format!("{} by {}", names.join(", "), group.delivery),
+            None => names.join(", "),
+        };
+        let from = &scenario.nodes[*from].name;
+        let ip = if *ipv6 { ", IPv6" } else { "" };
+        let routes = if flow.paths > 1 { format!(", {} routes", flow.paths) } else { String::new() };
+        writeln!(out, "  {name}: {from} to {to} over {protocol}{ip}{routes}: {app}")?;
+        let stack = stack(flow);
+        if stack != *protocol && !stack.is_empty() {
+            writeln!(out, "    stack: {stack}")?;
+        }
+        writeln!(out, "    {hops}, min-cut {cut}")?;
+        write_vlans(out, scenario, network, &path)?;
+    }
+    match scenario.flows.len().saturating_sub(MAX_LISTED) {
+        0 => Ok(()),
+        more => writeln!(out, "  and {more} more"),
+    }
+}
+
+/// The path to the receiver of a flow, or to the farthest of several.
+fn longest_path(paths: &mut ShortestPaths, network: &Attached, flow: &Flow) -> Vec<Crossing> {
+    let mut farthest = flow.to.first().copied().unwrap_or(flow.from);
+    if flow.to.len() > 1 {
+        // As the network is written, the way back has as many hops, and one search finds those from all receivers.
+        paths.search_from(Target::Node(flow.from), &flow.to);
+        farthest = flow.to.iter().rev().copied().max_by_key(|&to| paths.hops(to)).unwrap_or(farthest);
+    }
+    paths.search_from(network.addresses.target_of(farthest, flow.ipv6), &[flow.from]);
+    paths.path(flow.from, farthest).collect()
+}
+
+/// The segments of a path over VLANs, with the longest packet that each takes.
+fn write_vlans(out: &mut String, scenario: &Scenario, network: &Attached, path: &[Crossing]) -> fmt::Result {
+    let segment = |crossing: &Crossing| network.segments.get(crossing.segment);
+    if path.iter().all(|crossing| segment(crossing).vlan().is_none()) {
+        return Ok(());
+    }
+    let shown = |crossing: &Crossing| {
+        let (segment, links) = (segment(crossing), &scenario.links);
+        format!("{} (MTU {})", segment.name(links), segment.mtu(links, crossing.hop.attachment))
+    };
+    let shown: Vec<String> = path.iter().map(shown).collect();
+    writeln!(out, "    over {}", shortened(&shown.iter().map(String::as_str).collect::<Vec<_>>()))
+}
+
+/// The layers under their own names, each with the options that are not the default.
+fn stack(flow: &Flow) -> String {
+    let layers: Vec<_> = flow.over.iter().map(Layer::to_string).collect();
+    layers.join("/")
+}

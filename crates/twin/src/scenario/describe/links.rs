@@ -1,0 +1,175 @@
+//! Links with all their values, those of one model on one line.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Display, Write};
+
+use hopcast_core::Rate;
+use hopcast_link::{
+    Config, Csma, Direction, Duplex, Jitter, Loss, Mac, MediumConfig, PairLoss, Queue, QueueLimit, Rts,
+    SwitchConfig,
+};
+
+use super::super::capacity::mean_loss;
+use super::super::model::{LinkModel, NodeId, Scenario};
+use super::{MAX_LISTED, counted, shortened};
+
+/// Links of one model on one line; what they are, then which they are.
+pub(super) fn write_links(out: &mut String, scenario: &Scenario) -> fmt::Result {
+    writeln!(out, "\nLinks: {}", scenario.links.len())?;
+    let mut kinds: Vec<(String, Vec<&str>)> = Vec::new();
+    let mut places = BTreeMap::new();
+    for link in &scenario.links {
+        let model = match &link.model {
+            LinkModel::PointToPoint(config) => point_to_point(config),
+            LinkModel::Medium(config) => medium(config, &link.ends, scenario),
+            LinkModel::Switch(config) => switch(config, &link.ends, scenario),
+        };
+        let place = *places.entry(model).or_insert_with_key(|model| {
+            kinds.push((model.clone(), Vec::new()));
+            kinds.len() - 1
+        });
+        kinds[place].1.push(&link.name);
+    }
+    let more = kinds.len().saturating_sub(MAX_LISTED);
+    for (model, names) in kinds.iter().take(MAX_LISTED) {
+        writeln!(out, "  {}", shortened(names))?;
+        for line in model.lines() {
+            writeln!(out, "    {line}")?;
+        }
+    }
+    if more > 0 { writeln!(out, "  and {more} more kinds of links") } else { Ok(()) }
+}
+
+fn medium(config: &MediumConfig, ends: &[NodeId], scenario: &Scenario) -> String {
+    let mut text = format!("a medium of {} stations: {}", ends.len(), Words(&config.direction));
+    // Writing to a string cannot fail.
+    let _ = match &config.mac {
+        Mac::Perfect => Ok(()),
+        Mac::Csma(csma) => {
+            let Csma { slot, sifs, difs, cw_min, cw_max, retries, overhead, ack, channel, rts } = csma;
+            let channel = loss(channel);
+            write!(
+                text,
+                "\nCSMA/CA: slot {slot}, SIFS {sifs}, DIFS {difs}, window {cw_min} to {cw_max}, overhead {overhead}, \
+                 acknowledgement {ack}, {retries} retries, channel loss {channel}"
+            )
+            .and_then(|()| match rts {
+                None => Ok(()),
+                Some(Rts { threshold, rts, cts }) => {
+                    write!(text, "\nRTS of {rts} and CTS of {cts} before frames of at least {threshold}")
+                }
+            })
+        }
+    };
+    for (from, station) in ends.iter().enumerate().filter(|_| config.hears.is_some()) {
+        let heard = config.hears.iter().flatten().filter(|(sender, _)| *sender == from);
+        let heard: Vec<&str> = heard.map(|(_, to)| scenario.nodes[ends[*to]].name.as_str()).collect();
+        let by = if heard.is_empty() { "nobody".to_owned() } else { shortened(&heard) };
+        let _ = write!(text, "\n{} is heard by {by}", scenario.nodes[*station].name);
+    }
+    text + &pairs(&config.pairs, ends, scenario)
+}
+
+/// The sender whose values most have, and each that differs.
+fn switch(config: &SwitchConfig, ends: &[NodeId], scenario: &Scenario) -> String {
+    let same = |one: &&Direction| config.directions.iter().filter(|other| other == one).count();
+    let usual = config.directions.iter().rev().max_by_key(same);
+    let mut text = format!("a switch with {} stations", ends.len());
+    // Writing to a string cannot fail.
+    let _ = usual.map_or(Ok(()), |usual| write!(text, ": {}", Words(usual)));
+    for (end, direction) in ends.iter().zip(&config.directions) {
+        if usual != Some(direction) {
+            let _ = write!(text, "\n{}: {}", scenario.nodes[*end].name, Words(direction));
+        }
+    }
+    text + &pairs(&config.pairs, ends, scenario)
+}
+
+/// The losses from one station to another that differ, a line each.
+fn pairs(pairs: &[PairLoss], ends: &[NodeId], scenario: &Scenario) -> String {
+    let line = |pair: &PairLoss| {
+        let [from, to] = [pair.from, pair.to].map(|end| &scenario.nodes[ends[end]].name);
+        format!("\n{from} to {to}: loss {}", loss(&pair.loss))
+    };
+    pairs.iter().map(line).collect()
+}
+
+fn point_to_point(config: &Config) -> String {
+    let half = if config.duplex == Duplex::Half { ", half duplex" } else { "" };
+    if config.forward == config.backward {
+        format!("{}{half}", Words(&config.forward))
+    } else {
+        format!("forward:  {}{half}\nbackward: {}", Words(&config.forward), Words(&config.backward))
+    }
+}
+
+/// The values of one direction, all of them, defaults too where they matter.
+struct Words<'a>(&'a Direction);
+
+impl Display for Words<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let direction = self.0;
+        write!(f, "{}, delay {}, loss {}", rate(direction.rate), direction.delay, loss(&direction.loss))?;
+        if direction.jitter != Jitter::None {
+            let order = if direction.reorder { "reordering" } else { "in order" };
+            write!(f, ", jitter {} {order}", jitter(direction.jitter))?;
+        }
+        if direction.duplicate.get() > 0.0 {
+            write!(f, ", {} duplicated", direction.duplicate)?;
+        }
+        if direction.corrupt.get() > 0.0 {
+            write!(f, ", {} corrupted", direction.corrupt)?;
+        }
+        write!(f, ", queue {}, MTU {}", queue(direction.queue), direction.mtu)
+    }
+}
+
+pub(super) fn rate(rate: Option<Rate>) -> String {
+    rate.map_or_else(|| "unlimited rate".to_owned(), |rate| rate.to_string())
+}
+
+pub(super) fn loss(loss: &Loss) -> String {
+    let mean = || format!("{} on average", Percent(mean_loss(loss)));
+    match loss {
+        Loss::None => "none".to_owned(),
+        Loss::Independent(share) => share.to_string(),
+        Loss::GilbertElliott { p, r, k, h } => {
+            format!("Gilbert-Elliott (p {p}, r {r}, k {k}, h {h}; {})", mean())
+        }
+        Loss::FourState { p13, p31, p32, p23, p14 } => {
+            format!("four-state (p13 {p13}, p31 {p31}, p32 {p32}, p23 {p23}, p14 {p14}; {})", mean())
+        }
+        Loss::Trace(trace) => format!("a trace of {} ({})", counted(trace.len(), "frame"), mean()),
+    }
+}
+
+pub(super) fn jitter(jitter: Jitter) -> String {
+    match jitter {
+        Jitter::None => "none".to_owned(),
+        Jitter::Uniform(width) => format!("±{width} uniform"),
+        Jitter::Normal(width) => format!("{width} normal"),
+    }
+}
+
+pub(super) fn queue(queue: Queue) -> String {
+    let full = |limit| match limit {
+        QueueLimit::Packets(packets) => counted(packets as usize, "packet"),
+        QueueLimit::Bytes(bytes) => bytes.to_string(),
+    };
+    match queue {
+        Queue::DropTail { limit } => full(limit),
+        Queue::CoDel { limit, target, interval } => {
+            format!("CoDel (target {target}, interval {interval}, at most {})", full(limit))
+        }
+    }
+}
+
+/// A share as a percentage of three digits.
+struct Percent(f64);
+
+impl Display for Percent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = format!("{:.3}", self.0 * 100.0);
+        write!(f, "{} %", percent.trim_end_matches('0').trim_end_matches('.'))
+    }
+}

@@ -1,0 +1,103 @@
+//! Settings that are allowed and most likely not meant.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Write};
+
+use hopcast_core::Instant;
+
+use super::super::model::{Action, Case, Event, FlowId, LinkModel, NodeId, Plan, Scenario};
+use super::{MAX_LISTED, counted};
+
+pub(super) fn write_notes(out: &mut String, plan: &Plan) -> fmt::Result {
+    let notes = notes(plan);
+    if !notes.is_empty() {
+        writeln!(out)?;
+    }
+    notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))
+}
+
+/// Settings that are allowed and most likely not meant, in any case, a line each; of very many the first.
+pub fn notes(plan: &Plan) -> Vec<String> {
+    let mut notes: Vec<(String, usize)> = Vec::new();
+    let mut places = BTreeMap::new();
+    for note in plan.cases.iter().flat_map(notes_of) {
+        let place = *places.entry(note).or_insert_with_key(|note| {
+            notes.push((note.clone(), 0));
+            notes.len() - 1
+        });
+        notes[place].1 += 1;
+    }
+    let more = notes.len().saturating_sub(MAX_LISTED);
+    let told = |(note, cases): (String, usize)| match plan.cases.len() {
+        all if all == cases => note,
+        all => format!("{note} (in {cases} of {all} cases)"),
+    };
+    let shown = notes.into_iter().take(MAX_LISTED).map(told);
+    shown.chain((more > 0).then(|| format!("and {more} more"))).collect()
+}
+
+/// Each once.
+fn notes_of(case: &Case) -> BTreeSet<String> {
+    let scenario = &*case.scenario;
+    let end = Instant::ZERO + scenario.duration;
+    let mut notes: BTreeSet<String> = case.left_out.iter().cloned().collect();
+    notes.extend(written_both_ways(scenario));
+    let mut starts: BTreeMap<FlowId, Instant> = BTreeMap::new();
+    for Event { at, action } in &scenario.events {
+        let Action::Start(flow) = action else { continue };
+        // Events are in the order of time, so the first is the earliest.
+        starts.entry(*flow).or_insert(*at);
+        if *at >= end {
+            let name = &scenario.flows[*flow].name;
+            notes.insert(format!(
+                "the start event of flow {name} at {at} is not before the end of the run at {end}"
+            ));
+        }
+    }
+    for (number, flow) in scenario.flows.iter().enumerate() {
+        let name = &flow.name;
+        let span = flow.app.span();
+        let event = starts.get(&number);
+        match span.start {
+            None if event.is_none() => {
+                notes.insert(format!(
+                    "flow {name} waits for a start event, and there is none: it sends nothing"
+                ));
+            }
+            // An earlier event starts it all the same.
+            Some(start) if start >= end && event.is_none_or(|at| *at >= end) => {
+                notes.insert(format!(
+                    "flow {name} starts at {start}, not before the end of the run at {end}: it sends nothing"
+                ));
+            }
+            Some(_) | None => {}
+        }
+        if let Some(stop) = span.stop.filter(|stop| *stop > end) {
+            notes.insert(format!("flow {name} stops at {stop}, after the end of the run at {end}"));
+        }
+    }
+    notes
+}
+
+/// Two links between one pair of nodes, the second from the other end, which most likely are meant to be the two
+/// directions of one link.
+fn written_both_ways(scenario: &Scenario) -> Option<String> {
+    let mut first: BTreeMap<[NodeId; 2], &str> = BTreeMap::new();
+    let mut pairs = Vec::new();
+    for link in &scenario.links {
+        let (LinkModel::PointToPoint(_), &[from, to]) = (&link.model, link.ends.as_slice()) else { continue };
+        match first.get(&[to, from]) {
+            Some(other) => pairs.push((*other, link.name.as_str())),
+            None => _ = first.entry([from, to]).or_insert(&link.name),
+        }
+    }
+    let (one, other) = pairs.first()?;
+    let more = match pairs.len() - 1 {
+        0 => String::new(),
+        more => format!(" (and {})", counted(more, "other pair")),
+    };
+    Some(format!(
+        "links {one} and {other}{more} join the same two nodes, one written each way: they are two links, and each carries \
+         both ways; for one link whose directions differ write `forward` and `backward`"
+    ))
+}

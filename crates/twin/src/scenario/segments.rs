@@ -1,0 +1,131 @@
+//! The segments of a network as a file has it: their prefixes, and which nodes they join.
+
+use std::collections::BTreeSet;
+
+use hopcast_config::Diagnostic;
+use hopcast_config::decode::{list, one_or_list};
+use hopcast_config::yaml::Node;
+use hopcast_stack::network::{
+    Addresses, GivenPrefix, Layers, Network, PrefixError, Segment, Segments, ShortestPaths, Target,
+    read_prefixes,
+};
+use hopcast_stack::service::ServiceSpec;
+
+use super::model::{LinkId, NodeId};
+use super::topology::Topology;
+
+/// The segments of a network, with the addresses of its hosts.
+pub(crate) struct Joined<'a> {
+    pub(crate) network: Network<'a>,
+    pub(crate) segments: Segments,
+    pub(crate) addresses: Addresses,
+    /// For each node, a number that it shares with the nodes that it can reach, all links counted.
+    parts: Vec<usize>,
+}
+
+impl<'a> Joined<'a> {
+    /// The segments of a network whose services have been placed, of the file `root`.
+    pub(crate) fn of(
+        topology: &'a Topology,
+        services: &'a [ServiceSpec],
+        root: &Node,
+    ) -> Result<Self, Diagnostic> {
+        let network = Network { services, ..topology.network() };
+        let segments = Layers::segments_of(network);
+        check_used(topology, &segments)?;
+        let addresses = Addresses::of(network, &segments);
+        let addresses = addresses.map_err(|error| located(error, topology, root))?;
+        let parts = parts(topology.nodes.len(), &segments);
+        Ok(Self { network, segments, addresses, parts })
+    }
+
+    /// Whether segments lead from one node to another; why they do not, as a part of a sentence.
+    pub(crate) fn leads(&self, from: NodeId, to: NodeId) -> Result<(), String> {
+        if self.parts[from] == self.parts[to] {
+            return Ok(());
+        }
+        let [from_name, to_name] = [from, to].map(|node| &self.network.nodes[node].name);
+        Err(match self.broken(from, to) {
+            None => format!("no links lead from `{from_name}` to `{to_name}`"),
+            Some(why) => format!("no route from `{from_name}` to `{to_name}`: {why}"),
+        })
+    }
+
+    /// The paths over the segments, all of which are up.
+    pub(crate) fn paths(&self) -> ShortestPaths {
+        ShortestPaths::over(self.network.nodes.len(), self.network.links, &self.segments)
+    }
+
+    /// Where the way over links breaks off, if links do lead from one node to another.
+    fn broken(&self, from: NodeId, to: NodeId) -> Option<String> {
+        let Network { nodes, links, .. } = self.network;
+        let plain = Segments::plain(nodes.len(), links);
+        let mut paths = ShortestPaths::over(nodes.len(), links, &plain);
+        paths.search_from(Target::Node(to), &[from]);
+        let hops: Vec<_> = paths.path(from, to).map(|crossing| crossing.hop).collect();
+        let next = hops.iter().skip(1).map(|hop| links[hop.link].ends[hop.attachment]).chain([to]);
+        hops.iter().zip(next).find_map(|(hop, next)| {
+            let node = links[hop.link].ends[hop.attachment];
+            self.breaks_at(hop.link, [node, next])
+        })
+    }
+
+    /// Why two nodes on a link are not on one segment of it; `None` if they are.
+    fn breaks_at(&self, link: LinkId, pair: [NodeId; 2]) -> Option<String> {
+        let joins = |segment: &Segment, node: NodeId| segment.ends.iter().any(|end| end.node == node);
+        let on_link = || self.segments.iter().filter(|segment| segment.link == link);
+        if on_link().any(|segment| pair.iter().all(|&node| joins(segment, node))) {
+            return None;
+        }
+        // The names of the VLANs of each; of a host that is on the link itself none.
+        let vlans = pair.map(|node| {
+            let own = on_link().filter(|segment| joins(segment, node));
+            own.filter_map(Segment::vlan).collect::<Vec<_>>()
+        });
+        let at = usize::from(vlans[0].is_empty());
+        let [one, other] = [pair[at], pair[1 - at]].map(|node| &self.network.nodes[node].name);
+        let (ending, there) = (vlans[at].join(" and "), &vlans[1 - at]);
+        let verb = if vlans[at].len() == 1 { "ends" } else { "end" };
+        let there = if there.is_empty() { "no VLAN".to_owned() } else { there.join(" and ") };
+        let link = &self.network.links[link].name;
+        Some(format!("{ending} {verb} at `{one}`: on the link `{link}`, `{other}` has {there}"))
+    }
+}
+
+/// A link whose prefix nobody has, since all of its ends are taken by services.
+fn check_used(topology: &Topology, segments: &Segments) -> Result<(), Diagnostic> {
+    let bare = segments.iter().filter(|segment| segment.vlan().is_none());
+    let bare: BTreeSet<LinkId> = bare.map(|segment| segment.link).collect();
+    match topology.written_prefixes().find(|(link, _)| !bare.contains(link)) {
+        Some((link, node)) => {
+            let name = &topology.links[link].name;
+            Err(node.error(format!(
+                "`prefix`: services have taken all interfaces on `{name}`: write it at the service whose interfaces have it"
+            )))
+        }
+        None => Ok(()),
+    }
+}
+
+/// A prefix's error, where it is written.
+fn located(error: PrefixError, topology: &Topology, root: &Node) -> Diagnostic {
+    let PrefixError { given: GivenPrefix { prefix, service }, link, why } = error;
+    let of_service = |number: usize| list(root.get("services")?, "services").ok()?.get(number)?.get("prefix");
+    let node = match service {
+        Some(number) => of_service(number),
+        None => topology.written_prefix(link),
+    };
+    let is_it = |item: &&Node| read_prefixes(item, "prefix").is_ok_and(|read| read == [prefix]);
+    let item = node.and_then(|node| one_or_list(node).iter().find(is_it));
+    item.or(node).unwrap_or(root).error(format!("`prefix`: {why}"))
+}
+
+fn parts(nodes: usize, segments: &Segments) -> Vec<usize> {
+    let mut parts = petgraph::unionfind::UnionFind::new(nodes);
+    for segment in segments.iter() {
+        for ends in segment.ends.windows(2) {
+            parts.union(ends[0].node, ends[1].node);
+        }
+    }
+    parts.into_labeling()
+}
