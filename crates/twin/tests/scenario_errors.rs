@@ -425,6 +425,17 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         "  chain:\n",
+        "  switch: { nodes: 300, prefix: w }\n  chain:\n",
+        "bad.yaml:4:11: a switch has at most 256 stations, this one 300",
+    ),
+    (
+        "  chain:\n",
+        "  switch: { nodes: 3, prefix: w, link: { duplex: half } }\n  chain:\n",
+        "bad.yaml:4:42: unknown key `duplex` in a switch (allowed here: name, switch, rate, delay, loss, jitter, \
+         reorder, duplicate, corrupt, queue, mtu, stations, pairs)",
+    ),
+    (
+        "  chain:\n",
         "  tree: { depth: 20, fanout: 10 }\n  chain:\n",
         "bad.yaml:4:9: a topology has at most 1000000 nodes, this tree has more",
     ),

@@ -38,6 +38,8 @@ fn generators_name_and_link_their_nodes() {
         "r0c0 r0c1 r1c0 r1c1 | r0c0-r0c1 r0c0-r1c0 r0c1-r1c1 r1c0-r1c1"
     );
     assert_eq!(of("full: { nodes: 3 }"), "n0 n1 n2 | n0-n1 n0-n2 n1-n2");
+    assert_eq!(of("switch: { nodes: 3, link: { name: lan } }"), "n0 n1 n2 | lan");
+    assert_eq!(of("switch: { nodes: 3 }"), "n0 n1 n2 | n0-n1-n2");
 }
 
 #[test]

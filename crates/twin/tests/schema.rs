@@ -81,6 +81,7 @@ topology:
   star: {prefix: s, leaves: 1 @/$defs/topology/properties/star/properties}
   tree: {prefix: t, depth: 1, fanout: 1 @/$defs/topology/properties/tree/properties}
   full: {prefix: f, nodes: 2 @/$defs/topology/properties/full/properties}
+  switch: {prefix: w, nodes: 2, link: {name: v, stations: {w0: {rate: 2 Mbit/s}} @/$defs/topology/properties/switch/properties/link/properties} @/$defs/topology/properties/switch/properties}
 events: [{at: 0s, links: all, loss: 1 % @/$defs/event/properties}]
 services:
   - {run: vlan, on: [a, b], interfaces: q @/$defs/service/anyOf/0/properties}

@@ -6,10 +6,10 @@ use hopcast_link::Config;
 
 use super::files::Contents;
 use super::link;
-use super::topology::{MAX_ELEMENTS, Topology};
+use super::topology::{MAX_ELEMENTS, MAX_STATIONS, Topology};
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::{Fields, check_name, name, whole};
-use hopcast_config::yaml::{Node, Span};
+use hopcast_config::yaml::{Entry, Kind, Node, Span};
 
 /// Adds to `topology` what `generator` makes.
 pub(crate) fn generate(
@@ -44,8 +44,11 @@ pub(crate) fn generate(
         );
     }
     check_name(&format!("{prefix}{MAX_ELEMENTS}"), "prefix", &node.span)?;
-    let config = link::template(fields.get("link"), contents)?;
-    let mut maker = Maker { topology, prefix, config, span: &node.span };
+    let mut maker = Maker { topology, prefix, config: Config::default(), span: &node.span };
+    if generator == "switch" {
+        return maker.switch(numbers[0], fields.get("link"), contents);
+    }
+    maker.config = link::template(fields.get("link"), contents)?;
     match (generator, numbers) {
         ("chain", [hops, _]) => maker.chain(hops),
         ("star", [leaves, _]) => maker.star(leaves),
@@ -162,6 +165,27 @@ impl Maker<'_> {
             }
         }
         Ok(())
+    }
+
+    /// `n0`, `n1` and so on, all joined to one switch with the keys of `link`.
+    fn switch(&mut self, nodes: u64, link: Option<&Node>, contents: &mut Contents) -> Result<(), Diagnostic> {
+        if nodes > MAX_STATIONS as u64 {
+            return Err(self
+                .span
+                .error(format!("a switch has at most {MAX_STATIONS} stations, this one {nodes}")));
+        }
+        let mut names = Vec::new();
+        for number in 0..nodes {
+            let node = self.node(number, on_circle(number, nodes))?;
+            let name = Kind::Scalar(self.topology.nodes[node].name.clone());
+            names.push(Node { span: self.span.clone(), kind: name });
+        }
+        let mut link = link.cloned().unwrap_or_else(|| Node::empty_map(self.span));
+        if let Kind::Map(entries) = &mut link.kind {
+            let value = Node { span: self.span.clone(), kind: Kind::List(names) };
+            entries.push(Entry { key: "switch".to_owned(), key_span: self.span.clone(), value });
+        }
+        self.topology.add_written_link(&link, contents)
     }
 
     fn node(&mut self, number: u64, position: (f64, f64)) -> Result<usize, Diagnostic> {

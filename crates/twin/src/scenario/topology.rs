@@ -20,7 +20,7 @@ pub(crate) const MAX_ELEMENTS: u64 = 1_000_000;
 
 /// Maximum number of stations of a medium or switch: each pair of them has counters of its own. Chosen: it bounds
 /// memory, which grows with the square.
-const MAX_STATIONS: usize = 256;
+pub(crate) const MAX_STATIONS: usize = 256;
 
 /// The network before anything happens to it.
 #[derive(Default)]
@@ -39,7 +39,8 @@ pub(crate) struct Topology {
 
 impl Topology {
     pub(crate) fn of(node: &Node, contents: &mut Contents) -> Result<Self, Diagnostic> {
-        let allowed = ["nodes", "links", "chain", "star", "tree", "grid", "full", "graphml", "containerlab"];
+        let allowed =
+            ["nodes", "links", "chain", "star", "tree", "grid", "full", "switch", "graphml", "containerlab"];
         let fields = Fields::of(node, "`topology`", &allowed)?;
         let mut topology = Self::default();
         for key in fields.keys() {
@@ -237,7 +238,11 @@ impl Topology {
         Ok(())
     }
 
-    fn add_written_link(&mut self, item: &Node, contents: &mut Contents) -> Result<(), Diagnostic> {
+    pub(crate) fn add_written_link(
+        &mut self,
+        item: &Node,
+        contents: &mut Contents,
+    ) -> Result<(), Diagnostic> {
         let kind = Written::of(item);
         let (key, what) = kind.words();
         let mut allowed: Vec<&str> = vec!["name", "prefix"];
