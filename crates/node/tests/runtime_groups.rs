@@ -144,7 +144,7 @@ const QUERIER: u32 = 1;
 
 impl Router {
     fn new(family: &Family, settings: querier::Config, carried: &Carried) -> Self {
-        let interfaces = [1, 2].map(|number| Interface { mac: router_mac(number), mtu: 1500 });
+        let interfaces = [1, 2].map(|number| Interface::new(router_mac(number), 1500));
         let addresses = family.router.map(ip).to_vec();
         let config =
             Config { addresses, interfaces: interfaces.into(), forwarding: true, ..Config::default() };
@@ -222,7 +222,7 @@ struct Station {
 
 impl Station {
     fn new(family: &Family, carried: &Carried) -> (Box<Self>, Rc<RefCell<Traffic>>) {
-        let interface = Interface { mac: [2, 0, 0, 8, 0, 9], mtu: 1500 };
+        let interface = Interface::new([2, 0, 0, 8, 0, 9], 1500);
         let config =
             Config { addresses: vec![ip(family.member)], interfaces: vec![interface], ..Config::default() };
         let mut host = Host::new(config, Box::new(StaticRoutes::new()));

@@ -207,7 +207,7 @@ impl Simulated {
             routes = routes.with(station(link).into(), 128, hop);
         }
         let host = |links: std::ops::Range<usize>, is_router, addresses: Vec<Ipv6Addr>, routes| {
-            let interfaces = links.map(|link| Interface { mac: mac(link, is_router), mtu: 1500 }).collect();
+            let interfaces = links.map(|link| Interface::new(mac(link, is_router), 1500)).collect();
             let addresses = addresses.into_iter().map(IpAddr::V6).collect();
             let config = Config { addresses, interfaces, forwarding: true, ..Config::default() };
             let mut host = Host::new(config, Box::new(routes));

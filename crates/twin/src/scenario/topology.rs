@@ -284,7 +284,7 @@ impl Topology {
 }
 
 /// The key of a written link that names the nodes it joins, for each kind.
-const KINDS: [&str; 3] = ["between", "medium", "switch"];
+pub(crate) const KINDS: [&str; 3] = ["between", "medium", "switch"];
 
 /// A kind of written link.
 #[derive(Clone, Copy, PartialEq, Eq)]

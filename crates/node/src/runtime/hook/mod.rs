@@ -39,11 +39,11 @@ use rustix::io::Errno;
 use self::intake::{Intake, Taken};
 use self::way_in::WayIn;
 use self::way_out::WayOut;
-use super::socket::Socket;
 use super::counters::Counters;
 use super::error::PlugError;
 use super::poller::{Poller, Token};
 use super::rules::Rules;
+use super::socket::Socket;
 
 /// Maximum number of packets read in one turn. Chosen; more delays the other sockets, fewer costs turns.
 const MAX_PER_TURN: usize = 64;
