@@ -120,8 +120,8 @@ pub struct FramesPlug {
 /// - A packet to a group cannot be handed back to the routes: its copies name their interfaces.
 /// - A packet to a group is given to the machine whichever interface it arrives on: the kernel's reverse-path check
 ///   comes later.
-/// - A neighbour that does not answer costs its packet, whose sender the kernel tells. A neighbour of IPv6 is none on an
-///   interface if a route of its own leads to it by another.
+/// - A neighbour that does not answer costs its packet, whose sender the kernel tells. A neighbour of IPv6 is none on
+///   an interface if a route of its own leads to it by another.
 /// - What a virtual device or an adapter's driver puts together from several packets is taken as one, and a checksum
 ///   that a program on this machine left to hardware is missing; `ethtool -K DEVICE gro off` here, `tx off` there.
 /// - Whether the host forwards is asked when the plug is opened.

@@ -104,8 +104,9 @@ pub(crate) struct FrameBinding {
 struct Hooked {
     above: u32,
     filters: Vec<Hook>,
-    /// Transits that it may still hand over at this instant.
-    answers: (Instant, u32),
+    /// The last instant at which it was given or handed over something, and the transits that it may still hand over
+    /// then.
+    answers: (Option<Instant>, u32),
 }
 
 impl Bindings {
@@ -145,7 +146,7 @@ impl Bindings {
         match self.hooks.iter_mut().find(|hooked| hooked.above == above) {
             Some(hooked) => hooked.filters.push(filter),
             None => {
-                let answers = (Instant::ZERO, MAX_ANSWERS);
+                let answers = (None, 0);
                 self.hooks.push(Hooked { above, filters: vec![filter], answers });
             }
         }
@@ -226,10 +227,12 @@ impl Bindings {
         self.hooks.iter().skip(from).find(wants).map(|hooked| hooked.above)
     }
 
-    /// The hook on `Above(above)` is given a packet, to which it may give as many answers as any.
+    /// The hook on `Above(above)` is given a packet, to which it may give as many answers as to any.
     pub(crate) fn allow_answers(&mut self, above: u32, now: Instant) {
         if let Some(hooked) = self.hooks.iter_mut().find(|hooked| hooked.above == above) {
-            hooked.answers = (now, MAX_ANSWERS);
+            let (at, left) = hooked.answers;
+            let left = if at == Some(now) { left } else { 0 };
+            hooked.answers = (Some(now), left.saturating_add(MAX_ANSWERS));
         }
     }
 
@@ -238,8 +241,8 @@ impl Bindings {
     pub(crate) fn take_answers(&mut self, place: usize, now: Instant, count: u32, more: u32) -> bool {
         let Some(hooked) = self.hooks.get_mut(place) else { return false };
         let (at, left) = hooked.answers;
-        let left = if at == now { left } else { MAX_ANSWERS + more };
-        hooked.answers = (now, left.saturating_sub(count));
+        let left = if at == Some(now) { left } else { MAX_ANSWERS + more };
+        hooked.answers = (Some(now), left.saturating_sub(count));
         left >= count
     }
 

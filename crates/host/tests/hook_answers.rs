@@ -120,6 +120,32 @@ fn a_hook_that_answers_with_a_thousand_copies_sends_no_more_than_it_may() {
 }
 
 #[test]
+fn packets_that_are_held_and_handed_back_at_once_all_go_on() {
+    let mut network = hooked(Hook::Protocol(99));
+    let held: Vec<_> = (0..2 * MAX_ANSWERS)
+        .map(|_| {
+            network.hand_packet(A, packet(false, 99, 64, 20));
+            taken(&mut network)
+        })
+        .collect();
+    held.iter().for_each(|transit| answer(&mut network, transit, Egress::Routes));
+    assert_eq!(network.take(B).len(), held.len());
+    assert_eq!(network.counter(ROUTER, "hook_excess"), 0);
+}
+
+#[test]
+fn copies_by_the_routes_are_bounded_too() {
+    let mut network = hooked(Hook::Protocol(99));
+    network.hand_packet(A, packet(false, 99, 64, 20));
+    let transit = taken(&mut network);
+    for _ in 0..1000 {
+        answer(&mut network, &transit, Egress::Routes);
+    }
+    assert_eq!(network.take(B).len() as u32, MAX_ANSWERS);
+    assert_eq!(network.counter(ROUTER, "hook_excess"), 1000 - u64::from(MAX_ANSWERS));
+}
+
+#[test]
 fn a_packet_whose_hops_are_used_up_goes_no_further() {
     let mut network = hooked(Hook::Protocol(99));
     network.hand_packet(A, packet(false, 99, 1, 20));

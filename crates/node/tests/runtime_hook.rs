@@ -15,7 +15,7 @@ use hooked::{Answer, Explicit, KIND, LISTENS, Links, Live, NOTHING, Simulated};
 use hooked::{packet, raw, router, station, with_payload};
 use hopcast_core::hook::MAX_ANSWERS;
 use hopcast_core::plug::{HookPlug, Plug};
-use hopcast_core::{Buffer, Egress, Hook, Item, Transit};
+use hopcast_core::{Buffer, Egress, Hook, Instant, Item, Transit};
 use hopcast_node::Clock;
 use hopcast_node::daemon::sweep;
 use hopcast_node::runtime::{Runtime, Stop};
@@ -380,7 +380,7 @@ fn runs_a_hook_until_it_is_killed() {
     let plug = Plug::Hook(plug(EXPLICIT, &["g0", "g1", "g2", "g3"]));
     let mut runtime = Runtime::open(machine, &[plug], Clock::starting_now()).unwrap();
     println!("it runs");
-    runtime.run(None, &Stop::new().unwrap()).unwrap();
+    runtime.run(Some(Instant::ZERO + hopcast_core::Duration::from_secs(60)), &Stop::new().unwrap()).unwrap();
 }
 
 #[test]
@@ -393,7 +393,7 @@ fn rules_and_routes_go_with_the_hook() {
     live.router.run(|| {
         let (mut runtime, _) = Bench::new().played(&[Plug::Hook(plug(EXPLICIT, &["g0"]))]);
         assert_ne!(state(&live.router), before);
-        runtime.run(Some(hopcast_core::Instant::ZERO), &Stop::new().unwrap()).unwrap();
+        runtime.run(Some(Instant::ZERO), &Stop::new().unwrap()).unwrap();
     });
     assert_eq!(state(&live.router), before);
 }

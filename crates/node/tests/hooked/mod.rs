@@ -349,8 +349,8 @@ impl Live {
         for (link, (_, socket)) in self.stations.iter().enumerate() {
             while let Ok((len, _)) = recv(socket, &mut frame[..], RecvFlags::empty()) {
                 let packet = &frame[ethernet::HEADER..len];
-                // Neighbours' and listeners' messages are the kernels' business, and so are errors about neighbours that
-                // do not answer.
+                // Neighbours' and listeners' messages are the kernels' business, and so are errors about neighbours
+                // that do not answer.
                 let is_kernels =
                     packet[6] == 0 || packet[6] == ip::ICMPV6 && (packet[40] >= 130 || packet[40] == 1);
                 if !is_kernels {

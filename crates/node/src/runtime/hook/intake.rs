@@ -13,8 +13,8 @@ use rustix::net::{RecvFlags, recv, sockopt};
 
 use super::netlink::{Request, attributes, messages};
 
-/// Size of the kernel's buffer of logged packets, in bytes. Chosen, as that of frames; with less, packets are lost while
-/// another process has the processor.
+/// Size of the kernel's buffer of logged packets, in bytes. Chosen, as that of frames; with less, packets are lost
+/// while another process has the processor.
 const RECEIVE_BUFFER: usize = 4 << 20;
 /// Maximum length of a report: the longest packet, and what is said of it.
 const MAX_REPORT: usize = (64 << 10) + 1024;

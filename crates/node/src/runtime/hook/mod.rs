@@ -13,7 +13,7 @@
 //! |---|---|
 //! | `selection` | the rules that take packets |
 //! | `intake` | reads them |
-//! | `way_in` | the packets for the routes: the kernel takes a hop off those that it forwards, and tells the sender of what it cannot |
+//! | `way_in` | packets for the routes: the kernel takes the hop off, delivers, or tells the sender why not |
 //! | `way_out` | the packets whose way out is named, and the host's own |
 //! | `netlink` | the messages of both |
 

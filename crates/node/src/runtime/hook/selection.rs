@@ -1,9 +1,9 @@
 //! The text of the rules that take packets out of the kernel.
 //!
 //! They are in `prerouting`, where a packet is as it arrived: its hop limit is whole, whether it is for this host or in
-//! transit. One rule logs it to this process and drops it, so that what is taken and what is dropped cannot differ. What
-//! is for a group may be for members on this host, too: it is logged and marked, and what of it would be forwarded is
-//! dropped.
+//! transit. One rule logs it to this process and drops it, so that what is taken and what is dropped cannot differ.
+//! What is for a group may be for members on this host, too: it is logged and marked, and what of it would be forwarded
+//! is dropped.
 
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -33,8 +33,8 @@ pub(super) fn versions(hooks: &[Hook]) -> [bool; 2] {
     hooks.iter().map(of).fold([false; 2], |all, one| [all[0] | one[0], all[1] | one[1]])
 }
 
-/// The nft table that takes the packets of a plug to the log group of `claim`; `forwards` says whether the host forwards
-/// IPv4, and IPv6: what it does not forward is not in transit.
+/// The nft table that takes the packets of a plug to the log group of `claim`; `forwards` says whether the host
+/// forwards IPv4, and IPv6: what it does not forward is not in transit.
 ///
 /// # Errors
 /// A hook or name that nft has no words for.

@@ -2,8 +2,8 @@
 //!
 //! All of them leave by raw sockets, which take a whole packet and look a route up for another address than the
 //! packet's destination: that is how a packet gets to a neighbour. Its stand-in is an address of the socket's routing
-//! table, whose route leads to the neighbour; so the kernel finds out the Ethernet address, and keeps the packet until it
-//! knows it.
+//! table, whose route leads to the neighbour; so the kernel finds out the Ethernet address, and keeps the packet until
+//! it knows it.
 
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -21,8 +21,8 @@ use super::netlink::{REPLACE, Request, open};
 /// Maximum number of neighbours of an IP version that have a route, after which the one that got it first loses it.
 /// Chosen: more than the neighbours of a router, and one byte.
 const MAX_NEIGHBOURS: usize = 256;
-/// Size of the kernel's buffer of packets to be sent, in bytes. Chosen: packets to neighbours that do not answer stay in
-/// it for three seconds (RFC 4861 section 10), and keep those to others waiting no sooner than at 600 a second.
+/// Size of the kernel's buffer of packets to be sent, in bytes. Chosen: packets to neighbours that do not answer stay
+/// in it for three seconds (RFC 4861 section 10), and with fewer than 600 a second of them there is room for others.
 const SEND_BUFFER: usize = 4 << 20;
 /// The networks of stand-ins, in a routing table that nobody else looks into: TEST-NET-1 (RFC 5737) and the
 /// discard prefix (RFC 6666), which no packet is for.
