@@ -36,36 +36,43 @@ fn group_datagram(frame: &[u8]) -> Option<(IpAddr, IpAddr)> {
 
 /// A tree of one branch: from `Below(0)`, where senders are, to `Below(1)`, for the groups that somebody there wants.
 #[derive(Clone, Default)]
-pub(super) struct Branch(Rc<RefCell<(BTreeSet<(IpAddr, Option<IpAddr>)>, u64)>>);
+pub(super) struct Branch(Rc<RefCell<Wanted>>);
+
+/// Groups, each with the only sender that is wanted, if there is one.
+#[derive(Default)]
+struct Wanted {
+    groups: BTreeSet<(IpAddr, Option<IpAddr>)>,
+    /// Number of changes so far.
+    changes: u64,
+}
 
 impl Branch {
     /// Whether somebody wants packets of a group.
     pub(super) fn leads_to(&self, group: IpAddr) -> bool {
-        self.0.borrow().0.iter().any(|&(wanted, _)| wanted == group)
+        self.0.borrow().groups.iter().any(|&(wanted, _)| wanted == group)
     }
 
     fn change(&self, Membership { group, source, interface, joined }: Membership) {
         assert_eq!(interface, Some(1), "senders ask for nothing");
-        let (wanted, changes) = &mut *self.0.borrow_mut();
-        if joined {
-            wanted.insert((group, source))
-        } else {
-            wanted.remove(&(group, source))
+        let wanted = &mut *self.0.borrow_mut();
+        let changed = match joined {
+            true => wanted.groups.insert((group, source)),
+            false => wanted.groups.remove(&(group, source)),
         };
-        *changes += 1;
+        wanted.changes += u64::from(changed);
     }
 }
 
 impl GroupRoutes for Branch {
     fn route(&mut self, source: IpAddr, group: IpAddr) -> Option<GroupRoute> {
-        let (wanted, _) = &*self.0.borrow();
+        let wanted = &self.0.borrow().groups;
         let is_wanted = wanted.contains(&(group, None)) || wanted.contains(&(group, Some(source)));
         let egress: &[u32] = if is_wanted { &[1] } else { &[] };
         Some(GroupRoute { ingress: Some(0), upstream: None, egress: egress.into() })
     }
 
     fn version(&self) -> u64 {
-        self.0.borrow().1
+        self.0.borrow().changes
     }
 
     fn member(&mut self, _: IpAddr, _: Option<IpAddr>, _: bool) {}
