@@ -324,6 +324,7 @@ fn members_have_figures_of_their_own_and_one_that_got_nothing_has_them_too() {
     let [one, none] = measured.each_ref().map(|measured| measured.figures(task.window));
     assert_eq!((one.sent_units, one.delivered_units), (none.sent_units, one.sent_units));
     assert_eq!((none.delivered_units, none.reliability, none.goodput_mbps), (0, Some(0.0), Some(0.0)));
+    assert!(none.goodput_mbps.unwrap().is_sign_positive());
     let all = Measurement::together(&measured).figures(task.window);
     assert_eq!((all.sent_units, all.reliability), (2 * one.sent_units, Some(0.5)));
     assert!((all.goodput_mbps.unwrap() - one.goodput_mbps.unwrap() / 2.0).abs() < 1e-9, "{all:?}");

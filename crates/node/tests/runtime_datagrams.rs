@@ -175,6 +175,26 @@ fn what_the_kernel_has_no_room_for_waits_and_the_oldest_is_dropped_and_counted()
     });
 }
 
+#[test]
+fn a_port_that_chooses_attributes_sends_from_its_own_address() {
+    let bench = Bench::new();
+    let (mut port, traffic) = bench.played(&[Plug::Udp(address("127.0.0.7:0"))]);
+    let far = UdpSocket::bind("127.0.0.1:0").unwrap();
+    far.set_nonblocking(true).unwrap();
+    for hop_limit in [None, Some(9)] {
+        let attributes = Attributes { hop_limit, ..Attributes::CHOICE };
+        let (local, remote) = (port.address(0).unwrap(), far.local_addr().unwrap());
+        let datagram = Datagram { attributes, ..Datagram::new(local, remote, Buffer::copy_from(b"whose")) };
+        traffic.borrow_mut().out.down(Item::Datagram(datagram));
+        let mut from = None;
+        assert!(bench.until(10, &mut [&mut port], || {
+            from = from.or(far.recv_from(&mut [0; 9]).ok().map(|(_, from)| from));
+            from.is_some()
+        }));
+        assert_eq!(from, Some(local));
+    }
+}
+
 /// Sends from a socket of the kernel's, by the interface of this address and index.
 fn send_from(from: (IpAddr, u32), to: SocketAddr, hops: u8, class: u8) {
     let (own, index) = from;

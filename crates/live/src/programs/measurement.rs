@@ -61,7 +61,8 @@ impl Interval {
 
 /// The bytes between two times.
 pub(super) fn bytes_within(intervals: &[Interval], from: f64, to: f64) -> f64 {
-    intervals.iter().map(|interval| interval.bytes_within(from, to)).sum()
+    // The sum of nothing is -0, which a document shows.
+    intervals.iter().fold(0.0, |sum, interval| sum + interval.bytes_within(from, to))
 }
 
 pub(super) fn seconds(at: Instant) -> f64 {

@@ -198,12 +198,14 @@ impl Udp {
     /// Adds a datagram to those that wait.
     fn queue(&mut self, datagram: &Datagram) {
         let Datagram { local, remote, payload, attributes } = datagram;
-        // A socket that is bound to an address sends from that one, unless it is told an interface: with IPv4 the kernel
-        // then takes the interface's own.
-        let is_bound = !self.local.ip().is_unspecified();
-        let source = if is_bound { self.local.ip() } else { local.ip() };
-        let is_told = !is_bound || attributes.interface.is_some();
-        let source = Some(source).filter(|ip| is_told && !ip.is_unspecified());
+        // A socket that is bound to an address sends from that one; but with chosen attributes IPv4's takes another,
+        // unless it is told this one.
+        let bound = Some(self.local.ip()).filter(|ip| !ip.is_unspecified());
+        let source = match bound {
+            Some(_) if *attributes == Attributes::CHOICE => None,
+            Some(own) => Some(own),
+            None => Some(local.ip()).filter(|ip| !ip.is_unspecified()),
+        };
         // After the last datagram for the same peer, which keeps their order; the order between peers does not matter.
         let mut last = self.waiting.iter_mut().rev().take(MAX_ROWS_SEARCHED);
         let last =
