@@ -154,7 +154,7 @@ impl Air {
         let Some(path) = self.path(from, to) else { return };
         match self.paths[path].fate(end) {
             Some(fate) => {
-                let reception = Reception { signal: None, rate: self.senders[from].rate() };
+                let reception = Reception { signal: None, rate: self.senders[from].frame_rate() };
                 let reception = self.radio.then_some(reception);
                 self.flight.launch(fate, frame.clone(), from, to, !addressed, reception);
             }

@@ -16,6 +16,8 @@ const HEADER: u64 = 14;
 pub(crate) struct Sender {
     from: Attachment,
     rate: Option<Rate>,
+    /// The rate at which the last frame was begun, which it keeps to its end.
+    frame_rate: Option<Rate>,
     /// The time of the last frame beyond whole nanoseconds; see [`Rate::time_with_carry`].
     carry: u64,
     down: bool,
@@ -38,6 +40,7 @@ impl Sender {
         Self {
             from,
             rate: config.rate,
+            frame_rate: config.rate,
             carry: 0,
             down: false,
             max_frame,
@@ -151,8 +154,14 @@ impl Sender {
         self.rate
     }
 
+    /// The rate of the frame that is being sent, or was last.
+    pub(crate) fn frame_rate(&self) -> Option<Rate> {
+        self.frame_rate
+    }
+
     /// How long a frame takes to be sent that begins now.
     pub(crate) fn airtime(&mut self, frame: &Buffer) -> Duration {
+        self.frame_rate = self.rate;
         match self.rate {
             None => Duration::ZERO,
             Some(rate) => rate.time_with_carry(frame.len() as u64, &mut self.carry),

@@ -103,9 +103,10 @@ fn a_medium_tells_the_rate_at_which_a_frame_came_and_a_wire_tells_nothing() {
         said.iter().filter_map(reception).collect()
     };
     let slower = Action::Change(None, Change::Rate(Some(Rate::from_mbit(6))));
+    // While the first is on the air, which ends as it began.
     let actions = [
         (millis(0), Action::Offer(0, to(1, 0))),
-        (millis(5), slower),
+        (micros(300), slower),
         (millis(5), Action::Offer(0, to(1, 1))),
     ];
     let heard = receptions(&run(&mut radio(Csma::default(), 9), &actions, END));

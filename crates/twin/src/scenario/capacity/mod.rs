@@ -1,14 +1,18 @@
 //! The min-cut: how much any protocol could deliver at most, over all paths together.
 
+mod airtime;
 mod branches;
 mod medium;
 mod timeline;
+
+use std::borrow::Cow;
 
 use hopcast_core::Instant;
 use hopcast_link::Loss;
 use petgraph::algo::dinics;
 use petgraph::graph::{DiGraph, NodeIndex};
 
+use self::airtime::Hop;
 use self::branches::{Branches, Core};
 use self::medium::Air;
 use self::timeline::{Sender, Timeline};
@@ -31,7 +35,8 @@ pub fn capacity(scenario: &Scenario, from: NodeId, to: NodeId) -> Option<f64> {
 /// sends, directly to another: between two stations it carries rate x (1 - the mean loss of that pair), or with a
 /// helper the inverse of the minimum airtime for a frame that the destination can use. A station that is no helper does
 /// not repeat on a medium what it has heard there; no route leads that way. On a medium whose stations do not all hear
-/// one another, several can send at once, and a station repeats what others do not hear: it bounds each sender alone.
+/// one another, several can send at once, and a station repeats what others do not hear: it bounds each sender alone,
+/// and those together that cannot be received at once, by sets of hops that exclude each other (`airtime`).
 #[derive(Debug)]
 pub struct Capacities<'s> {
     scenario: &'s Scenario,
@@ -39,6 +44,8 @@ pub struct Capacities<'s> {
     /// The point-to-point links, the switches, and the media that are only partly heard. Weights are thousandths of a
     /// bit per second, so that the flow is found exactly.
     wired: DiGraph<(), u128>,
+    /// The hops over media that are only partly heard.
+    hops: Vec<Hop<'s>>,
     /// The branches that are trees, if there is no medium, which flows share in ways of their own.
     branches: Option<Branches>,
 }
@@ -69,6 +76,7 @@ impl<'s> Capacities<'s> {
         for _ in &scenario.nodes {
             wired.add_node(());
         }
+        let mut hops = Vec::new();
         for (number, link) in scenario.links.iter().enumerate() {
             let node = |end: usize| NodeIndex::new(link.ends[end]);
             let mean = |from, to| weight(timeline.mean(number, Sender::new(link, from, to)));
@@ -87,14 +95,19 @@ impl<'s> Capacities<'s> {
                         let any = others.clone().next().map(|to| Sender::new(link, from, to));
                         let rate = any.map_or(0.0, |sender| timeline.mean_rate(number, sender));
                         wired.add_edge(node(from), line, weight(rate));
-                        others.for_each(|to| _ = wired.add_edge(line, node(to), mean(from, to)));
+                        for to in others {
+                            let edge = wired.add_edge(line, node(to), mean(from, to));
+                            if link.partly_heard().is_some() {
+                                hops.push(Hop::new((number, link), (from, to), edge, &timeline));
+                            }
+                        }
                     }
                 }
             }
         }
         let has_media = scenario.links.iter().any(|link| matches!(link.model, LinkModel::Medium(_)));
         let branches = (!has_media).then(|| Branches::of(scenario.nodes.len(), &scenario.links));
-        Self { scenario, timeline, wired, branches }
+        Self { scenario, timeline, wired, hops, branches }
     }
 
     /// The max-flow in bit/s, without helpers; `None` if it is unbounded.
@@ -129,13 +142,14 @@ impl<'s> Capacities<'s> {
         }
         let (from, to) = (NodeIndex::new(from), NodeIndex::new(to));
         let media = Air::all(self.scenario, &self.wired, from, to);
-        let flow = if media.is_empty() {
-            dinics(&self.wired, from, to).0
-        } else {
-            let mut graph = self.wired.clone();
-            media.iter().for_each(|air| air.add_to(&mut graph, &self.timeline, helpers));
-            dinics(&graph, from, to).0
-        };
+        let mut graph = Cow::Borrowed(&self.wired);
+        if !media.is_empty() {
+            media.iter().for_each(|air| air.add_to(graph.to_mut(), &self.timeline, helpers));
+        }
+        let mut flow = dinics(&*graph, from, to).0;
+        if !self.hops.is_empty() {
+            flow = flow.min(airtime::bound(&self.hops, &graph, (from, to)));
+        }
         (flow < UNBOUNDED).then_some(flow as f64 / 1e3)
     }
 }
