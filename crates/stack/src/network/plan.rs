@@ -147,6 +147,31 @@ impl NetworkPlan {
         route
     }
 
+    /// Maximum length of a packet that fits each link of the tree by which packets come from a node to a group with
+    /// these members, in bytes; `None` of a tree without links.
+    pub(crate) fn tree_mtu(
+        &self,
+        network: Network<'_>,
+        routes: &mut GlobalRoutes,
+        root: NodeId,
+        members: &[NodeId],
+    ) -> Option<u32> {
+        let mut joined = vec![false; self.interfaces.len()];
+        joined[root] = true;
+        let mut least = None;
+        for &member in members {
+            let mut node = member;
+            while !std::mem::replace(&mut joined[node], true)
+                && let Some((Hop { link, attachment }, via)) = routes.last_hop(root, node)
+            {
+                let mtu = network.links[link].direction(attachment).mtu;
+                least = Some(least.map_or(mtu, |least: u32| least.min(mtu)));
+                node = via;
+            }
+        }
+        least
+    }
+
     /// A shortest route that shares no link and no node between the ends with `others`, as the network is at the start.
     pub(crate) fn disjoint_route(
         &self,

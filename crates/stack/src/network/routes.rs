@@ -133,6 +133,14 @@ impl GlobalRoutes {
         Some((hop, via))
     }
 
+    /// The hop by which packets come to a node against its shortest path to a root, as those to groups do, and the
+    /// node that they come from.
+    pub(super) fn last_hop(&mut self, root: NodeId, node: NodeId) -> Option<(Hop, NodeId)> {
+        let step = self.step(node, root)?;
+        let (Hop { link, .. }, via, attachment) = self.paths.describe(step);
+        Some((Hop { link, attachment }, via))
+    }
+
     fn route(&mut self, from: NodeId, to: NodeId, ipv6: bool) -> Option<Route> {
         if let Some((interface, via)) = self.statics.find(from, addresses_of(to)[usize::from(ipv6)]) {
             let Hop { link, attachment } = self.paths.neighbour(from, interface, via)?;
