@@ -18,6 +18,7 @@ use crate::icmp::{PathMtus, error_limit};
 use crate::membership::Membership as Reports;
 use crate::neighbours::Neighbours;
 use crate::pace::Pace;
+use crate::reports::is_membership;
 use crate::routes::{RouteCache, Routes};
 
 /// A host or router; see the [crate's documentation](crate).
@@ -299,7 +300,7 @@ impl Host {
         let returned = ingress.is_some() && arrival.hooks_passed > 0;
         let group = header.destination;
         // What stays on its link has no way.
-        let on_link = arrival.is_membership || header.protocol == ip::IGMP || is_link_scope(group);
+        let on_link = is_link_scope(group) || is_membership(header, &packet);
         let route = if on_link { None } else { self.group_route(header.source, group).cloned() };
         // From where the way to its sender leads, where a route says which that is.
         let elsewhere = |route: &GroupRoute| {

@@ -4,10 +4,21 @@ use std::net::IpAddr;
 
 use hopcast_core::{Instant, Stream};
 use hopcast_wire::ip::{self, Header, Version};
+use hopcast_wire::mld;
 
 use crate::forward::Station;
 use crate::host::Host;
 use crate::membership::{Config, Interface, Membership};
+
+/// Whether a packet is one of IGMP or MLD, which no router forwards: they have a hop limit of 1 (RFC 3376 section 4,
+/// RFC 3810 section 5).
+pub(crate) fn is_membership(header: &Header, packet: &[u8]) -> bool {
+    match header.protocol {
+        ip::IGMP => true,
+        ip::ICMPV6 => packet.get(header.payload().start).copied().is_some_and(mld::is_mld),
+        _ => false,
+    }
+}
 
 impl Host {
     /// Lets the host report its memberships by IGMP and MLD, and answer queries. Without, nobody hears of them but

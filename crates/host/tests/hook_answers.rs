@@ -119,6 +119,52 @@ fn a_hook_that_answers_with_a_thousand_copies_sends_no_more_than_it_may() {
     assert_eq!(network.take(B).len(), 1, "the next packet may be answered again");
 }
 
+/// Answers what the hook of a host was given with the same packet to the other one.
+fn bounce(network: &mut Network, host: usize, interface: u32, other: usize) -> bool {
+    let Some((8, Item::Transit(transit))) = network.take(host).pop() else { return false };
+    let mut packet = transit.packet.clone();
+    let IpAddr::V6(to) = address(other, true) else { panic!("IPv6") };
+    packet[24..40].copy_from_slice(&to.octets());
+    let egress = Egress::Neighbour { interface, address: to.into() };
+    network.hand(host, Port::Above(8), Item::Transit(Transit { packet, egress, ..transit }));
+    true
+}
+
+#[test]
+fn two_hooks_that_send_each_other_a_packet_do_so_until_its_hops_are_used_up() {
+    let mut network = hooked(Hook::ExtensionHeader { header: ROUTING, kind: None });
+    network.hosts[B].hook(8, Hook::ExtensionHeader { header: ROUTING, kind: None });
+    network.hand_packet(A, routed(A, ROUTER, KIND));
+    let mut rounds = 0;
+    while bounce(&mut network, ROUTER, 1, B) && bounce(&mut network, B, 0, ROUTER) {
+        rounds += 1;
+        assert!(rounds < 1000, "it does not come to rest");
+    }
+    // It left with 64 hops, of which the last is not taken.
+    assert_eq!(network.frames.len(), 1 + 63);
+    let exceeded = [ROUTER, B].map(|host| network.counter(host, "hop_limit_exceeded"));
+    assert_eq!(exceeded.iter().sum::<u64>(), 1);
+}
+
+#[test]
+fn two_hooks_of_one_host_do_not_send_a_packet_round_in_a_circle() {
+    let mut network = hooked(Hook::ExtensionHeader { header: ROUTING, kind: None });
+    network.hosts[ROUTER].hook(9, Hook::ExtensionHeader { header: ROUTING, kind: None });
+    let mut sent = 0;
+    let mut next = Some((8, routed(A, ROUTER, KIND)));
+    while let Some((above, packet)) = next.take() {
+        sent += 1;
+        assert!(sent < 1000, "it does not come to rest");
+        network.hand(ROUTER, Port::Above(above), Item::Packet(packet));
+        // Whoever is given it sends it to the host anew.
+        next = network.take(ROUTER).into_iter().find_map(|(above, item)| match item {
+            Item::Transit(transit) => Some((above, transit.packet)),
+            _ => None,
+        });
+    }
+    assert_eq!(sent, 2, "the second sees what the first sends, and not the other way round");
+}
+
 #[test]
 fn packets_that_are_held_and_handed_back_at_once_all_go_on() {
     let mut network = hooked(Hook::Protocol(99));

@@ -33,6 +33,6 @@ pub mod transports;
 
 pub use configured::{Configured, TableRow};
 pub use error::{BuildError, Cause};
-pub use platform::{KernelNode, LowerPort, NodeBuilder, VirtualNode};
+pub use platform::{BuiltNodes, KernelNode, LowerPort, NodeBuilder, VirtualNode};
 pub use transport::{Layer, Stack, Transport, Variants, layer};
 pub use transports::TRANSPORTS;

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::{Index, IndexMut, Range};
 use std::rc::Rc;
 
 use hopcast_core::plug::{FramesPlug, Plug};
@@ -40,6 +41,57 @@ impl LowerPort {
 pub struct NodeBuilder {
     pub(crate) assembly: Assembly,
     pub(crate) platform: Platform,
+}
+
+/// The nodes whose machines are built here: all of a virtual world, or the one of a process in a live run.
+pub struct BuiltNodes {
+    first: NodeId,
+    nodes: Vec<NodeBuilder>,
+}
+
+impl BuiltNodes {
+    /// All nodes of a network, in their order.
+    pub const fn all(nodes: Vec<NodeBuilder>) -> Self {
+        Self { first: 0, nodes }
+    }
+
+    /// One node of a network.
+    pub fn only(node: NodeId, builder: NodeBuilder) -> Self {
+        Self { first: node, nodes: vec![builder] }
+    }
+
+    /// The numbers of the nodes.
+    pub fn range(&self) -> Range<NodeId> {
+        self.first..self.first + self.nodes.len()
+    }
+
+    /// Whether machines are attached to the kernel, which they are at all nodes or at none.
+    pub fn is_on_kernel(&self) -> bool {
+        self.nodes.first().is_some_and(|node| matches!(node.platform, Platform::Kernel(_)))
+    }
+
+    /// The builders, in the order of the nodes.
+    pub fn into_builders(self) -> Vec<NodeBuilder> {
+        self.nodes
+    }
+}
+
+/// # Panics
+/// At a node that is not built here: whoever puts machines on nodes asks before.
+impl Index<NodeId> for BuiltNodes {
+    type Output = NodeBuilder;
+
+    fn index(&self, node: NodeId) -> &NodeBuilder {
+        &self.nodes[node - self.first]
+    }
+}
+
+/// # Panics
+/// As [`index`](Self::index).
+impl IndexMut<NodeId> for BuiltNodes {
+    fn index_mut(&mut self, node: NodeId) -> &mut NodeBuilder {
+        &mut self.nodes[node - self.first]
+    }
 }
 
 /// The platform below a node's machines. Each of its ports has a number.
@@ -153,11 +205,6 @@ impl NodeBuilder {
     /// A node whose machines are attached to the kernel.
     pub fn on_kernel() -> Self {
         Self { assembly: Assembly::new(), platform: Platform::Kernel(Vec::new()) }
-    }
-
-    /// Whether machines are attached to the kernel here.
-    pub fn is_on_kernel(&self) -> bool {
-        matches!(self.platform, Platform::Kernel(_))
     }
 
     /// The plugs of machines that are attached to the kernel, so far.

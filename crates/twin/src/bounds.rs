@@ -6,7 +6,7 @@ use hopcast_core::{Duration, Instant};
 
 use crate::meter::{Meter, SLICES};
 use crate::scenario::Capacities;
-use crate::scenario::model::{Action, FlowId, Measure, Scenario};
+use crate::scenario::model::{Action, Event, FlowId, Measure, Scenario};
 
 /// Number of moments in a window at which the bound is computed, where links change within it. Chosen: each costs a
 /// min-cut of all flows; fewer let a burst count that is shorter than the time between two.
@@ -18,6 +18,8 @@ type Cuts = Vec<Vec<Option<f64>>>;
 /// The min-cut of each flow of a case, computed once for all repeats.
 #[derive(Default)]
 pub struct Bounds {
+    /// Whether events change links.
+    links_change: OnceLock<bool>,
     whole: OnceLock<Cuts>,
     /// Min-cuts without random loss, which no run can exceed.
     lossless: OnceLock<Cuts>,
@@ -29,35 +31,45 @@ impl Bounds {
     /// The min-cut towards each receiver of a flow over the measurement window, in bit/s.
     pub(crate) fn of_flow(&self, scenario: &Scenario, number: FlowId) -> &[Option<f64>] {
         let Measure { from, to, .. } = scenario.measure;
-        &self.whole.get_or_init(|| all(scenario, &Capacities::over(scenario, from, to)))[number]
+        &self.whole.get_or_init(|| all(scenario, Capacities::over(scenario, from, to)))[number]
     }
 
-    /// The same over a span.
+    /// The same over a span, towards some of the receivers, by their places.
     pub(crate) fn over(
         &self,
         scenario: &Scenario,
-        number: FlowId,
+        (number, receivers): (FlowId, &[usize]),
         (from, to): (Instant, Instant),
     ) -> Vec<Option<f64>> {
-        if is_like_whole(scenario, (from, to)) {
-            return self.of_flow(scenario, number).to_vec();
+        if self.is_like_whole(scenario, (from, to)) {
+            let whole = self.of_flow(scenario, number);
+            return receivers.iter().map(|&receiver| whole[receiver]).collect();
         }
-        of_flow(&Capacities::over(scenario, from, to), scenario, number)
+        let (mut capacities, flow) = (Capacities::over(scenario, from, to), &scenario.flows[number]);
+        receivers.iter().map(|&receiver| capacities.of_flow(flow, flow.to[receiver])).collect()
     }
 
-    /// The same if chance loses nothing.
+    /// The same towards one receiver, if chance loses nothing.
     fn lossless_over(
         &self,
         scenario: &Scenario,
-        number: FlowId,
+        (number, receiver): (FlowId, usize),
         (from, to): (Instant, Instant),
-    ) -> Vec<Option<f64>> {
+    ) -> Option<f64> {
         let over = |from, to| Capacities::without_loss(scenario, from, to);
-        if is_like_whole(scenario, (from, to)) {
+        if self.is_like_whole(scenario, (from, to)) {
             let Measure { from, to, .. } = scenario.measure;
-            return self.lossless.get_or_init(|| all(scenario, &over(from, to)))[number].clone();
+            return self.lossless.get_or_init(|| all(scenario, over(from, to)))[number][receiver];
         }
-        of_flow(&over(from, to), scenario, number)
+        let flow = &scenario.flows[number];
+        over(from, to).of_flow(flow, flow.to[receiver])
+    }
+
+    /// Whether the min-cuts over a span are those over the measurement window.
+    fn is_like_whole(&self, scenario: &Scenario, span: (Instant, Instant)) -> bool {
+        let is_of_link = |event: &Event| matches!(event.action, Action::Link { .. });
+        let links_change = || scenario.events.iter().any(is_of_link);
+        span == (scenario.measure.from, scenario.measure.to) || !*self.links_change.get_or_init(links_change)
     }
 
     /// Payload bytes of a span that count as goodput, if `share` of the min-cut towards this receiver can be payload.
@@ -109,7 +121,7 @@ impl Bounds {
         if span.1 != to || changes(scenario, span.0, Instant::from_nanos(u64::MAX)) {
             return 0.0;
         }
-        let Some(rate) = self.lossless_over(scenario, number, span)[receiver] else { return 0.0 };
+        let Some(rate) = self.lossless_over(scenario, (number, receiver), span) else { return 0.0 };
         let released = (SLICES + 1..=2 * SLICES).map(|slice| {
             let at = from + share_of(to.since(from), slice, SLICES);
             let crossed = rate * share / 8.0 * at.since(to).as_secs_f64();
@@ -136,28 +148,22 @@ impl Bounds {
             ends.into_iter()
         };
         if !changes(scenario, span.0, span.1) {
-            let cuts = self.lossless_over(scenario, number, span);
-            let Some(rate) = cuts[receiver] else { return Vec::new() };
+            let rate = self.lossless_over(scenario, (number, receiver), span);
+            let Some(rate) = rate else { return Vec::new() };
             return ends(SLICES).map(|at| (at, rate * since_start(at))).collect();
         }
         if span != (from, to) {
             let cut = |at| {
-                let cuts = self.lossless_over(scenario, number, (span.0, at));
-                Some((at, cuts[receiver]? * since_start(at)))
+                let cut = self.lossless_over(scenario, (number, receiver), (span.0, at))?;
+                Some((at, cut * since_start(at)))
             };
             return ends(PARTS).filter_map(cut).collect();
         }
-        let cuts = |at| all(scenario, &Capacities::without_loss(scenario, from, at));
+        let cuts = |at| all(scenario, Capacities::without_loss(scenario, from, at));
         let parts = self.parts.get_or_init(|| ends(PARTS).map(cuts).collect());
         let cut = |(at, cuts): (Instant, &Cuts)| Some((at, cuts[number][receiver]? * since_start(at)));
         ends(PARTS).zip(parts).filter_map(cut).collect()
     }
-}
-
-/// Whether the min-cuts over a span are those over the measurement window.
-fn is_like_whole(scenario: &Scenario, span: (Instant, Instant)) -> bool {
-    let whole = span == (scenario.measure.from, scenario.measure.to);
-    whole || !scenario.events.iter().any(|event| matches!(event.action, Action::Link { .. }))
 }
 
 /// Whether links change between two moments.
@@ -171,11 +177,11 @@ fn share_of(duration: Duration, part: usize, parts: usize) -> Duration {
     Duration::from_nanos((u128::from(duration.as_nanos()) * part as u128 / parts as u128) as u64)
 }
 
-fn all(scenario: &Scenario, capacities: &Capacities<'_>) -> Cuts {
-    (0..scenario.flows.len()).map(|number| of_flow(capacities, scenario, number)).collect()
+fn all(scenario: &Scenario, mut capacities: Capacities<'_>) -> Cuts {
+    (0..scenario.flows.len()).map(|number| of_flow(&mut capacities, scenario, number)).collect()
 }
 
-fn of_flow(capacities: &Capacities<'_>, scenario: &Scenario, number: FlowId) -> Vec<Option<f64>> {
+fn of_flow(capacities: &mut Capacities<'_>, scenario: &Scenario, number: FlowId) -> Vec<Option<f64>> {
     let flow = &scenario.flows[number];
     flow.to.iter().map(|&to| capacities.of_flow(flow, to)).collect()
 }

@@ -1,7 +1,7 @@
 //! From what a run has left to be read to its part of the document.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
-use std::rc::Rc;
 
 use hopcast_core::{Duration, Instant};
 use hopcast_link::Change;
@@ -175,24 +175,20 @@ fn flow(
     let mut all: Option<Meter> = None;
     // The bytes that count at each receiver, with its meter.
     let mut counted: Vec<(f64, &Meter)> = Vec::new();
-    // Mostly all windows are the same one.
-    let mut cuts = BTreeMap::new();
-    let mut cuts_over = |window: Option<(Instant, Instant)>| -> Rc<[Option<f64>]> {
-        let none = || vec![None; spec.to.len()];
-        let over = || window.map_or_else(none, |window| bounds.over(scenario, number, window)).into();
-        Rc::clone(cuts.entry(window).or_insert_with(over))
-    };
+    let windows: Vec<_> = observed.meters.iter().map(|meter| window(scenario, spec, meter)).collect();
+    let cuts = min_cuts(scenario, number, bounds, &windows);
+    let arrived = OnceCell::new();
     for (place, (&node, meter)) in spec.to.iter().zip(&observed.meters).enumerate() {
-        let window = window(scenario, spec, meter);
+        let window = windows[place];
         let bytes = match window {
             Some(window) if spec.holds_back() => {
-                let arrived = arrived_bytes(scenario, links, node);
-                bounds.counted(scenario, (number, place), window, share, (meter, arrived))
+                let arrived = arrived.get_or_init(|| arrived_bytes(scenario, links));
+                bounds.counted(scenario, (number, place), window, share, (meter, arrived[node]))
             }
             _ => meter.payload_bytes as f64,
         };
         counted.push((bytes, meter));
-        let bound = Bound { min_cut: cuts_over(window)[place], share };
+        let bound = Bound { min_cut: cuts[place], share };
         let figures = figures(spec, meter, &[(bytes, meter)], window, bound);
         receivers.push(Receiver { node: scenario.nodes[node].name.clone(), figures });
         match &mut all {
@@ -209,7 +205,8 @@ fn flow(
         latency.extend(curves(&spec.name, &all));
         let window = window(scenario, spec, &all);
         // What all can have is what the worst placed can.
-        let min_cut = cuts_over(window).iter().copied().flatten().min_by(f64::total_cmp);
+        let min_cuts = min_cuts(scenario, number, bounds, &vec![window; spec.to.len()]);
+        let min_cut = min_cuts.into_iter().flatten().min_by(f64::total_cmp);
         total = figures(spec, &all, &counted, window, Bound { min_cut, share });
         total.network_bytes = network_bytes;
         counters.insert("damaged_units".to_owned(), all.damaged_units);
@@ -228,12 +225,37 @@ fn flow(
     }
 }
 
-/// Bytes of frames that links delivered to a node in the measurement window.
-fn arrived_bytes(scenario: &Scenario, links: &[ObservedLink], node: model::NodeId) -> u64 {
-    let attached = scenario.links.iter().zip(links).filter(|(spec, _)| spec.ends.contains(&node));
-    let directions = attached.flat_map(|(spec, link)| link.window.iter().map(move |window| (spec, window)));
-    let towards = directions.filter(|(spec, ((_, to), _))| spec.ends[*to] == node);
-    towards.map(|(_, (_, counters))| counters.delivered_bytes).sum()
+/// The min-cut of a flow towards each receiver over its window, in bit/s.
+fn min_cuts(
+    scenario: &Scenario,
+    number: model::FlowId,
+    bounds: &Bounds,
+    windows: &[Option<(Instant, Instant)>],
+) -> Vec<Option<f64>> {
+    let mut cuts = vec![None; windows.len()];
+    // Mostly all windows are the same one; those of files end when each receiver has its own.
+    let mut places: BTreeMap<(Instant, Instant), Vec<usize>> = BTreeMap::new();
+    for (place, window) in windows.iter().enumerate() {
+        if let Some(window) = *window {
+            places.entry(window).or_default().push(place);
+        }
+    }
+    for (window, places) in places {
+        let found = bounds.over(scenario, (number, &places), window);
+        places.into_iter().zip(found).for_each(|(place, cut)| cuts[place] = cut);
+    }
+    cuts
+}
+
+/// For each node, the bytes of frames that links delivered to it in the measurement window.
+fn arrived_bytes(scenario: &Scenario, links: &[ObservedLink]) -> Vec<u64> {
+    let mut arrived = vec![0; scenario.nodes.len()];
+    for (spec, link) in scenario.links.iter().zip(links) {
+        for ((_, to), counters) in &link.window {
+            arrived[spec.ends[*to]] += counters.delivered_bytes;
+        }
+    }
+    arrived
 }
 
 /// The bound of a flow.

@@ -387,7 +387,7 @@ fn trees_at_the_ends_of_a_network_change_no_min_cut() {
     let mut text = format!("duration: 10s\ntopology:\n  nodes: [{names}]\n  links:\n{links}");
     text += "flows: [{ from: n0, to: n1, over: tcp-cubic, app: bulk }]\n";
     let plan = plan(&text);
-    let capacities = Capacities::of(&plan.cases[0].scenario);
+    let mut capacities = Capacities::of(&plan.cases[0].scenario);
     for from in 0..40 {
         for to in (0..40).filter(|&to| to != from) {
             let expected = ford_fulkerson(&graph, nodes[from], nodes[to]).0 as f64 * 1e6;

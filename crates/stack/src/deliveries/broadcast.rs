@@ -61,7 +61,7 @@ impl Delivery for Broadcast {
 /// Lets a receiver hear what is for everybody. A simulated host does so in any case; a socket of the kernel that is
 /// bound to one address does not.
 fn listen(end: GroupEnd<'_, '_>, everybody: IpAddr) -> LowerPort {
-    if !end.builder.is_on_kernel(end.node) {
+    if !end.builder.is_on_kernel() {
         return end.lower;
     }
     let always = Member { node: end.node, spans: vec![(Instant::ZERO, None)] };

@@ -43,7 +43,7 @@ impl Delivery for IpMulticast {
         let Some(times) = group.member(end.node).filter(|_| !end.is_sender()) else { return Ok(end.lower) };
         let source = self.one_source.then(|| end.source().ip());
         let machine = MemberMachine::new(group.address(flow.spec.ipv6), source, times, group.linger);
-        let on_kernel = end.builder.is_on_kernel(end.node);
+        let on_kernel = end.builder.is_on_kernel();
         let machine = if on_kernel { machine.announced() } else { machine };
         let changes: Vec<_> = machine.times().collect();
         Ok(end.builder.attach_member(end.node, Box::new(machine), changes, end.lower))

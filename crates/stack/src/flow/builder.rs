@@ -7,11 +7,11 @@ use hopcast_core::{Instant, Machine, Port, Slot};
 use hopcast_host::BindError;
 
 use super::end::End;
-use super::{Ends, FlowPlan};
+use super::{Ends, FlowPlan, Participant};
 use crate::error::{BuildError, Cause};
 use crate::group::GroupEnd;
 use crate::network::NodeId;
-use crate::platform::{LowerPort, NodeBuilder, Platform, add};
+use crate::platform::{BuiltNodes, LowerPort, Platform, add};
 use crate::transport::{Layer, Ports, Socket};
 
 /// A machine that has been put on a node.
@@ -25,11 +25,11 @@ pub struct PlacedMachine {
     pub slot: Slot,
 }
 
-/// The nodes of a world, and the machines that one flow has put on them so far.
+/// The nodes that are built here, and the machines that one flow has put on them so far.
 pub struct FlowBuilder<'a> {
     /// The flow.
     pub flow: &'a FlowPlan<'a>,
-    nodes: &'a mut [NodeBuilder],
+    nodes: &'a mut BuiltNodes,
     machines: Vec<PlacedMachine>,
     joins: Vec<Join>,
 }
@@ -57,7 +57,7 @@ pub struct Join {
 
 impl<'a> FlowBuilder<'a> {
     /// Nothing yet of a flow on these nodes.
-    pub fn new(flow: &'a FlowPlan<'a>, nodes: &'a mut [NodeBuilder]) -> Self {
+    pub fn new(flow: &'a FlowPlan<'a>, nodes: &'a mut BuiltNodes) -> Self {
         Self { flow, nodes, machines: Vec::new(), joins: Vec::new() }
     }
 
@@ -76,7 +76,7 @@ impl<'a> FlowBuilder<'a> {
         let mut below = None;
         for (depth, layer) in over.iter().enumerate().rev() {
             let above = depth.checked_sub(1).map(|above| &over[above]);
-            if self.is_on_kernel(node) {
+            if self.is_on_kernel() {
                 let is_socket = matches!(layer.row().socket, Some(Socket::Udp | Socket::Tcp { .. }));
                 let program_above = above.map_or(self.flow.spec.is_program, Layer::is_program);
                 if program_above && layer.is_program() {
@@ -87,14 +87,14 @@ impl<'a> FlowBuilder<'a> {
                     continue;
                 }
             }
-            let ends = if self.is_on_kernel(node) { self.flow.ends_on_kernel(depth + 1, ends) } else { ends };
+            let ends = if self.is_on_kernel() { self.flow.ends_on_kernel(depth + 1, ends) } else { ends };
             below = layer.settings().put_on_end(&mut End { builder: self, node, depth, ends, below })?;
             if let (Some(lower), Some(group), true) = (below, self.flow.spec.group, depth + 1 == over.len()) {
                 let delivery = group.delivery.settings();
                 below = delivery.put_on_end(GroupEnd { builder: self, node, group, lower }).map(Some)?;
             }
             // The kernel takes packets from a device, and has them for whatever is above.
-            if let (true, Some(packets)) = (self.is_on_kernel(node), below)
+            if let (true, Some(packets)) = (self.is_on_kernel(), below)
                 && layer.row().offers == Ports::PACKETS
             {
                 let ends = self.flow.ends_on_kernel(depth, ends);
@@ -105,7 +105,7 @@ impl<'a> FlowBuilder<'a> {
         Ok(below)
     }
 
-    /// Puts the machines of every layer on the nodes between the ends.
+    /// Puts the machines of every layer on the nodes between the ends that are built here.
     ///
     /// # Errors
     /// See [`BuildError`].
@@ -177,9 +177,20 @@ impl<'a> FlowBuilder<'a> {
         &self.flow.network.nodes[node].name
     }
 
-    /// Whether machines are attached to the kernel at a node.
-    pub fn is_on_kernel(&self, node: NodeId) -> bool {
-        self.nodes[node].is_on_kernel()
+    /// Whether a node's machines are built here; nothing is put on another.
+    pub fn builds(&self, node: NodeId) -> bool {
+        self.nodes.range().contains(&node)
+    }
+
+    /// Those that take part between the ends, as far as their machines are built here.
+    pub fn relays(&self) -> impl Iterator<Item = &'a Participant> + use<'a> {
+        let built = self.nodes.range();
+        self.flow.participants.between().filter(move |participant| built.contains(&participant.node))
+    }
+
+    /// Whether machines are attached to the kernel.
+    pub fn is_on_kernel(&self) -> bool {
+        self.nodes.is_on_kernel()
     }
 
     /// Datagrams to an address of a node.

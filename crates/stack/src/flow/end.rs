@@ -34,7 +34,7 @@ impl<'a> End<'_, 'a> {
 
     /// Whether machines are attached to the kernel here.
     pub fn is_on_kernel(&self) -> bool {
-        self.builder.is_on_kernel(self.node)
+        self.builder.is_on_kernel()
     }
 
     /// Whether the flow comes from here.

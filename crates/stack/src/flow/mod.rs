@@ -105,15 +105,19 @@ impl<'a> FlowPlan<'a> {
     pub fn of(
         network: Network<'a>,
         plan: &'a NetworkPlan,
-        routes: &RefCell<GlobalRoutes>,
+        global: &RefCell<GlobalRoutes>,
         seed: Seed,
         spec: FlowSpec<'a>,
     ) -> Result<Self, BuildError> {
-        let to = |&to: &NodeId| plan.route(network, &mut routes.borrow_mut(), (spec.from, to), spec.ipv6);
+        let to = |&to: &NodeId| plan.route(network, &mut global.borrow_mut(), (spec.from, to), spec.ipv6);
         // A group may have every node of a large network, and the search for a route is one through all of it. Where
-        // links agree on their MTU, a route to one member says what is to be known.
-        let searched = if spec.group.is_some() && plan.has_one_mtu() { &spec.to[..1] } else { spec.to };
+        // links agree on their MTU, or packets come by one tree, a route to one member says what else is to be known.
+        let has_tree = spec.group.is_some_and(|group| group.delivery.settings().is_routed());
+        let one_does = has_tree || spec.group.is_some() && plan.has_one_mtu();
+        let searched = if one_does { &spec.to[..1] } else { spec.to };
         let mut routes: Vec<_> = searched.iter().map(to).collect();
+        let on_tree = || plan.tree_mtu(network, &mut global.borrow_mut(), spec.from, spec.to);
+        let tree_mtu = has_tree.then(on_tree).flatten();
         while routes.len() < spec.paths {
             let Some(route) = plan.disjoint_route(network, &routes, spec.from, spec.to[0], spec.ipv6) else {
                 let (flow, wanted, found) = (spec.name.to_owned(), spec.paths, routes.len());
@@ -121,7 +125,8 @@ impl<'a> FlowPlan<'a> {
             };
             routes.push(route);
         }
-        let mtu = routes.iter().map(|path| path.mtu).min().unwrap_or(1500);
+        let route_mtu = || routes.iter().map(|path| path.mtu).min().unwrap_or(1500);
+        let mtu = tree_mtu.unwrap_or_else(route_mtu);
         let routes: Vec<Vec<Hop>> = routes.into_iter().map(|path| path.hops).collect();
         // What goes to a group is relayed by no transport.
         let relayed = if spec.group.is_some() { &routes[..1] } else { &routes };

@@ -1,7 +1,7 @@
 //! The nodes that take part in a flow whose transport relays: a tree from the sender to the receivers, or disjoint
 //! routes to one of them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use super::{FlowSpec, can_relay};
@@ -21,8 +21,12 @@ pub struct Participant {
 }
 
 /// All that take part. The first is the root: the sender, or the gateway that takes its connections over.
-#[derive(Clone, Debug)]
-pub struct Participants(Vec<Participant>);
+#[derive(Clone, Debug, Default)]
+pub struct Participants {
+    all: Vec<Participant>,
+    /// Of each node that has an edge, the place of the first.
+    ends: BTreeMap<NodeId, usize>,
+}
 
 impl Participants {
     /// From the sender to the receivers, or from a gateway that takes the sender's connections over to another, by
@@ -50,7 +54,7 @@ impl Participants {
             true => address(node, source.local.port()),
             false => at(node),
         };
-        let mut tree = Self(Vec::new());
+        let (mut tree, mut places) = (Self::default(), BTreeMap::new());
         // Several routes to one receiver have participants of their own.
         let receivers = spec.to.iter().chain(std::iter::repeat(&spec.to[0]));
         for (&receiver, route) in receivers.zip(routes) {
@@ -71,26 +75,33 @@ impl Participants {
                     branch.push((receiver, edge_at(receiver)));
                 }
             }
-            tree.grow(&branch);
+            tree.grow(&branch, &mut places);
+        }
+        let is_end =
+            |participant: &Participant| participant.parents.is_empty() || participant.children.is_empty();
+        for (place, participant) in tree.all.iter().enumerate().filter(|(_, one)| is_end(one)) {
+            tree.ends.entry(participant.node).or_insert(place);
         }
         tree
     }
 
     /// Adds a branch from the root: those of it that are not there yet, after the last one that leads to a new one.
-    fn grow(&mut self, branch: &[(NodeId, SocketAddr)]) {
-        let known = |&(_, address)| self.0.iter().position(|participant| participant.address == address);
-        let places: Vec<Option<usize>> = branch.iter().map(known).collect();
+    /// `known` has the places of all by their addresses.
+    fn grow(&mut self, branch: &[(NodeId, SocketAddr)], known: &mut BTreeMap<SocketAddr, usize>) {
+        let places: Vec<Option<usize>> =
+            branch.iter().map(|(_, address)| known.get(address).copied()).collect();
         let end = branch.len().saturating_sub(1);
         let joins = places[..end].iter().rposition(Option::is_some);
         let mut parent = joins.and_then(|at| places[at]);
         for (&(node, address), place) in branch.iter().zip(places).skip(joins.map_or(0, |at| at + 1)) {
             let place = place.unwrap_or_else(|| {
-                self.0.push(Participant { node, address, parents: Vec::new(), children: Vec::new() });
-                self.0.len() - 1
+                self.all.push(Participant { node, address, parents: Vec::new(), children: Vec::new() });
+                known.insert(address, self.all.len() - 1);
+                self.all.len() - 1
             });
             if let Some(parent) = parent {
-                self.0[parent].children.push(place);
-                self.0[place].parents.push(parent);
+                self.all[parent].children.push(place);
+                self.all[place].parents.push(parent);
             }
             parent = Some(place);
         }
@@ -98,42 +109,45 @@ impl Participants {
 
     /// The first: the sender, or the gateway that takes its connections over.
     pub fn root(&self) -> &Participant {
-        &self.0[0]
+        &self.all[0]
     }
 
     /// The last of a single route: the receiver, or the gateway that opens the connections to it.
     pub fn far_end(&self) -> &Participant {
-        self.0.iter().find(|participant| participant.children.is_empty()).unwrap_or(self.root())
+        self.all.iter().find(|participant| participant.children.is_empty()).unwrap_or(self.root())
     }
 
     /// The address of the first participant after the root.
     pub fn first_after_root(&self) -> Option<SocketAddr> {
-        self.root().children.first().map(|&place| self.0[place].address)
+        self.root().children.first().map(|&place| self.all[place].address)
     }
 
     /// Those between the ends.
     pub fn between(&self) -> impl Iterator<Item = &Participant> {
-        self.0
+        self.all
             .iter()
             .filter(|participant| !participant.parents.is_empty() && !participant.children.is_empty())
     }
 
+    /// The address of the first participant before one of those between the ends.
+    pub fn before(&self, participant: &Participant) -> Option<SocketAddr> {
+        participant.parents.first().map(|&place| self.all[place].address)
+    }
+
     /// The address of the first participant after one of those between the ends.
     pub fn after(&self, participant: &Participant) -> Option<SocketAddr> {
-        participant.children.first().map(|&place| self.0[place].address)
+        participant.children.first().map(|&place| self.all[place].address)
     }
 
     /// The addresses of those beside a participant, towards the root and away from it.
     pub fn neighbours(&self, participant: &Participant) -> (Vec<SocketAddr>, Vec<SocketAddr>) {
-        let addresses = |places: &[usize]| places.iter().map(|&place| self.0[place].address).collect();
+        let addresses = |places: &[usize]| places.iter().map(|&place| self.all[place].address).collect();
         (addresses(&participant.parents), addresses(&participant.children))
     }
 
     /// The edge at a node.
     pub(super) fn end(&self, node: NodeId) -> Option<&Participant> {
-        let is_end =
-            |participant: &&Participant| participant.parents.is_empty() || participant.children.is_empty();
-        self.0.iter().filter(is_end).find(|participant| participant.node == node)
+        self.ends.get(&node).map(|&place| &self.all[place])
     }
 
     /// The address of the edge at a receiver.

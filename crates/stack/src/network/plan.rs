@@ -205,11 +205,38 @@ impl NetworkPlan {
     }
 
     fn path(&self, network: Network<'_>, crossed: &[Crossing]) -> Path {
-        let mtu = |crossing: &Crossing| {
-            self.segments().get(crossing.segment).mtu(network.links, crossing.hop.attachment)
-        };
-        let mtu = crossed.iter().map(mtu).min().unwrap_or(1500);
+        let mtu = crossed.iter().map(|crossing| self.mtu(network, crossing)).min().unwrap_or(1500);
         Path { hops: crossed.iter().map(|crossing| crossing.hop).collect(), mtu }
+    }
+
+    /// Maximum length of a packet that crosses a segment, in bytes.
+    fn mtu(&self, network: Network<'_>, crossing: &Crossing) -> u32 {
+        self.segments().get(crossing.segment).mtu(network.links, crossing.hop.attachment)
+    }
+
+    /// Maximum length of a packet that fits each link of the tree by which packets come from a node to a group with
+    /// these members, in bytes; `None` of a tree without links.
+    pub(crate) fn tree_mtu(
+        &self,
+        network: Network<'_>,
+        routes: &mut GlobalRoutes,
+        root: NodeId,
+        members: &[NodeId],
+    ) -> Option<u32> {
+        let mut joined = vec![false; self.interfaces.len()];
+        joined[root] = true;
+        let mut least = None;
+        for &member in members {
+            let mut node = member;
+            while !std::mem::replace(&mut joined[node], true)
+                && let Some((crossing, via)) = routes.last_hop(root, node)
+            {
+                let mtu = self.mtu(network, &crossing);
+                least = Some(least.map_or(mtu, |least: u32| least.min(mtu)));
+                node = via;
+            }
+        }
+        least
     }
 
     /// A shortest path that shares no link and no node between the ends with `others`, as the network is at the start.

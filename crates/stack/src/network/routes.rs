@@ -177,6 +177,13 @@ impl GlobalRoutes {
         Some((self.paths.crossing(leg.own), self.paths.node(leg.far?)))
     }
 
+    /// The crossing by which packets come to a node against its shortest path to a root, as those to groups do, and
+    /// the node that they come from.
+    pub(super) fn last_hop(&mut self, root: NodeId, node: NodeId) -> Option<(Crossing, NodeId)> {
+        let Step { to: far, .. } = self.step(node, Target::Node(root))?;
+        Some((self.paths.crossing(far), self.paths.node(far)))
+    }
+
     pub(super) fn mac(&self, end: u32) -> MacAddress {
         let hop = self.paths.crossing(end).hop;
         mac_address(hop.link, hop.attachment)

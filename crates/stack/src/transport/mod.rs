@@ -187,7 +187,9 @@ pub trait Transport: fmt::Debug + Send + Sync + Any {
     /// See [`BuildError`].
     fn put_on_end(&self, end: &mut End<'_, '_>) -> Result<Option<LowerPort>, BuildError>;
 
-    /// Puts its machines on the nodes between the ends; `depth` is its place in the stack, from the top.
+    /// Puts its machines on those nodes between the ends that are [built here](FlowBuilder::builds); `depth` is its
+    /// place in the stack, from the top. What a node gets depends on no other, so that a node's machines are the same
+    /// wherever they are built.
     ///
     /// # Errors
     /// See [`BuildError`].

@@ -226,7 +226,7 @@ impl Bats {
         if !plan.others_take_part(depth) {
             return Ok(());
         }
-        for participant in plan.participants.between() {
+        for participant in flow.relays() {
             let (node, address) = (participant.node, participant.address);
             let (left, right) = plan.participants.neighbours(participant);
             let random = plan.random(node, depth).fork();

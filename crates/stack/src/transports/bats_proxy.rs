@@ -90,6 +90,9 @@ impl BatsProxy {
         let source = plan.application_source();
         let (root, far_end) = (plan.participants.root(), plan.participants.far_end());
         for (own, far) in [(root, far_end), (far_end, root)] {
+            if !flow.builds(own.node) {
+                continue;
+            }
             let (parents, children) = plan.participants.neighbours(own);
             let neighbours = [parents, children].concat();
             let (node, address) = (own.node, own.address);
@@ -104,7 +107,7 @@ impl BatsProxy {
             );
             let below = flow.put_below_relay(depth, node, address)?;
             let edge = flow.attach(name, node, Box::new(edge), below);
-            if flow.is_on_kernel(node) {
+            if flow.is_on_kernel() {
                 // The connections to the flow's receiver are taken out of transit, and those opened come from its
                 // sender.
                 let accept = Accept::Forwarded { to: vec![destination(source.remote)] };

@@ -198,6 +198,9 @@ impl Transport for Franc {
         for two in segments.windows(2) {
             let [left, right] = [two[0], two[1]];
             let node = station(flow.flow, right.link, right.from);
+            if !flow.builds(node) {
+                continue;
+            }
             let name = flow.node_name(node);
             let (edge, below) = self.edge(flow, left.link, left.to, left.from)?;
             let on_left = flow.attach(name, node, edge, below);
@@ -238,6 +241,9 @@ impl Franc {
             return Err(flow.error(station(plan, link, from), cause));
         };
         let node = station(plan, link, own);
+        if !flow.builds(node) {
+            return Ok(());
+        }
         let mac = |attachment| NetworkPlan::mac(link, attachment);
         let random = plan.random_on_link(node, &plan.network.links[link].name);
         let helper = franc::helper(self.0.clone(), mac(own), [mac(from), mac(to)], random);

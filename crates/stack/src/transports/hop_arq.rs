@@ -63,15 +63,15 @@ impl Transport for HopArq {
         if !plan.others_take_part(depth) {
             return Ok(());
         }
-        let mut before = plan.participants.root().address;
-        for participant in plan.participants.between() {
+        for participant in flow.relays() {
             let (node, own) = (participant.node, participant.address);
-            let Some(next) = plan.participants.after(participant) else { continue };
+            let (before, after) =
+                (plan.participants.before(participant), plan.participants.after(participant));
+            let Some(between) = before.zip(after) else { continue };
             let random = plan.random(node, depth).fork();
-            let relay = HopArqMachine::relay(self.on(plan, depth), own, [before, next], random);
+            let relay = HopArqMachine::relay(self.on(plan, depth), own, between.into(), random);
             let below = flow.put_below_relay(depth, node, own)?;
             flow.attach(flow.node_name(node), node, Box::new(relay), below);
-            before = own;
         }
         Ok(())
     }

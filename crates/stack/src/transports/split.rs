@@ -42,11 +42,11 @@ impl Transport for Split {
     /// Two TCPs on each node between the ends, joined to each other.
     fn put_between(&self, flow: &mut FlowBuilder<'_>, _: usize) -> Result<(), BuildError> {
         let plan = flow.flow;
-        for participant in plan.participants.between() {
+        for participant in flow.relays() {
             let (node, own) = (participant.node, participant.address);
             let Some(next) = plan.participants.after(participant) else { continue };
             let name = flow.node_name(node);
-            let (ports, local) = if flow.is_on_kernel(node) {
+            let (ports, local) = if flow.is_on_kernel() {
                 let left = flow.kernel_tcp(node, self.0.on_kernel(Some(Accept::At(own))))?;
                 let right = flow.kernel_tcp(node, self.0.on_kernel(None))?;
                 ([left, right], SocketAddr::new(own.ip(), 0))

@@ -18,9 +18,10 @@ use crate::scenario::model::{Action, App, Event, Flow, FlowId, NodeId, Program, 
 /// flows have two of.
 const FIRST_CLIENT_PORT: u16 = 1024;
 
-/// The sending application, and for each receiver the receiving one, if it has one.
-type Applications = (Box<dyn Machine>, Receivers);
-type Receivers = Vec<Option<Box<dyn Machine>>>;
+/// An application, where its node is built and it has one there.
+type Application = Option<Box<dyn Machine>>;
+/// The sending application, and that of each receiver.
+type Applications = (Application, Vec<Application>);
 
 impl FlowApps<'_> {
     /// The sending application, and those that receive.
@@ -37,8 +38,8 @@ impl FlowApps<'_> {
                 let pace = rate.map_or_else(|| self.saturating(), |rate| Ok(Pace::constant(rate)))?;
                 let pace = pace.spread(arrivals.gaps, self.draws(0)).on_off(arrivals.on_off, self.draws(1));
                 let size = size.get() as usize;
-                let sender = DatagramSource::new(source, self.schedule(span), pace, size, None, meters());
-                (Box::new(sender), self.receivers(|meter| DatagramSink::new(None, meter)))
+                let sender = || DatagramSource::new(source, self.schedule(span), pace, size, None, meters());
+                (self.sender(sender), self.receivers(|meter| DatagramSink::new(None, meter)))
             }
             App::Bulk { rate, bytes, span } if on_stream => {
                 self.streams(Contents::pattern(bytes.map(|bytes| bytes.get())), *rate, source, span)
@@ -46,61 +47,71 @@ impl FlowApps<'_> {
             App::Bulk { rate, bytes, span } => {
                 let bytes = bytes.map(|bytes| bytes.get());
                 let pace = rate.map_or_else(|| self.saturating(), |rate| Ok(Pace::constant(rate)))?;
-                let schedule = self.schedule(span);
                 let count = bytes.map(|bytes| DatagramSource::count(bytes, full));
-                let sender = DatagramSource::new(source, schedule, pace, full, bytes, meters());
-                let sender = if self.plan.is_granted() { sender.granted() } else { sender };
-                (Box::new(sender), self.receivers(|meter| DatagramSink::new(count, meter)))
+                let sender = || {
+                    let schedule = self.schedule(span);
+                    let sender = DatagramSource::new(source, schedule, pace, full, bytes, meters());
+                    if self.plan.is_granted() { sender.granted() } else { sender }
+                };
+                (self.sender(sender), self.receivers(|meter| DatagramSink::new(count, meter)))
             }
             App::File { contents, span } if on_stream => {
                 self.streams(Contents::file(contents.clone()), None, source, span)
             }
             App::File { contents, span } => {
-                let (schedule, pace, piece) = (self.schedule(span), self.saturating()?, full - STAMP);
-                let sender = FileSender::new(source, schedule, pace, contents.clone(), piece, meters());
-                let sender = if self.plan.is_granted() { sender.granted() } else { sender };
+                let (pace, piece) = (self.saturating()?, full - STAMP);
+                let sender = || {
+                    let schedule = self.schedule(span);
+                    let sender = FileSender::new(source, schedule, pace, contents.clone(), piece, meters());
+                    if self.plan.is_granted() { sender.granted() } else { sender }
+                };
                 let receivers = self.receivers(|meter| FileReceiver::new(contents.clone(), piece, meter));
-                (Box::new(sender), receivers)
+                (self.sender(sender), receivers)
             }
             App::Messages { size, every, span } => {
                 let size = size.get() as usize;
-                let (transport, server): (_, Box<dyn Machine>) = match on_stream {
-                    true => (Transport::Stream, Box::new(StreamEcho::new(size, meter()))),
-                    false => (Transport::Datagrams, Box::new(DatagramEcho::new(meter()))),
+                let (transport, server) = match on_stream {
+                    true => (Transport::Stream, self.receivers(|meter| StreamEcho::new(size, meter))),
+                    false => (Transport::Datagrams, self.receivers(DatagramEcho::new)),
                 };
                 let client =
-                    MessageClient::new(source, self.schedule(span), transport, size, *every, meter());
-                (Box::new(client), vec![Some(server)])
+                    || MessageClient::new(source, self.schedule(span), transport, size, *every, meter());
+                (self.sender(client), server)
             }
             App::Video { frames, deadline, span } => {
                 let piece = full - PIECE_HEADER;
                 let carriage = if on_stream { Carriage::stream() } else { Carriage::Datagrams { piece } };
-                let frames = FrameSource::new(frames.clone(), self.draws(0));
-                let schedule = self.schedule(span);
-                let sender = VideoSender::new(source, schedule, frames, *deadline, carriage, meters());
+                let sender = || {
+                    let frames = FrameSource::new(frames.clone(), self.draws(0));
+                    VideoSender::new(source, self.schedule(span), frames, *deadline, carriage, meters())
+                };
                 let receivers = match on_stream {
                     true => self.receivers(FrameStreamSink::new),
                     false => self.receivers(|meter| FrameAssembler::new(piece, meter)),
                 };
-                (Box::new(sender), receivers)
+                (self.sender(sender), receivers)
             }
             App::Program { program: Program::Ping(ping), span } => {
-                let (size, schedule) = (ping.size.get() as usize, self.schedule(span));
-                let client =
-                    MessageClient::new(source, schedule, Transport::Echoes, size, ping.every, meter());
+                let size = ping.size.get() as usize;
+                let client = || {
+                    let schedule = self.schedule(span);
+                    MessageClient::new(source, schedule, Transport::Echoes, size, ping.every, meter())
+                };
                 // The host answers, or what is above the stack.
-                (Box::new(client), vec![None])
+                (self.sender(client), vec![None])
             }
             App::Program { program, .. } => {
                 let (flow, program) = (self.flow.name.clone(), program.name());
                 return Err(BuildError::RealProgram { flow, program });
             }
             App::ShortFlows { size, every, gaps, span } => {
-                let pace = Pace::every(*every).spread(*gaps, self.draws(0));
-                let sizes = Sizes { law: *size, random: self.draws(1) };
-                let (schedule, ports) = (self.schedule(span), self.plan.spec.client_ports.clone());
-                let sender = ShortFlowSource::new(source, schedule, pace, sizes, ports, meter());
-                (Box::new(sender), vec![Some(Box::new(ShortFlowSink::new(meter())))])
+                let sender = || {
+                    let pace = Pace::every(*every).spread(*gaps, self.draws(0));
+                    let sizes = Sizes { law: *size, random: self.draws(1) };
+                    let (schedule, ports) = (self.schedule(span), self.plan.spec.client_ports.clone());
+                    ShortFlowSource::new(source, schedule, pace, sizes, ports, meter())
+                };
+                (self.sender(sender), self.receivers(ShortFlowSink::new))
             }
         })
     }
@@ -110,19 +121,24 @@ impl FlowApps<'_> {
         self.seed.stream(&["app", &self.flow.name], purpose)
     }
 
+    /// The sending application, if its node is built.
+    fn sender<M: Machine + 'static>(&self, make: impl FnOnce() -> M) -> Application {
+        self.built.contains(&self.flow.from).then(|| Box::new(make()) as Box<dyn Machine>)
+    }
+
     /// One for each receiver whose node is built, with its meter.
-    fn receivers<M: Machine + 'static>(&self, make: impl Fn(SharedMeter) -> M) -> Receivers {
-        let receiver = |(meter, &node): (&SharedMeter, &NodeId)| {
-            self.builds(node).then(|| Box::new(make(meter.clone())) as Box<dyn Machine>)
+    fn receivers<M: Machine + 'static>(&self, make: impl Fn(SharedMeter) -> M) -> Vec<Application> {
+        let receiver = |(meter, node): (&SharedMeter, &NodeId)| {
+            self.built.contains(node).then(|| Box::new(make(meter.clone())) as Box<dyn Machine>)
         };
         self.meters.iter().zip(&self.flow.to).map(receiver).collect()
     }
 
     fn streams(&self, contents: Contents, rate: Option<Rate>, source: Ends, span: &Span) -> Applications {
-        let meter = self.meters.of(0);
-        let sink = StreamSink::new(contents.clone(), meter.clone());
-        let source = StreamSource::new(source, self.schedule(span), contents, rate, meter);
-        (Box::new(source), vec![Some(Box::new(sink))])
+        let sinks = self.receivers(|meter| StreamSink::new(contents.clone(), meter));
+        let source =
+            || StreamSource::new(source, self.schedule(span), contents.clone(), rate, self.meters.of(0));
+        (self.sender(source), sinks)
     }
 
     /// As fast as the first link takes it.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use hopcast_core::{Instant, Machine, Seed};
 use hopcast_stack::network::{NetworkPlan, interface_name};
-use hopcast_stack::{NodeBuilder, VirtualNode};
+use hopcast_stack::{BuiltNodes, NodeBuilder, VirtualNode};
 
 use super::flow::build_flow;
 use super::{Agenda, BuildError, LinkSamples, Script, Wired, World};
@@ -53,10 +53,12 @@ impl World {
                 node.resolve_neighbours(seed.stream(&["neighbours", &spec.name], 0));
             }
         }
+        let mut nodes = BuiltNodes::all(nodes);
         let flows = (0..scenario.flows.len())
-            .map(|number| build_flow(&scenario, &plan, &routes, seed, (&mut nodes, None), number))
+            .map(|number| build_flow(&scenario, &plan, &routes, seed, &mut nodes, number))
             .collect::<Result<Vec<_>, _>>()?;
-        let nodes: Vec<VirtualNode> = nodes.into_iter().filter_map(NodeBuilder::into_virtual).collect();
+        let nodes = nodes.into_builders().into_iter();
+        let nodes: Vec<VirtualNode> = nodes.filter_map(NodeBuilder::into_virtual).collect();
 
         if let Some(capture) = &mut capture {
             capture_interfaces(&scenario, &mut links, capture);

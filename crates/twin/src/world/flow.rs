@@ -2,12 +2,13 @@
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
+use std::ops::Range;
 
 use hopcast_core::{Instant, Pacer, Rate, Seed};
 use hopcast_link::Change;
 use hopcast_stack::flow::{Ends, FlowBuilder, FlowPlan, FlowSpec, PlacedFlow};
 use hopcast_stack::network::{GlobalRoutes, Hop, NetworkPlan};
-use hopcast_stack::{LowerPort, NodeBuilder};
+use hopcast_stack::{BuiltNodes, LowerPort};
 
 use super::applications::client_ports;
 use super::{BuildError, RunningFlow};
@@ -24,51 +25,48 @@ pub(super) struct FlowApps<'a> {
     /// The rates of the first link over time, if it has any.
     pub(super) rates: Option<Vec<(Instant, Rate)>>,
     pub(super) meters: Meters,
-    /// The only node that is built; `None` for all.
-    pub(super) only: Option<NodeId>,
+    /// The nodes that are built.
+    pub(super) built: Range<NodeId>,
 }
 
-impl FlowApps<'_> {
-    /// Whether a node is built.
-    pub(super) fn builds(&self, node: NodeId) -> bool {
-        self.only.is_none_or(|only| only == node)
-    }
-}
-
-/// Builds both ends of a flow into their nodes, and the machines between them; of the ends, those at the node `only`,
-/// if there is one.
+/// Builds the ends of a flow into their nodes, and the machines between them, as far as the nodes are built here.
 pub(super) fn build_flow(
     scenario: &Scenario,
     network_plan: &NetworkPlan,
     routes: &RefCell<GlobalRoutes>,
     seed: Seed,
-    (nodes, only): (&mut [NodeBuilder], Option<NodeId>),
+    nodes: &mut BuiltNodes,
     number: FlowId,
 ) -> Result<RunningFlow, BuildError> {
     let flow = &scenario.flows[number];
     let mut plan = FlowPlan::of(scenario.network(), network_plan, routes, seed, spec(scenario, number))?;
-    let on_kernel = nodes[flow.from].is_on_kernel();
+    let on_kernel = nodes.is_on_kernel();
     if on_kernel {
         plan.slack = Pacer::KERNEL_SLACK;
     }
     let plan = &plan;
     let rates = plan.route.first().and_then(|&first| rates(scenario, first));
-    let members = flow.to.iter().map(|&to| scenario.member(flow, to));
+    let built = nodes.range();
+    // Nothing is measured between the ends.
+    let has_end = std::iter::once(&flow.from).chain(&flow.to).any(|end| built.contains(end));
+    let receivers = if has_end { &flow.to[..] } else { &[] };
+    let members = receivers.iter().map(|&to| scenario.member(flow, to));
     let meters = Meters::new(members, scenario.measure, scenario.duration);
-    let apps = FlowApps { scenario, flow, number, plan, seed, rates, meters, only };
+    let apps = FlowApps { scenario, flow, number, plan, seed, rates, meters, built };
     let source = plan.application_source();
-    let (sender, receivers) = if flow.is_program() && on_kernel {
+    let (sender, applications) = if !has_end || flow.is_program() && on_kernel {
         // A program has sockets of its own.
-        (None, flow.to.iter().map(|_| None).collect())
+        (None, receivers.iter().map(|_| None).collect())
     } else {
         let source = if on_kernel { plan.application_ends_on_kernel(source) } else { source };
-        let (sender, receivers) = apps.applications(source)?;
-        (Some(sender), receivers)
+        apps.applications(source)?
     };
     let mut builder = FlowBuilder::new(plan, nodes);
-    let receivers = receivers.into_iter().zip(&flow.to).map(|(app, &to)| (to, app, plan.sink(to)));
-    let ends = [(flow.from, sender, source)].into_iter().chain(receivers);
-    for (node, application, ends) in ends.filter(|&(node, ..)| apps.builds(node)) {
+    let receivers = receivers.iter().zip(applications);
+    let receivers = receivers.filter(|&(&to, _)| apps.built.contains(&to));
+    let receivers = receivers.map(|(&to, app)| (to, app, plan.sink(to)));
+    let sender = apps.built.contains(&flow.from).then_some((flow.from, sender, source));
+    for (node, application, ends) in sender.into_iter().chain(receivers) {
         let mut lower = builder.put_stack(node, ends)?;
         if flow.is_ping() && !on_kernel {
             lower = put_echo(&mut builder, node, ends, lower)?;

@@ -10,7 +10,7 @@ use hopcast_core::{Assembly, Instant, Machine, Seed, Shared, Slot};
 use serde::{Deserialize, Serialize};
 
 use hopcast_stack::network::NetworkPlan;
-use hopcast_stack::{KernelNode, NodeBuilder};
+use hopcast_stack::{BuiltNodes, KernelNode, NodeBuilder};
 
 use super::flow::{application_ends, build_flow};
 use super::{BuildError, RunningFlow, sum_counters};
@@ -47,26 +47,24 @@ impl NodeInstance {
     pub fn at(scenario: &Scenario, repeat: u64, node: NodeId) -> Result<Option<Self>, BuildError> {
         let plan = NetworkPlan::of(scenario.network());
         let routes = RefCell::new(scenario.global_routes(&plan));
-        let mut nodes: Vec<NodeBuilder> = scenario.nodes.iter().map(|_| NodeBuilder::on_kernel()).collect();
+        let mut built = BuiltNodes::only(node, NodeBuilder::on_kernel());
         let seed = Seed::new(scenario.seed, repeat);
         let (mut flows, mut joins, mut known_plugs) = (Vec::new(), Vec::new(), 0);
         for flow in 0..scenario.flows.len() {
-            let running = build_flow(scenario, &plan, &routes, seed, (&mut nodes, Some(node)), flow)?;
+            let running = build_flow(scenario, &plan, &routes, seed, &mut built, flow)?;
             let RunningFlow { meters, machines, joins: of_flow, frame } = running;
-            let own = machines.into_iter().filter(|machine| machine.node == node);
-            let names: Vec<_> = own.map(|machine| (machine.name, machine.slot)).collect();
-            let plugs = known_plugs..nodes[node].plugs().len();
+            let names: Vec<_> = machines.into_iter().map(|machine| (machine.name, machine.slot)).collect();
+            let plugs = known_plugs..built[node].plugs().len();
             known_plugs = plugs.end;
             if names.is_empty() {
                 continue;
             }
             meters.each(|meter| meter.split());
-            joins.extend(of_flow.into_iter().filter(|join| join.node == node && join.at == Instant::ZERO));
+            joins.extend(of_flow.into_iter().filter(|join| join.at == Instant::ZERO));
             flows.push(FlowPart { flow, plugs, names, meters, frame });
         }
-        let Some(KernelNode { mut assembly, plugs }) = nodes.swap_remove(node).into_kernel() else {
-            return Ok(None);
-        };
+        let built = built.into_builders().into_iter().find_map(NodeBuilder::into_kernel);
+        let Some(KernelNode { mut assembly, plugs }) = built else { return Ok(None) };
         for join in joins {
             assembly.wake_machine(Instant::ZERO, join.slot);
         }

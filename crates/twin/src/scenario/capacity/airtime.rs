@@ -21,7 +21,7 @@ use petgraph::visit::{EdgeRef, Reversed};
 
 use super::timeline::{Sender, Timeline};
 use super::{UNBOUNDED, weight};
-use crate::scenario::model::{Link, LinkId};
+use crate::scenario::model::{Link, LinkId, NodeId};
 
 /// Maximum number of hops of a set that grows from one. Chosen: a hop that leads on excludes some ten others where each
 /// station hears ten, and each that is looked at is held against all of the set.
@@ -72,7 +72,8 @@ impl<'s> Hop<'s> {
 }
 
 /// The max-flow that the airtime of `hops` leaves from one node to another, in thousandths of a bit per second.
-pub(super) fn bound(hops: &[Hop<'_>], graph: &DiGraph<(), u128>, (from, to): (NodeIndex, NodeIndex)) -> u128 {
+pub(super) fn bound(hops: &[Hop<'_>], graph: &DiGraph<(), u128>, (from, to): (NodeId, NodeId)) -> u128 {
+    let (from, to) = (NodeIndex::new(from), NodeIndex::new(to));
     let sets = sets(hops, graph, (from, to));
     sets.iter().map(|set| past_and_through(set, hops, graph, (from, to))).min().unwrap_or(UNBOUNDED)
 }

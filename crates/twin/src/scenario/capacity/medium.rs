@@ -1,11 +1,8 @@
 //! The capacity of a medium between its stations, of which one sends at a time.
 
-use std::collections::BTreeSet;
-
 use hopcast_link::Attachment;
-use petgraph::Direction::{self, Incoming, Outgoing};
-use petgraph::graph::{DiGraph, NodeIndex};
 
+use super::max_flow::MaxFlow;
 use super::timeline::{Sender, Timeline};
 use super::weight;
 use crate::scenario::model::{Link, LinkId, LinkModel, NodeId, Scenario};
@@ -22,24 +19,19 @@ pub(super) struct Air<'s> {
 
 impl<'s> Air<'s> {
     /// All media that a flow can cross.
-    pub(super) fn all(
-        scenario: &'s Scenario,
-        wired: &DiGraph<(), u128>,
-        from: NodeIndex,
-        to: NodeIndex,
-    ) -> Vec<Self> {
+    pub(super) fn all(scenario: &'s Scenario, wired: &MaxFlow, from: NodeId, to: NodeId) -> Vec<Self> {
         let is_medium =
             |link: &Link| matches!(link.model, LinkModel::Medium(_)) && link.partly_heard().is_none();
         let media: Vec<(LinkId, &Link)> =
             scenario.links.iter().enumerate().filter(|(_, link)| is_medium(link)).collect();
         let air = |&(number, link): &(LinkId, &'s Link)| {
             let others = |other: &&(LinkId, &Link)| other.0 != number;
-            let stations = |start, direction| -> Vec<Attachment> {
-                let reached =
-                    reached(wired, media.iter().filter(others).map(|(_, link)| *link), start, direction);
-                (0..link.ends.len()).filter(|station| reached.contains(&link.ends[*station])).collect()
+            let stations = |start, incoming| -> Vec<Attachment> {
+                let others = media.iter().filter(others).map(|(_, link)| *link);
+                let reached = reached((wired, scenario.nodes.len()), others, start, incoming);
+                (0..link.ends.len()).filter(|station| reached[link.ends[*station]]).collect()
             };
-            Self { number, link, senders: stations(from, Outgoing), receivers: stations(to, Incoming) }
+            Self { number, link, senders: stations(from, false), receivers: stations(to, true) }
         };
         let mut all: Vec<Self> = media.iter().map(air).collect();
         all.retain(|air| !air.senders.is_empty() && !air.receivers.is_empty());
@@ -48,7 +40,7 @@ impl<'s> Air<'s> {
 
     /// Adds the medium to a graph whose first nodes are those of the scenario, as an edge that all its traffic crosses.
     /// Its weight is the capacity of the best pair of stations, since they share the airtime.
-    pub(super) fn add_to(&self, graph: &mut DiGraph<(), u128>, timeline: &Timeline<'_>, helpers: &[NodeId]) {
+    pub(super) fn add_to(&self, graph: &mut MaxFlow, timeline: &Timeline<'_>, helpers: &[NodeId]) {
         let pairs = self.senders.iter().flat_map(|&from| {
             let apart = move |to: &&Attachment| **to != from;
             self.receivers.iter().filter(apart).map(move |&to| (from, to))
@@ -57,14 +49,13 @@ impl<'s> Air<'s> {
         let best = |of: &dyn Fn((Attachment, Attachment)) -> bool| {
             pairs.iter().filter(|(pair, _)| of(*pair)).map(|(_, weight)| *weight).max().unwrap_or(0)
         };
-        let node = |station: Attachment| NodeIndex::new(self.link.ends[station]);
-        let (sent, heard) = (graph.add_node(()), graph.add_node(()));
-        graph.add_edge(sent, heard, best(&|_| true));
+        let (sent, heard) = (graph.add_node(), graph.add_node());
+        graph.add_edge([sent, heard], [best(&|_| true), 0]);
         for &station in &self.senders {
-            graph.add_edge(node(station), sent, best(&|(from, _)| from == station));
+            graph.add_edge([self.link.ends[station], sent], [best(&|(from, _)| from == station), 0]);
         }
         for &station in &self.receivers {
-            graph.add_edge(heard, node(station), best(&|(_, to)| to == station));
+            graph.add_edge([heard, self.link.ends[station]], [best(&|(_, to)| to == station), 0]);
         }
     }
 
@@ -97,32 +88,36 @@ impl<'s> Air<'s> {
     }
 }
 
-/// The nodes that can be reached from `start`, or from which it can be, over the links with any capacity and the media.
+/// For each node, whether it can be reached from `start`, or `start` from it, over the links with any capacity and the
+/// media.
 fn reached<'l>(
-    wired: &DiGraph<(), u128>,
+    (wired, nodes): (&MaxFlow, usize),
     media: impl Iterator<Item = &'l Link>,
-    start: NodeIndex,
-    direction: Direction,
-) -> BTreeSet<NodeId> {
-    use petgraph::visit::EdgeRef;
-
+    start: NodeId,
+    incoming: bool,
+) -> Vec<bool> {
     let mut media: Vec<&Link> = media.collect();
-    let mut reached = BTreeSet::from([start.index()]);
+    let mut reached = vec![false; nodes];
+    reached[start] = true;
     let mut next = vec![start];
     while let Some(node) = next.pop() {
-        let mut found: Vec<NodeId> = wired
-            .edges_directed(node, direction)
-            .filter(|edge| *edge.weight() > 0)
-            .map(|edge| if direction == Outgoing { edge.target() } else { edge.source() }.index())
-            .collect();
+        let mut reach = |found: NodeId| {
+            // Behind the nodes are the lines of switches.
+            if found >= reached.len() {
+                reached.resize(found + 1, false);
+            }
+            if !std::mem::replace(&mut reached[found], true) {
+                next.push(found);
+            }
+        };
+        wired.neighbours(node, incoming).for_each(&mut reach);
         media.retain(|link| {
-            let attached = link.ends.contains(&node.index());
+            let attached = link.ends.contains(&node);
             if attached {
-                found.extend(&link.ends);
+                link.ends.iter().copied().for_each(&mut reach);
             }
             !attached
         });
-        next.extend(found.into_iter().filter(|node| reached.insert(*node)).map(NodeIndex::new));
     }
     reached
 }

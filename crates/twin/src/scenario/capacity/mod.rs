@@ -2,18 +2,16 @@
 
 mod airtime;
 mod branches;
+mod max_flow;
 mod medium;
 mod timeline;
 
-use std::borrow::Cow;
-
 use hopcast_core::Instant;
 use hopcast_link::Loss;
-use petgraph::algo::dinics;
-use petgraph::graph::{DiGraph, NodeIndex};
 
 use self::airtime::Hop;
 use self::branches::{Branches, Core};
+use self::max_flow::MaxFlow;
 use self::medium::Air;
 use self::timeline::{Sender, Timeline};
 use super::model::{Flow, LinkId, LinkModel, NodeId, Scenario};
@@ -43,7 +41,7 @@ pub struct Capacities<'s> {
     timeline: Timeline<'s>,
     /// The point-to-point links, the switches, and the media that are only partly heard. Weights are thousandths of a
     /// bit per second, so that the flow is found exactly.
-    wired: DiGraph<(), u128>,
+    wired: MaxFlow,
     /// The hops over media that are only partly heard.
     hops: Vec<Hop<'s>>,
     /// The branches that are trees, if there is no medium, which flows share in ways of their own.
@@ -72,31 +70,29 @@ impl<'s> Capacities<'s> {
     }
 
     fn along(scenario: &'s Scenario, timeline: Timeline<'s>) -> Self {
-        let mut wired = DiGraph::with_capacity(scenario.nodes.len(), scenario.links.len() * 2);
+        let mut wired = MaxFlow::default();
         for _ in &scenario.nodes {
-            wired.add_node(());
+            wired.add_node();
         }
         let mut hops = Vec::new();
         for (number, link) in scenario.links.iter().enumerate() {
-            let node = |end: usize| NodeIndex::new(link.ends[end]);
+            let node = |end: usize| link.ends[end];
             let mean = |from, to| weight(timeline.mean(number, Sender::new(link, from, to)));
             match link.model {
                 LinkModel::PointToPoint(_) => {
-                    for (from, to) in [(0, 1), (1, 0)] {
-                        wired.add_edge(node(from), node(to), mean(from, to));
-                    }
+                    wired.add_edge([node(0), node(1)], [mean(0, 1), mean(1, 0)]);
                 }
                 // Of a flow's own, since who sends and who receives on it decides what it carries.
                 LinkModel::Medium(_) if link.partly_heard().is_none() => {}
                 LinkModel::Switch(_) | LinkModel::Medium(_) => {
                     for from in 0..link.ends.len() {
-                        let line = wired.add_node(());
+                        let line = wired.add_node();
                         let others = (0..link.ends.len()).filter(|&to| link.reaches(from, to));
                         let any = others.clone().next().map(|to| Sender::new(link, from, to));
                         let rate = any.map_or(0.0, |sender| timeline.mean_rate(number, sender));
-                        wired.add_edge(node(from), line, weight(rate));
+                        wired.add_edge([node(from), line], [weight(rate), 0]);
                         for to in others {
-                            let edge = wired.add_edge(line, node(to), mean(from, to));
+                            let edge = wired.add_edge([line, node(to)], [mean(from, to), 0]);
                             if link.partly_heard().is_some() {
                                 hops.push(Hop::new((number, link), (from, to), edge, &timeline));
                             }
@@ -111,20 +107,30 @@ impl<'s> Capacities<'s> {
     }
 
     /// The max-flow in bit/s, without helpers; `None` if it is unbounded.
-    pub fn between(&self, from: NodeId, to: NodeId) -> Option<f64> {
-        self.with_helpers(from, to, &[])
+    pub fn between(&mut self, from: NodeId, to: NodeId) -> Option<f64> {
+        in_bits(self.with_helpers((from, to), &[], UNBOUNDED))
     }
 
     /// The max-flow in bit/s from the source of a flow to one of its receivers, with the helpers that the flow has.
-    pub fn of_flow(&self, flow: &Flow, to: NodeId) -> Option<f64> {
-        self.with_helpers(flow.from, to, flow.helpers(self.scenario))
+    pub fn of_flow(&mut self, flow: &Flow, to: NodeId) -> Option<f64> {
+        in_bits(self.with_helpers((flow.from, to), flow.helpers(self.scenario), UNBOUNDED))
     }
 
-    /// The max-flow in bit/s where the first station of a medium that is one of `helpers`, and neither sends nor
-    /// receives there itself, may repeat what it overhears.
-    fn with_helpers(&self, from: NodeId, to: NodeId, helpers: &[NodeId]) -> Option<f64> {
+    /// The least max-flow in bit/s from the source of a flow to any of its receivers; `None` if all are unbounded. No
+    /// search goes on past the least that is known.
+    pub fn least_of_flow(&mut self, flow: &Flow) -> Option<f64> {
+        let mut least = UNBOUNDED;
+        for &to in &flow.to {
+            least = self.with_helpers((flow.from, to), flow.helpers(self.scenario), least);
+        }
+        in_bits(least)
+    }
+
+    /// The max-flow where the first station of a medium that is one of `helpers`, and neither sends nor receives there
+    /// itself, may repeat what it overhears; `limit` if it is no less.
+    fn with_helpers(&mut self, (from, to): (NodeId, NodeId), helpers: &[NodeId], limit: u128) -> u128 {
         if from == to {
-            return None;
+            return limit;
         }
         if let Some(branches) = &self.branches {
             let capacity = |link: LinkId, end| {
@@ -132,26 +138,28 @@ impl<'s> Capacities<'s> {
                 weight(self.timeline.mean(link, Sender::new(spec, end, 1 - end)))
             };
             let (least, core) = branches.between((from, to), capacity);
-            let flow = match core {
+            let least = least.min(limit);
+            return match core {
                 Core::Within => least,
-                Core::Between(from, to) => {
-                    least.min(dinics(&self.wired, NodeIndex::new(from), NodeIndex::new(to)).0)
-                }
+                Core::Between(from, to) => self.wired.between(from, to, least),
             };
-            return (flow < UNBOUNDED).then_some(flow as f64 / 1e3);
         }
-        let (from, to) = (NodeIndex::new(from), NodeIndex::new(to));
-        let media = Air::all(self.scenario, &self.wired, from, to);
-        let mut graph = Cow::Borrowed(&self.wired);
-        if !media.is_empty() {
-            media.iter().for_each(|air| air.add_to(graph.to_mut(), &self.timeline, helpers));
+        let wired = self.wired.size();
+        for air in Air::all(self.scenario, &self.wired, from, to) {
+            air.add_to(&mut self.wired, &self.timeline, helpers);
         }
-        let mut flow = dinics(&*graph, from, to).0;
+        let mut flow = self.wired.between(from, to, limit);
         if !self.hops.is_empty() {
-            flow = flow.min(airtime::bound(&self.hops, &graph, (from, to)));
+            flow = flow.min(airtime::bound(&self.hops, &self.wired.graph(), (from, to)));
         }
-        (flow < UNBOUNDED).then_some(flow as f64 / 1e3)
+        self.wired.truncate(wired);
+        flow
     }
+}
+
+/// A flow in bit/s; `None` if it is unbounded.
+fn in_bits(flow: u128) -> Option<f64> {
+    (flow < UNBOUNDED).then_some(flow as f64 / 1e3)
 }
 
 /// The share of frames that a loss model takes in the long run.

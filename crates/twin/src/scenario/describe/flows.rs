@@ -11,13 +11,12 @@ use super::{Attached, MAX_LISTED, counted, shortened};
 
 pub(super) fn write_flows(out: &mut String, scenario: &Scenario, network: &Attached) -> fmt::Result {
     writeln!(out, "\nFlows: {}", scenario.flows.len())?;
-    let capacities = Capacities::of(scenario);
+    let mut capacities = Capacities::of(scenario);
     let mut paths = ShortestPaths::over(scenario.nodes.len(), &scenario.links, &network.segments);
     for flow in scenario.flows.iter().take(MAX_LISTED) {
         let Flow { name, from, to, protocol, app, ipv6, .. } = flow;
         // Of several receivers the farthest, and the one with the smallest bound.
-        let cuts = to.iter().filter_map(|&to| capacities.of_flow(flow, to));
-        let cut = match cuts.min_by(f64::total_cmp) {
+        let cut = match capacities.least_of_flow(flow) {
             None => "unbounded".to_owned(),
             Some(bits) => Rate::from_bits_per_sec(bits.round() as u64).to_string(),
         };
