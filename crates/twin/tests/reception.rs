@@ -62,7 +62,7 @@ fn layer(row: &'static ServiceRow, node: &Node, all: &All) -> Result<ServiceLaye
 
 impl Service for Listening {
     fn makes(&self, name: &str, _: &[&LayerInterface]) -> Result<Vec<Made>, String> {
-        Ok(vec![Made { name: name.to_owned(), over: 0, tags: Vec::new() }])
+        Ok(vec![Made { name: name.to_owned(), over: 0, tags: Vec::new(), prefixes: Vec::new() }])
     }
 
     fn machine(&self, host: &HostConfig) -> Box<dyn Machine> {
