@@ -26,7 +26,7 @@ topology:
 flows:
   - {{ name: four, from: a, to: d, over: udp, app: {{ messages: {{ size: 100 B, every: 100 ms }} }} }}
   - {{ name: six, from: a, to: d, over: udp, ip: 6, app: {{ messages: {{ size: 100 B, every: 100 ms }} }} }}
-  - {{ name: near, from: b, to: a, over: tcp-cubic, app: {{ file: {{ size: 50 kB }} }} }}
+  - {{ name: near, from: b, to: a, over: tcp-cubic, app: {{ bulk: {{ bytes: 50 kB }} }} }}
 {more}
 "
     )
@@ -156,7 +156,7 @@ flows: [{ name: f, from: b, to: c, over: udp, app: { cbr: { rate: 80 kbit/s, siz
         (
             "ids: 7 }",
             "ids: 7, prefix: 10.8.0.0/24 }",
-            "bad.yaml:10:61: `prefix`: `VLAN 7 of lan` has 10.7.0.0/24 already",
+            "bad.yaml:10:58: `prefix`: `VLAN 7 of lan` has 10.7.0.0/24 already",
         ),
         ("ids: 7, prefix", "ids: [7, 8], prefix", "a prefix is that of one VLAN, and this service has 2"),
         (
@@ -176,13 +176,13 @@ fn mistakes_are_one_line_with_their_place() {
     for (written, expected) in [
         (
             "10.7.0.0/31",
-            "bad.yaml:8:81: `prefix`: 10.7.0.0/31 has 2 addresses for hosts, and `left` has 3 stations",
+            "bad.yaml:8:78: `prefix`: 10.7.0.0/31 has 2 addresses for hosts, and `left` has 3 stations",
         ),
-        ("[fd07::/64, 10.7.0.0/30]", "bad.yaml:8:93: `prefix`: 10.7.0.0/30 has 2 addresses for hosts"),
-        ("10.8.0.0/16", "bad.yaml:9:82: `prefix`: 10.8.0.0/29 overlaps 10.8.0.0/16 of `left`"),
+        ("[fd07::/64, 10.7.0.0/30]", "bad.yaml:8:90: `prefix`: 10.7.0.0/30 has 2 addresses for hosts"),
+        ("10.8.0.0/16", "bad.yaml:9:79: `prefix`: 10.8.0.0/29 overlaps 10.8.0.0/16 of `left`"),
         (
             "[10.7.0.0/24, 10.9.0.0/24]",
-            "bad.yaml:8:95: `prefix`: a segment has one prefix of each version of IP, and 10.7.0.0/24 and 10.9.0.0/24 are both of IPv4",
+            "bad.yaml:8:92: `prefix`: a segment has one prefix of each version of IP, and 10.7.0.0/24 and 10.9.0.0/24 are both of IPv4",
         ),
         (
             "10.7.0.5/24",

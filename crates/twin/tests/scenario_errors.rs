@@ -380,12 +380,12 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "  chain:\n",
         "  links: [{ medium: [n0, n1], duplex: half }]\n  chain:\n",
-        "bad.yaml:4:31: unknown key `duplex` in a medium (allowed here: name, medium, rate, delay, loss, jitter, reorder, duplicate, corrupt, queue, mtu, mac, pairs, hears)",
+        "bad.yaml:4:31: unknown key `duplex` in a medium (allowed here: name, prefix, medium, rate, delay, loss, jitter, reorder, duplicate, corrupt, queue, mtu, mac, pairs, hears)",
     ),
     (
         "  chain:\n",
         "  links: [{ name: w, switch: [n0, n1], mac: csma }]\n  chain:\n",
-        "bad.yaml:4:40: unknown key `mac` in a switch (allowed here: name, switch, rate, delay, loss, jitter, reorder, duplicate, corrupt, queue, mtu, stations, pairs)",
+        "bad.yaml:4:40: unknown key `mac` in a switch (allowed here: name, prefix, switch, rate, delay, loss, jitter, reorder, duplicate, corrupt, queue, mtu, stations, pairs)",
     ),
     (
         "  chain:\n",

@@ -209,10 +209,12 @@ impl NodeLayers {
     }
 }
 
+/// The interfaces and prefixes of hosts on one link, by the tags of their frames.
+type ByTags<'a> = BTreeMap<&'a [Tag], (Vec<SegmentEnd>, Vec<GivenPrefix>)>;
+
 /// The segments of the interfaces that hosts have: those on one link with the same tags.
 fn segments(nodes: &[NodeLayers], links: &[Link]) -> Segments {
-    let mut of_link: Vec<BTreeMap<&[Tag], (Vec<SegmentEnd>, Vec<GivenPrefix>)>> =
-        vec![BTreeMap::new(); links.len()];
+    let mut of_link: Vec<ByTags<'_>> = vec![BTreeMap::new(); links.len()];
     for (node, layers) in nodes.iter().enumerate() {
         for (interface, &place) in layers.host.iter().enumerate() {
             let LayerInterface { hop, tags, prefixes, .. } = &layers.interfaces[place];

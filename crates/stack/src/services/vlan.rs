@@ -99,7 +99,7 @@ impl Service for Settings {
             return Err(format!("`vlan` stands on one interface, and not on {}", lower.len()));
         };
         let made = |&id: &u16| {
-            let tags = [Tag { kind: self.kind, id }].into_iter().chain(lower.tags.iter().copied());
+            let tags = lower.tags.iter().copied().chain([Tag { kind: self.kind, id }]);
             let prefixes = self.prefixes.clone();
             Made { name: format!("{}.{id}", lower.name), over: 0, tags: tags.collect(), prefixes }
         };
