@@ -38,10 +38,10 @@
 //! - On a [`Medium`] with [`Mac::Csma`] there is no capture: of frames that overlap at a station it reads none. An
 //!   immediate access begins at the next slot's edge, and the channel loses no acknowledgement, RTS or CTS. Where some
 //!   stations do not hear others ([`MediumConfig::hears`]), what one does not hear does not disturb it either; a frame
-//!   has one limit of retries, and not one for RTS and one for data. Who waits in vain for an acknowledgement or a
-//!   CTS waits as long as it would take; the standard's timeouts end a few slots earlier, so that who has collided
-//!   counts its next back-off before the others, which wait for EIFS, count theirs. Radio propagation is a model to come behind the
-//!   same [`Link`] trait.
+//!   has one limit of retries, and not one for RTS and one for data. Who waits in vain for an acknowledgement or a CTS
+//!   waits as long as it would take, so that who has collided counts the next back-off from the slot from which the
+//!   others do, which wait for EIFS; the standard's timeouts (SIFS, a slot, and the delay until a preamble is noticed)
+//!   are of another length. Radio propagation is a model to come behind the same [`Link`] trait.
 
 mod air;
 pub mod config;

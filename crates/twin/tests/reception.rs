@@ -20,13 +20,16 @@ use hopcast_stack::transport::{Options, Worlds};
 use hopcast_twin::scenario::Overrides;
 use hopcast_twin::{Monitor, World};
 
+/// How frames were received, those to one station and those to several.
+type Received = [Vec<(Instant, Option<Reception>)>; 2];
+
 /// What the machine at one node has seen.
 #[derive(Clone, Debug, Default)]
 struct Seen {
     /// Frames that it sent: to one station, and to several.
     sent: [u64; 2],
-    /// For each sender, how its frames were received, those to one station and those to several.
-    received: BTreeMap<[u8; 6], [Vec<(Instant, Option<Reception>)>; 2]>,
+    /// For each sender, its frames.
+    received: BTreeMap<[u8; 6], Received>,
     acknowledged: u64,
     unacknowledged: u64,
     unsent: u64,
@@ -163,7 +166,7 @@ impl Run {
     }
 
     /// Receptions at one station of the frames of another: those to one station, and those to several.
-    fn heard(&self, from: usize, to: usize) -> [Vec<(Instant, Option<Reception>)>; 2] {
+    fn heard(&self, from: usize, to: usize) -> Received {
         self.seen(to).received.get(&NetworkPlan::mac(0, from)).cloned().unwrap_or_default()
     }
 }

@@ -1,5 +1,7 @@
 //! What a flow can get across a medium whose stations hear only some of the others: the bound, and what is simulated.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::path::Path;

@@ -54,14 +54,14 @@ impl Cell {
         Saturation { frames: one / time, collided: p }
     }
 
-    /// The same with counters that freeze, as I. Tinnirello, G. Bianchi and Y. Xiao have it ("Refinements on IEEE 802.11
-    /// Distributed Coordination Function Modeling Approaches", IEEE TVT 59(3), 2010).
+    /// The same with counters that freeze, as I. Tinnirello, G. Bianchi and Y. Xiao have it ("Refinements on IEEE
+    /// 802.11 Distributed Coordination Function Modeling Approaches", IEEE TVT 59(3), 2010).
     ///
     /// Who waits behind a transmission has at least one idle slot to count, so that only who has just sent can begin in
     /// the first slot behind it: with a new back-off of zero, alone. So a step of the model is a transmission with all
     /// that begin at once behind it, and the slot after that, in which nobody begins; all others count one down
-    /// meanwhile. In the paper nobody begins in the first slot behind a collision either, since who collided waits
-    /// longer for the acknowledgement than the others; here all wait alike, and one of those who collided may begin.
+    /// meanwhile. In the paper nobody begins in the first slot behind a collision either, for the standard's timeout of
+    /// an acknowledgement; here all wait alike, and one of those who collided may begin.
     pub fn frozen(&self) -> Saturation {
         // The share q of those who begin at once behind a collision that collide again, and r of those who collide that
         // begin at once: both are small, and settle in a few rounds.
