@@ -14,7 +14,7 @@ use hopcast_runner::{load, load_text, run};
 use hopcast_stack::deliveries::DELIVERIES;
 use hopcast_twin::Monitor;
 use hopcast_twin::results::{Document, Run};
-use hopcast_twin::scenario::Overrides;
+use hopcast_twin::scenario::{Overrides, notes};
 
 /// Bytes of a frame: the payload of 1,000 B with its headers of UDP, IPv4 and Ethernet.
 const FRAME: u64 = 1000 + 8 + 20 + 14;
@@ -434,7 +434,19 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "bad.yaml:3:71: unknown key `one-sources` in `ip-multicast`: did you mean `one-source`? (allowed here: one-source)",
     ),
     ("to: film", "to: flim", "bad.yaml:5:25: `to`: there is no node or group `flim`: did you mean `film`?"),
-    ("to: film", "to: [film]", "bad.yaml:5:26: `to`: there is no node `film`"),
+    (
+        "to: film",
+        "to: [n2, film]",
+        "bad.yaml:5:30: `to`: `film` is a group, and a flow goes to one or to some nodes",
+    ),
+    ("from: n0", "from: film", "bad.yaml:5:17: `from`: expected the node that sends, and `film` is a group"),
+    (
+        "members: [n1, n2]",
+        "members: [n1, m2]",
+        "bad.yaml:3:38: `members`: there is no node `m2`: did you mean `n2`?",
+    ),
+    ("to: film", "to: all", "bad.yaml:5:25: `to`: `all` may be several nodes: write `to: [all]`"),
+    ("join: [n3]", "join: [al]", "bad.yaml:4:40: `join`: there is no node `al`: did you mean `all`?"),
     ("members: [n1, n2]", "members: [n1, n1]", "bad.yaml:3:38: `members`: `n1` stands here twice"),
     (
         "n2], delivery: ip-multicast }]\nevents: [{ at: 2s, group: film, join: [n3] }]",
@@ -466,9 +478,24 @@ fn each_mistake_about_a_group_is_one_line_with_its_place() {
         let expected = expected.replace("ALL", &deliveries.join(", "));
         assert_eq!(error(&GOOD.replacen(part, replacement, 1)), expected, "{replacement}");
     }
+    let notes = |text: &str| {
+        let plan = load_text(Path::new("good.yaml"), text, &Overrides::default());
+        notes(&plan.unwrap_or_else(|error| panic!("{error}")))
+    };
+    assert_eq!(notes(GOOD), [""; 0]);
+    let late = GOOD.replacen("at: 2s", "at: 10s", 1).replacen("to: film", "to: n1", 1);
+    let expected = [
+        "no flow goes to group film",
+        "the event of group film at 10s is not before the end of the run at 10s",
+    ];
+    assert_eq!(notes(&late), expected);
     let key = "bad.yaml:4:33: unknown key `joins` in an event: did you mean `join`?";
     let found = error(&GOOD.replacen("join:", "joins:", 1));
     assert!(found.starts_with(key), "{found}");
+    let tree = GOOD.replacen("udp", "brtp", 1);
+    let expected =
+        "bad.yaml:5:25: `to`: `brtp` has a tree of its own, and no delivery: write its receivers as a list";
+    assert!(error(&tree).starts_with(expected), "{}", error(&tree));
     let stream = GOOD.replacen("udp, app: { cbr: { rate: 100 kbit/s } }", "tcp-cubic, app: bulk", 1);
     let expected = "bad.yaml:5:25: `to`: `tcp-cubic` has one receiver; several are served by ";
     assert!(error(&stream).starts_with(expected), "{}", error(&stream));

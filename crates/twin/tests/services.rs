@@ -197,6 +197,49 @@ events:
     assert_eq!(host(&run, "lan.frames_of_other_vlans"), 125);
 }
 
+/// What the querier at `n` sends in a run of 100 s, with these events.
+fn queries(services: &str, events: &str) -> u64 {
+    let run = run(&chain(&format!("services: [{services}]\nevents:\n{events}")).replace("4 s", "100 s"));
+    host(&run, "q.querier_queries")
+}
+
+#[test]
+fn what_is_set_is_added_to_what_was_set_before() {
+    let querier = "{ name: q, run: igmp-querier, on: b, query-interval: 5 s }";
+    let set = |at: u64, what: &str| format!("  - {{ at: {at} s, service: q, {what} }}\n");
+    let one = |events: &[String]| queries(querier, &events.concat());
+    // Each restart asks anew: a second `set` of another option leaves the interval as the first has set it.
+    let slow = one(&[set(10, "set: { query-interval: 50 s }")]);
+    let both = one(&[set(10, "set: { query-interval: 50 s }"), set(11, "set: { robustness: 3 }")]);
+    let other = one(&[set(10, "set: { query-interval: 50 s }"), set(11, "set: { query-interval: 5 s }")]);
+    assert!(both < slow + 8 && both + 10 < other, "{slow}, {both}, {other}");
+    // In whatever order the file has them.
+    let turned = one(&[set(11, "set: { robustness: 3 }"), set(10, "set: { query-interval: 50 s }")]);
+    assert_eq!(turned, both);
+    // It outlasts a stop, and what is set meanwhile waits for the start.
+    let stopped =
+        |events: &[String]| one(&[&[set(10, "stop: true")], events, &[set(11, "start: true")]].concat());
+    let restarted = stopped(&[]);
+    let set_before =
+        one(&[set(9, "set: { query-interval: 50 s }"), set(10, "stop: true"), set(11, "start: true")]);
+    let set_meanwhile = stopped(&[set(10, "set: { query-interval: 50 s }")]);
+    assert!(set_before + 10 < restarted, "{set_before} and {restarted}");
+    assert_eq!(set_meanwhile + 2, set_before, "not restarted, nor started, by what is set");
+}
+
+#[test]
+fn what_is_set_at_one_node_is_not_set_at_another() {
+    let text = chain(
+        "services: [{ name: lan, run: vlan, on: [a, b], interfaces: a-b, ids: 7 }]
+events:
+  - { at: 1 s, service: lan, on: b, set: { protocol: 802.1ad } }
+  - { at: 2 s, service: lan, set: { ids: [7] } }",
+    );
+    let run = run(&text);
+    assert_eq!(run.flows[0].figures.delivered_units, 125, "the second leaves a and b different");
+    assert_eq!(host(&run, "lan.restarts"), 1 + 2);
+}
+
 /// A querier and two members on a switch, of which one leaves; and a receiver that is no member.
 const REPORTS: &str = "
 title: Reports
@@ -252,10 +295,30 @@ fn mistakes_are_one_line_with_their_place() {
             "`vlan` stands on one interface, and not on 2",
         ),
         ("services: [{ run: vlan, on: a, interfaces: a-b, ids: 4095 }]", "`ids`"),
+        (
+            "services: [{ run: vlan, on: a, interfaces: a-a }]",
+            "10:44: at `a`: there is no interface or link `a-a`: did you mean `a-b`? (interfaces: `eth0` on a-b)",
+        ),
         ("services: [{ run: vlan, on: a }]", "needs `interfaces`"),
+        (
+            "services: [{ run: igmp-querier, on: [] }]",
+            "`on`: expected a name or several, found an empty list",
+        ),
+        (
+            "services: [{ name: q, run: igmp-querier, on: a }]\nevents: [{ at: 1 s, service: q, on: [], stop: true }]",
+            "`on`: expected a name or several, found an empty list",
+        ),
+        (
+            "services: [{ name: q, run: igmp-querier, on: a }]\nevents: [{ at: 1 s, service: q, set: {} }]",
+            "`set`: expected an option, one of `robustness`, `query-interval`",
+        ),
         (
             "services: [{ run: igmp-querier, on: a, interfaces: eth0 }]",
             "it stands on the host and not on interfaces",
+        ),
+        (
+            "services: [{ run: igmp-querier, on: a }, { run: mld-querier, on: a }, { run: igmp-querier, on: [b, a] }]",
+            "at `a`: `igmp-querier` runs there already, as `igmp-querier0`",
         ),
         (
             "services: [{ name: lan, run: vlan, on: a, interfaces: a-b }]\nevents: [{ at: 1 s, service: lam, stop: true }]",
@@ -272,6 +335,14 @@ fn mistakes_are_one_line_with_their_place() {
         (
             "services: [{ name: lan, run: vlan, on: a, interfaces: a-b }]\nevents: [{ at: 1 s, service: lan }]",
             "an event of a service needs one thing to do",
+        ),
+        (
+            "services: [{ name: q, run: igmp-querier, on: a }]\nevents: [{ at: 1 s, service: q, set: { robustnes: 3 } }]",
+            "unknown key `robustnes` in `set`: did you mean `robustness`?",
+        ),
+        (
+            "services: [{ name: q, run: igmp-querier, on: a }]\nevents: [{ at: 1 s, service: q, stop: true }, { at: 2 s, service: q, set: { robustness: 9 } }]",
+            "`robustness`: expected",
         ),
     ] {
         let error = load_text(Path::new("bad.yaml"), &chain(services), &Overrides::default()).unwrap_err();

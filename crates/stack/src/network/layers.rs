@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use hopcast_config::decode::did_you_mean;
 use hopcast_wire::vlan::Tag;
 
 use super::addresses::interface_name;
@@ -141,6 +142,11 @@ impl NodeLayers {
     /// Places a service of the network; returns the number of interfaces that it makes.
     fn place(&mut self, number: usize, network: Network<'_>) -> Result<usize, String> {
         let service = &network.services[number];
+        let row = service.layer.row();
+        let mut others = self.services.iter().map(|placed| &network.services[placed.service]);
+        if let Some(other) = others.find(|other| row.on_host && std::ptr::eq(other.layer.row(), row)) {
+            return Err(format!("`{}` runs there already, as `{}`", row.name, other.name));
+        }
         let mut takes = Vec::new();
         for wanted in &service.interfaces {
             let place = self.find(wanted, network.links)?;
@@ -204,7 +210,10 @@ impl NodeLayers {
                 .map(|interface| format!("`{}` on {}", interface.name, links[interface.hop.link].name))
                 .collect();
             let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            format!("there is no interface or link `{wanted}` (interfaces: {there})")
+            let own = self.interfaces.iter().map(|interface| &*interface.name);
+            let leads = self.interfaces.iter().map(|interface| &*links[interface.hop.link].name);
+            let hint = did_you_mean(wanted, own.chain(leads));
+            format!("there is no interface or link `{wanted}`{hint} (interfaces: {there})")
         })
     }
 }

@@ -57,7 +57,14 @@ impl Flows {
             if flows.names.insert(name.clone(), number).is_some() {
                 return Err(span.error(format!("the flow name `{name}` is taken already")));
             }
-            let from = topology.node(fields.need("from", "from: n0")?, "from")?;
+            let from_node = fields.need("from", "from: n0")?;
+            if named_group(from_node, groups, topology).is_some() {
+                let found = from_node.found();
+                return Err(
+                    from_node.error(format!("`from`: expected the node that sends, and {found} is a group"))
+                );
+            }
+            let from = topology.node(from_node, "from")?;
             let to_node = fields.need("to", "to: n6")?;
             let group = named_group(to_node, groups, topology);
             let to = match group {
@@ -167,13 +174,26 @@ fn named_group(node: &Node, groups: &Groups, topology: &Topology) -> Option<Grou
 fn receivers(node: &Node, groups: &Groups, topology: &Topology) -> Result<Vec<NodeId>, Diagnostic> {
     if let Kind::Scalar(name) = &node.kind
         && !topology.has_node(name)
+        && topology.is_list(name)
+    {
+        return Err(node.error(format!("`to`: `{name}` may be several nodes: write `to: [{name}]`")));
+    }
+    if let Kind::Scalar(name) = &node.kind
+        && !topology.has_node(name)
         && groups.names().next().is_some()
     {
         let hint = did_you_mean(name, groups.names().chain(topology.node_names()));
         return Err(node.error(format!("`to`: there is no node or group `{name}`{hint}")));
     }
+    let is_group = |item: &&Node| named_group(item, groups, topology).is_some();
     match &node.kind {
-        Kind::List(_) => topology.node_list(node, "to"),
+        Kind::List(items) => match items.iter().find(is_group) {
+            Some(item) => {
+                let found = item.found();
+                Err(item.error(format!("`to`: {found} is a group, and a flow goes to one or to some nodes")))
+            }
+            None => topology.node_list(node, "to"),
+        },
         Kind::Scalar(_) | Kind::Map(_) => topology.node(node, "to").map(|to| vec![to]),
     }
 }
@@ -218,6 +238,14 @@ fn serves_members(node: &Node, stack: &Stack) -> Result<(), Diagnostic> {
     let (serving, lowest) = (stack.layers.iter().all(|layer| layer.row().groups), stack.layers.last());
     if serving && lowest.is_some_and(Layer::is_hosts_own) {
         return Ok(());
+    }
+    if relaying(stack, |row| row.receivers) == Some(0) {
+        return Err(node.error(format!(
+            "`to`: `{}` has a tree of its own, and no delivery: write its receivers as a list, such as `to: [a, b]`; groups \
+             are served by {}",
+            stack.protocol,
+            those(|row| row.groups)
+        )));
     }
     Err(node.error(format!(
         "`to`: `{}` has one receiver; several are served by {} with a tree of their own, and by {} with any delivery",

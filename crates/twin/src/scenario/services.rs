@@ -1,6 +1,7 @@
 //! Services of nodes, and what events change about them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use hopcast_core::{Duration, Instant};
 use hopcast_stack::network::{Layers, Network};
@@ -29,6 +30,37 @@ pub(crate) struct Services {
     changes: usize,
 }
 
+/// What an event does to a service.
+struct Change<'n> {
+    at: Instant,
+    service: usize,
+    on: Vec<NodeId>,
+    does: Does<'n>,
+}
+
+#[derive(Clone, Copy)]
+enum Does<'n> {
+    Stop,
+    Start,
+    /// Gives options other values.
+    Set(&'n Node),
+}
+
+/// A service as the file and the events so far have it.
+struct Options {
+    /// Its number among those of all services: two of one number are the same.
+    number: usize,
+    item: Node,
+    layer: ServiceLayer,
+}
+
+/// A service at a node.
+#[derive(Clone)]
+struct State {
+    options: Rc<Options>,
+    is_stopped: bool,
+}
+
 impl Services {
     /// The services of `services`, with what `events` do to them.
     pub(crate) fn of(
@@ -42,11 +74,13 @@ impl Services {
         for item in items {
             services.read(item, topology)?;
         }
+        let mut changes = Vec::new();
         for item in events.map(|node| list(node, "events")).transpose()?.unwrap_or_default() {
-            services.change(item, items, topology)?;
+            changes.extend(services.change(item, topology)?);
         }
+        changes.sort_by_key(|change| change.at);
+        services.apply(&changes, items)?;
         for service in &mut services.services {
-            service.changes.sort_by_key(|change| change.at);
             // What is scheduled for later does not happen.
             service.changes.retain(|change| change.at <= Instant::ZERO + duration);
         }
@@ -56,7 +90,8 @@ impl Services {
         let network = Network { services: &services.services, ..topology.network() };
         if let Err(error) = Layers::of(network) {
             let (item, node) = (&items[error.service], &topology.nodes[error.node].name);
-            return Err(item.error(format!("at `{node}`: {}", error.why)));
+            let place = item.get("interfaces").or(item.get("on")).unwrap_or(item);
+            return Err(place.error(format!("at `{node}`: {}", error.why)));
         }
         Ok(services)
     }
@@ -77,7 +112,9 @@ impl Services {
         if self.names.insert(name.clone(), number).is_some() {
             return Err(span.error(format!("the service name `{name}` is taken already")));
         }
-        let on = topology.node_list(fields.need("on", "on: [a, b]")?, "on")?;
+        let on = fields.need("on", "on: [a, b]")?;
+        events::one_or_several(on, "on")?;
+        let on = topology.node_list(on, "on")?;
         let interfaces = match fields.get("interfaces") {
             Some(node) => one_or_list(node).iter(),
             None if layer.row().on_host => [].iter(),
@@ -90,9 +127,9 @@ impl Services {
         Ok(())
     }
 
-    /// Notes what an event does to a service, if it is one of a service.
-    fn change(&mut self, item: &Node, items: &[Node], topology: &Topology) -> Result<(), Diagnostic> {
-        let Some(named) = item.get("service") else { return Ok(()) };
+    /// What an event does to a service, if it is one of a service.
+    fn change<'n>(&mut self, item: &'n Node, topology: &Topology) -> Result<Option<Change<'n>>, Diagnostic> {
+        let Some(named) = item.get("service") else { return Ok(None) };
         let fields = Fields::of(item, "an event", &events::ALLOWED)?;
         let at = Instant::ZERO + duration(fields.need("at", "at: 5s")?, "at")?;
         let name = decode::text(named, "service")?;
@@ -103,6 +140,7 @@ impl Services {
         let service = &self.services[number];
         let mut on = service.on.clone();
         if let Some(node) = fields.get("on") {
+            events::one_or_several(node, "on")?;
             let known: BTreeSet<NodeId> = on.into_iter().collect();
             on = topology.node_list(node, "on")?;
             if let Some(stray) = on.iter().find(|at| !known.contains(at)) {
@@ -118,18 +156,65 @@ impl Services {
                 item.error(format!("events come to at most {limit} changes of services, these to more"))
             );
         }
-        let (to, what) = match (fields.get("stop"), fields.get("start"), fields.get("set")) {
-            (Some(node), None, None) if flag(node, "stop")? => (None, "stops"),
-            (None, Some(node), None) if flag(node, "start")? => (Some(service.layer.clone()), "starts"),
-            (None, None, Some(set)) => (Some(layer(&changed(&items[number], set)?)?), "is set"),
+        let (does, what) = match (fields.get("stop"), fields.get("start"), fields.get("set")) {
+            (Some(node), None, None) if flag(node, "stop")? => (Does::Stop, "stops"),
+            (None, Some(node), None) if flag(node, "start")? => (Does::Start, "starts"),
+            (None, None, Some(set)) => (Does::Set(set), "is set"),
             _ => {
                 return Err(item.error(
                     "an event of a service needs one thing to do: `stop: true`, `start: true` or `set: { … }`",
                 ));
             }
         };
-        self.services[number].changes.push(ServiceChange { at, on: on.clone(), to });
-        self.events.push(Event { at, action: Action::Service { service: number, on, what } });
+        self.events.push(Event { at, action: Action::Service { service: number, on: on.clone(), what } });
+        Ok(Some(Change { at, service: number, on, does }))
+    }
+
+    /// Finds what services are after each change, in the order of time: a service keeps what was set before. One that
+    /// is set while it is stopped has it when it starts.
+    fn apply(&mut self, changes: &[Change<'_>], items: &[Node]) -> Result<(), Diagnostic> {
+        let mut states: BTreeMap<(usize, NodeId), State> = BTreeMap::new();
+        let mut first: BTreeMap<usize, Rc<Options>> = BTreeMap::new();
+        let mut numbers = 1..;
+        for &Change { at, service: number, ref on, does } in changes {
+            let service = &mut self.services[number];
+            let first = first.entry(number).or_insert_with(|| {
+                let (item, layer) = (items[number].clone(), service.layer.clone());
+                Rc::new(Options { number: 0, item, layer })
+            });
+            // The nodes that have the same options have the same after the change.
+            let mut alike: BTreeMap<usize, (Rc<Options>, Vec<NodeId>)> = BTreeMap::new();
+            for &node in on {
+                let state = states
+                    .entry((number, node))
+                    .or_insert_with(|| State { options: first.clone(), is_stopped: false });
+                let known = alike.entry(state.options.number);
+                known.or_insert_with(|| (state.options.clone(), Vec::new())).1.push(node);
+            }
+            for (options, nodes) in alike.into_values() {
+                let options = match does {
+                    Does::Stop | Does::Start => options,
+                    Does::Set(set) => {
+                        let item = changed(&options.item, set)?;
+                        let layer = layer(&item)?;
+                        Rc::new(Options { number: numbers.next().unwrap_or_default(), item, layer })
+                    }
+                };
+                let mut run = Vec::new();
+                for node in nodes {
+                    let state = states.get_mut(&(number, node));
+                    let Some(State { options: has, is_stopped }) = state else { continue };
+                    has.clone_from(&options);
+                    let stays = *is_stopped && matches!(does, Does::Set(_));
+                    *is_stopped = stays || matches!(does, Does::Stop);
+                    run.extend((!stays).then_some(node));
+                }
+                let to = (!matches!(does, Does::Stop)).then(|| options.layer.clone());
+                if !run.is_empty() {
+                    service.changes.push(ServiceChange { at, on: run, to });
+                }
+            }
+        }
         Ok(())
     }
 }
@@ -151,13 +236,18 @@ fn allowed(layer: &ServiceLayer) -> Vec<&'static str> {
     KEYS.into_iter().chain(options.into_iter().map(|option| option.key)).collect()
 }
 
-/// A service as the file has it, with other values of some options.
+/// A service with other values of some options.
 fn changed(item: &Node, set: &Node) -> Result<Node, Diagnostic> {
     let mut new = item.clone();
     let options = allowed(&layer(item)?);
     Fields::of(set, "`set`", &options[KEYS.len()..])?;
     let Kind::Map(keys) = &mut new.kind else { return Ok(new) };
-    for Entry { key, key_span, value } in entries(set, "`set`")? {
+    let set_keys = entries(set, "`set`")?;
+    if set_keys.is_empty() {
+        let options = decode::listed(&options[KEYS.len()..]);
+        return Err(set.error(format!("`set`: expected an option, one of {options}, found none")));
+    }
+    for Entry { key, key_span, value } in set_keys {
         match keys.iter_mut().find(|entry| entry.key == *key) {
             Some(entry) => entry.value = value.clone(),
             None => keys.push(Entry { key: key.clone(), key_span: key_span.clone(), value: value.clone() }),

@@ -93,6 +93,9 @@ impl Topology {
     pub(crate) fn node(&self, node: &Node, key: &str) -> Result<NodeId, Diagnostic> {
         let found = text(node, key)?;
         self.node_names.get(found).copied().ok_or_else(|| {
+            if self.classes.contains_key(found) {
+                return node.error(format!("`{key}`: expected one node, and `{found}` is a class of nodes"));
+            }
             let hint = did_you_mean(found, self.node_names.keys().map(String::as_str));
             node.error(format!("`{key}`: there is no node `{found}`{hint}"))
         })
@@ -101,6 +104,11 @@ impl Topology {
     /// Whether there is a node of this name.
     pub(crate) fn has_node(&self, name: &str) -> bool {
         self.node_names.contains_key(name)
+    }
+
+    /// Whether a name stands for several nodes: a class, or `all`.
+    pub(crate) fn is_list(&self, name: &str) -> bool {
+        name == "all" || self.classes.contains_key(name)
     }
 
     /// The names of all nodes.
@@ -132,6 +140,11 @@ impl Topology {
             Kind::Scalar(name) if self.node_names.contains_key(name) => {}
             Kind::Scalar(name) if name == "all" => return Ok((0..self.nodes.len()).collect()),
             Kind::Scalar(name) if self.classes.contains_key(name) => return Ok(self.classes[name].clone()),
+            Kind::Scalar(name) if !name.is_empty() => {
+                let classes = self.classes.keys().map(String::as_str);
+                let hint = did_you_mean(name, self.node_names().chain(classes).chain(["all"]));
+                return Err(item.error(format!("`{key}`: there is no node `{name}`{hint}")));
+            }
             Kind::Scalar(_) | Kind::List(_) | Kind::Map(_) => {}
         }
         self.node(item, key).map(|id| vec![id])

@@ -43,7 +43,22 @@ fn notes_of(case: &Case) -> BTreeSet<String> {
     let mut notes: BTreeSet<String> = case.left_out.iter().cloned().collect();
     notes.extend(written_both_ways(scenario));
     let mut starts: BTreeMap<FlowId, Instant> = BTreeMap::new();
+    let used: BTreeSet<_> = scenario.flows.iter().filter_map(|flow| flow.group).collect();
+    let unused = scenario.groups.iter().enumerate().filter(|(number, _)| !used.contains(number));
+    notes.extend(unused.map(|(_, group)| format!("no flow goes to group {}", group.name)));
     for Event { at, action } in &scenario.events {
+        let of = match action {
+            Action::Join { group, .. } | Action::Leave { group, .. } => {
+                Some(("group", &scenario.groups[*group].name))
+            }
+            Action::Service { service, .. } => Some(("service", &scenario.services[*service].name)),
+            Action::Start(_) | Action::Stop(_) | Action::Link { .. } => None,
+        };
+        if let Some((what, name)) = of.filter(|_| *at >= end) {
+            notes.insert(format!(
+                "the event of {what} {name} at {at} is not before the end of the run at {end}"
+            ));
+        }
         let Action::Start(flow) = action else { continue };
         // Events are in the order of time, so the first is the earliest.
         starts.entry(*flow).or_insert(*at);
