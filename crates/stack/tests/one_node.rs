@@ -25,7 +25,12 @@ fn links() -> Vec<Link> {
     let link = |from: NodeId| {
         let direction = Direction { mtu: 1500, ..Direction::default() };
         let model = LinkModel::Medium(MediumConfig { direction, ..MediumConfig::default() });
-        Link { name: format!("l{from}"), ends: vec![from, from + 1, LAST + 1 + from], model }
+        Link {
+            name: format!("l{from}"),
+            ends: vec![from, from + 1, LAST + 1 + from],
+            model,
+            prefixes: Vec::new(),
+        }
     };
     (0..LAST).map(link).collect()
 }
