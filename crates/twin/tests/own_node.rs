@@ -17,7 +17,7 @@ const APPS: [&str; 4] = [
     "over: udp, app: { video: { rate: 1 Mbit/s } }",
     "over: brtp, app: bulk",
     "over: btp, app: { messages: { size: 100 B, rate: 1 Hz } }",
-    "over: fec, app: { cbr: { rate: 1 Mbit/s } }",
+    "over: fec, app: { cbr: { rate: 1 Mbit/s, size: 1000 B } }",
 ];
 
 #[test]
@@ -33,8 +33,7 @@ flows:
     let scenario = &plan.cases[0].scenario;
     let at = |node| {
         let mut has_flows = false;
-        let counted =
-            allocations(|| has_flows = NodeInstance::at(scenario, 0, node).unwrap().is_some());
+        let counted = allocations(|| has_flows = NodeInstance::at(scenario, 0, node).unwrap().is_some());
         (has_flows, counted)
     };
     let [(_, sender), (_, receiver), (others, other), _] = [0, 1, 2, 3].map(at);
