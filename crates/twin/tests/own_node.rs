@@ -17,7 +17,7 @@ const APPS: [&str; 4] = [
     "over: udp, app: { video: { rate: 1 Mbit/s } }",
     "over: brtp, app: bulk",
     "over: btp, app: { messages: { size: 100 B, rate: 1 Hz } }",
-    "over: fec, app: { cbr: { rate: 1 Mbit/s } }",
+    "over: fec, app: { cbr: { rate: 1 Mbit/s, size: 1000 B } }",
 ];
 
 #[test]
