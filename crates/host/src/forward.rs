@@ -40,27 +40,24 @@ impl Host {
         if frame.len() > end {
             frame.truncate(end);
         }
-        match self.transit_way_out(header) {
-            Some(hop) => {
-                ip::decrement_hop_limit(&mut frame[ethernet::HEADER..]);
-                self.counters.forwarded += 1;
-                let Station::At(mac) = hop.to else {
-                    frame.advance(ethernet::HEADER);
-                    return self.send_to(now, frame, header.version, hop);
-                };
-                if let Some(interface) = self.config.interfaces.get(hop.interface as usize) {
-                    ethernet::readdress(&mut frame, mac, interface.mac);
-                }
-                self.put_out(hop.interface, frame);
-            }
-            None => {
-                frame.advance(ethernet::HEADER);
-                self.report_stuck(now, &frame, header);
-            }
+        if self.neighbours.is_none()
+            && header.hop_limit > 1
+            && let Some(NextHop { interface, mac }) = self.routes.next_hop(header.destination)
+            && let Some(own) = self.config.interfaces.get(interface as usize)
+            && header.total_len <= own.mtu as usize
+        {
+            ip::decrement_hop_limit(&mut frame[ethernet::HEADER..]);
+            self.counters.forwarded += 1;
+            ethernet::readdress(&mut frame, mac, own.mac);
+            return self.put_out(interface, frame);
         }
+        frame.advance(ethernet::HEADER);
+        self.forward(now, frame, header);
     }
 
-    /// As [`forward_frame`](Self::forward_frame), for a packet without a frame.
+    /// As [`forward_frame`](Self::forward_frame), for a packet without a frame, one whose neighbour is to be asked for
+    /// its Ethernet address, or one that cannot go on.
+    #[inline(never)]
     pub(crate) fn forward(&mut self, now: Instant, mut packet: Buffer, header: &Header) {
         match self.transit_way_out(header) {
             Some(hop) => {

@@ -133,16 +133,14 @@ impl Host {
         Some(self.path_mtus.get(destination).unwrap_or(first).min(first))
     }
 
+    #[inline]
     fn receive_frame(&mut self, now: Instant, interface: u32, frame: Frame) {
         let Some(own) = self.config.interfaces.get(interface as usize) else {
             self.counters.wrong_items += 1;
             return;
         };
         if frame.overheard {
-            if !self.overhear(interface, &frame) {
-                self.counters.overheard += 1;
-            }
-            return;
+            return self.overhear(interface, &frame);
         }
         let header = match ethernet::parse(&frame.bytes) {
             Ok(header) => header,
@@ -154,14 +152,7 @@ impl Host {
             return;
         }
         if !matches!(header.ether_type, ethernet::IPV4 | ethernet::IPV6) {
-            let is_arp = header.ether_type == arp::ETHER_TYPE && self.neighbours.is_some();
-            if is_arp {
-                self.receive_arp(now, interface, header.destination, &frame.bytes[ethernet::HEADER..]);
-            }
-            if !self.hand_up_frame(interface, header.ether_type, &frame) && !is_arp {
-                self.counters.not_ip += 1;
-            }
-            return;
+            return self.receive_not_ip(now, interface, &header, &frame);
         }
         let station = header.source;
         let header = match ip::parse(&frame.bytes[ethernet::HEADER..]) {
@@ -174,23 +165,45 @@ impl Host {
         if !to_group && self.is_plain_transit(&header, &frame.bytes[ethernet::HEADER..]) {
             return self.forward_frame(now, frame.bytes, &header);
         }
-        let is_membership =
-            to_group && self.receive_membership(now, interface, &frame.bytes[ethernet::HEADER..], &header);
-        let mut packet = frame.bytes;
-        packet.advance(ethernet::HEADER);
-        self.receive(
-            now,
-            packet,
-            &header,
-            Some(interface),
-            Arrival { to_group, hooks_passed: 0, is_membership, station: Some(station) },
-        );
+        self.receive_other(now, interface, frame.bytes, &header, (to_group, station));
     }
 
-    /// Hands a frame for another station up to the ports that listen to such; false if there is none.
-    fn overhear(&mut self, interface: u32, frame: &Frame) -> bool {
+    /// Takes a packet that is not merely forwarded out of a frame, which came to a group or to the host itself, from a
+    /// station.
+    #[inline(never)]
+    fn receive_other(
+        &mut self,
+        now: Instant,
+        interface: u32,
+        mut packet: Buffer,
+        header: &Header,
+        (to_group, station): (bool, ethernet::Mac),
+    ) {
+        packet.advance(ethernet::HEADER);
+        let is_membership = to_group && self.receive_membership(now, interface, &packet, header);
+        let arrival = Arrival { to_group, hooks_passed: 0, is_membership, station: Some(station) };
+        self.receive(now, packet, header, Some(interface), arrival);
+    }
+
+    /// Takes a frame of another type than IP's.
+    #[inline(never)]
+    fn receive_not_ip(&mut self, now: Instant, interface: u32, header: &ethernet::Header, frame: &Frame) {
+        let is_arp = header.ether_type == arp::ETHER_TYPE && self.neighbours.is_some();
+        if is_arp {
+            self.receive_arp(now, interface, header.destination, &frame.bytes[ethernet::HEADER..]);
+        }
+        if !self.hand_up_frame(interface, header.ether_type, frame) && !is_arp {
+            self.counters.not_ip += 1;
+        }
+    }
+
+    /// Hands a frame for another station up to the ports that listen to such, or counts it.
+    #[inline(never)]
+    fn overhear(&mut self, interface: u32, frame: &Frame) {
         let header = ethernet::parse(&frame.bytes);
-        header.is_ok_and(|header| self.hand_up_frame(interface, header.ether_type, frame))
+        if !header.is_ok_and(|header| self.hand_up_frame(interface, header.ether_type, frame)) {
+            self.counters.overheard += 1;
+        }
     }
 
     /// Hands a frame up to all ports that are bound to its type; false if there is none.
@@ -406,7 +419,15 @@ impl Host {
 
     /// Receives what the host has sent to itself. It comes to an end: a packet causes at most one other here, an echo
     /// reply or an error, which cause none, and a hook does not see what it has sent itself.
+    #[inline]
     fn settle(&mut self, now: Instant) {
+        if !self.loopback.is_empty() {
+            self.receive_loopback(now);
+        }
+    }
+
+    #[inline(never)]
+    fn receive_loopback(&mut self, now: Instant) {
         while let Some(packet) = self.loopback.pop_front() {
             let arrival = Arrival {
                 to_group: false,

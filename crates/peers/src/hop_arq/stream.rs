@@ -88,7 +88,7 @@ impl StreamEnd {
     pub(super) fn cut(&mut self, room: usize) -> (u64, Vec<u8>, bool) {
         let open = usize::try_from(self.limit - self.sent).unwrap_or(usize::MAX);
         let len = self.written.len().min(room).min(open);
-        let (offset, bytes) = (self.sent, self.written.drain(..len).collect());
+        let (offset, bytes) = (self.sent, take_first(&mut self.written, len));
         self.sent += len as u64;
         self.owed += len as u64;
         let end = self.finish && self.written.is_empty();
@@ -208,6 +208,17 @@ impl StreamEnd {
             What::Grant(self.granted)
         })
     }
+}
+
+/// Takes the first `len` bytes out of a queue, by its two slices: byte for byte took a fifth of a run's instructions.
+fn take_first(queue: &mut VecDeque<u8>, len: usize) -> Vec<u8> {
+    let (front, back) = queue.as_slices();
+    let split = len.min(front.len());
+    let mut bytes = Vec::with_capacity(len);
+    bytes.extend_from_slice(&front[..split]);
+    bytes.extend_from_slice(&back[..len - split]);
+    queue.drain(..len);
+    bytes
 }
 
 #[cfg(test)]
