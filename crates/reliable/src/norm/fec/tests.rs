@@ -1,7 +1,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::norm::wire::{Fec, Fti};
+use crate::norm::wire::{Fec, Fti, StreamHeader};
+
+mod captured;
 
 const FTI: Fti = Fti {
     fec: Fec::ReedSolomon8,

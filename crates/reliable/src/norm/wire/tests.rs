@@ -3,6 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod captured;
 mod messages;
 
 /// Reads a datagram that is right.
