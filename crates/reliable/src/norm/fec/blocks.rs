@@ -26,14 +26,15 @@ impl Blocks {
     ///
     /// # Panics
     /// If `segment` or `max_source` is 0, which no [`Fti`] that was parsed has.
-    pub const fn new(size: u64, segment: u16, max_source: u16, fec: Fec) -> Result<Self, Unsupported> {
+    pub fn new(size: u64, segment: u16, max_source: u16, fec: Fec) -> Result<Self, Unsupported> {
         let segments = size.div_ceil(segment as u64);
         let blocks = segments.div_ceil(max_source as u64);
         let numbers = 1 << fec.block_bits();
         if blocks > numbers || blocks > u32::MAX as u64 {
             return Err(Unsupported::Blocks { blocks, numbers });
         }
-        let (small, large) = if blocks == 0 { (0, 0) } else { (segments / blocks, segments % blocks) };
+        let small = segments.checked_div(blocks).unwrap_or(0);
+        let large = segments - small * blocks;
         Ok(Self { size, segment, count: blocks as u32, small: small as u16, large: large as u32 })
     }
 
@@ -41,7 +42,7 @@ impl Blocks {
     ///
     /// # Errors
     /// As for [`new`](Self::new).
-    pub const fn of(fti: &Fti) -> Result<Self, Unsupported> {
+    pub fn of(fti: &Fti) -> Result<Self, Unsupported> {
         Self::new(fti.object_size, fti.segment, fti.source, fti.fec)
     }
 

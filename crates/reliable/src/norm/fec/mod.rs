@@ -7,14 +7,14 @@
 //!
 //! Within a block, encoding symbol ids count the source symbols first, then the parity symbols: the first parity symbol
 //! of a block of 6 has the id 6, whatever the maximum is. The code, however, is that for the maximum, *shortened*: the
-//! source symbols that a block lacks count as zeros. So do the bytes that a symbol lacks, and a parity symbol is as long
-//! as the longest source symbol of its block. This is how libnorm has it; the parity bytes in the tests are its own.
+//! source symbols that a block lacks count as zeros. So do the bytes that a symbol lacks, and a parity symbol is as
+//! long as the longest source symbol of its block. This is how libnorm has it; the parity in the tests is its own.
 //!
 //! # Scope and departures
 //!
-//! The code is Reed-Solomon over GF(2^8) with the points of [`Points::Rizzo`](hopcast_code::reed_solomon::Points), which
-//! libnorm has for encoding ids 5, 2 with m = 8, and 129 with instance 0. RFC 5510 has other points. m = 16 is refused
-//! ([`Unsupported::Field`]): libnorm uses it where a block and its parity have more than 255 symbols.
+//! The code is Reed-Solomon over GF(2^8) with the points of [`Points::Rizzo`](hopcast_code::reed_solomon::Points),
+//! which libnorm has for encoding ids 5, 2 with m = 8, and 129 with instance 0. RFC 5510 has other points. m = 16 is
+//! refused ([`Unsupported::Field`]): libnorm uses it where a block and its parity have more than 255 symbols.
 
 mod blocks;
 mod codec;

@@ -1,4 +1,5 @@
-//! Which code an object has, and the identifier of a symbol in it (RFC 5740, section 4.2.1; RFC 5510, sections 4.1, 5.1).
+//! Which code an object has, and the identifier of a symbol in it (RFC 5740, section 4.2.1; RFC 5510, sections 4.1
+//! and 5.1).
 //!
 //! ```text
 //! Encoding id 5 (8-bit Reed-Solomon); also id 2 with m = 8

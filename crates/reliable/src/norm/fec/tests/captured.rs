@@ -1,4 +1,5 @@
-//! Parity of libnorm 1.5.9, as it was on the wire: blocks of at most 8 source and 4 parity symbols, segments of 32 bytes.
+//! Parity of libnorm 1.5.9, as it was on the wire: blocks of at most 8 source and 4 parity symbols, segments of 32
+//! bytes.
 
 use super::*;
 
