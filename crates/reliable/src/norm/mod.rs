@@ -2,5 +2,17 @@
 //!
 //! [`wire`] has the messages, [`fec`] the blocks and their parity.
 
+mod config;
+mod congestion;
 pub mod fec;
+mod receiver;
+mod sender;
+mod session;
+mod streams;
 pub mod wire;
+
+pub use config::{Framing, Join, Proactive, RateControl, ReceiverConfig, SenderConfig};
+pub use session::{Config, Session};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,5 @@
+//! Members of a session in virtual time.
+
+mod figures;
+mod net;
+mod transfers;

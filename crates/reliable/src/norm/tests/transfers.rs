@@ -1,0 +1,1 @@
+//! Objects, streams and messages, with and without loss.
