@@ -49,6 +49,8 @@ pub struct Session {
     sequence: u16,
     out: Outbox,
     now: Instant,
+    /// Whether it has said what it grants.
+    begun: bool,
     /// Streams of the application: the object of each, and its credit that is not used.
     streams: BTreeMap<StreamId, (u64, u64)>,
     /// The stream of messages, and the grants of them that are not used.
@@ -70,6 +72,7 @@ const ECN_MARKED: u8 = 0b11;
 impl Session {
     /// A member; `random` is what its back-off is drawn from.
     pub fn new(config: Config, random: Stream) -> Self {
+        let begun = !config.unit_credit;
         let sender = config.sender.clone().map(|sender| Sender::new(sender, config.node, config.instance));
         let receiver = config.receiver.clone().map(|receiver| Receiver::new(receiver, config.node, random));
         Self {
@@ -79,6 +82,7 @@ impl Session {
             sequence: 0,
             out: Outbox::new(),
             now: Instant::ZERO,
+            begun,
             streams: BTreeMap::new(),
             messages: None,
             granted: 0,
@@ -120,6 +124,12 @@ impl Session {
     /// Whether each receiver that was to acknowledge has, all that was sent.
     pub fn is_acknowledged(&self) -> bool {
         self.sender.as_ref().is_some_and(Sender::is_acknowledged)
+    }
+
+    /// Bytes that it holds of others.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> u64 {
+        self.receiver.as_ref().map_or(0, Receiver::held)
     }
 
     fn from_above(&mut self, now: Instant, item: Item) {
@@ -191,6 +201,7 @@ impl Session {
     /// Sends what may be sent, and grants what has become free.
     fn run(&mut self, now: Instant) {
         self.now = now;
+        self.begun = true;
         let Some(sender) = &mut self.sender else { return };
         while let Some(packet) = sender.next(now) {
             let ecn = matches!(sender.rate_control(), RateControl::Tcp { .. });
@@ -337,6 +348,9 @@ impl Machine for Session {
     }
 
     fn deadline(&self) -> Option<Instant> {
+        if !self.begun {
+            return Some(Instant::ZERO);
+        }
         let sender = self.sender.as_ref().and_then(|sender| sender.deadline(self.now));
         let receiver = self.receiver.as_ref().and_then(Receiver::deadline);
         sender.into_iter().chain(receiver).min()

@@ -18,6 +18,9 @@ use crate::norm::wire::{Body, Flags, Nack, Position, Repair, RepairFlags, Repair
 
 /// Bytes of requests in a NACK. Chosen: one datagram on any path, and blocks enough for a round.
 const MAX_REQUESTS: usize = 1000;
+/// Minimum time between two NACKs. Chosen: whatever round trip a sender claims, a receiver sends a thousand a second at
+/// most.
+const MIN_INTERVAL: Duration = Duration::from_millis(1);
 /// Blocks and objects that are looked at in a round. Chosen: more than a NACK names; the others have their turn in the
 /// next one.
 const MAX_LOOKED_AT: usize = 512;
@@ -41,16 +44,22 @@ impl Remote {
         let before = self.last;
         self.advance(place.0, place.1);
         let mut news = before != self.last;
-        if flags.contains(Flags::REPAIR) {
+        // libnorm marks no repairs, but goes back for them.
+        if flags.contains(Flags::REPAIR) || before.is_some_and(|before| place < before) {
             if let Some((other, _)) = self.repairing.replace((place, now))
                 && other != place
             {
                 self.answer_is_over(other);
                 news = true;
             }
-        } else if let Some((other, _)) = self.repairing.take_if(|(other, _)| *other != place) {
-            self.answer_is_over(other);
-            news = true;
+        } else {
+            // Repairs and new data may take turns: two packets of new data in a row are the end of repairs.
+            let before = self.fresh.replace(self.sequence);
+            let in_a_row = before.is_some_and(|before| before.wrapping_add(1) == self.sequence);
+            if let Some((other, _)) = self.repairing.take_if(|(other, _)| in_a_row && *other != place) {
+                self.answer_is_over(other);
+                news = true;
+            }
         }
         if self.end.is_some_and(|(number, block, _)| place > (number, block)) {
             self.end = None;
@@ -88,8 +97,12 @@ impl Remote {
             self.overdue = overdue;
             return;
         }
+        self.back_off(now, Duration::ZERO, ask);
+    }
+
+    fn back_off(&mut self, now: Instant, min: Duration, ask: &mut Ask<'_>) {
         let max = self.grtt * u64::from(self.backoff);
-        self.timer = Some(now + truncated_exponential(ask.random, max, self.group_size));
+        self.timer = Some(now + truncated_exponential(ask.random, max, self.group_size).max(min));
         self.spared = false;
     }
 
@@ -133,7 +146,12 @@ impl Remote {
             self.congestion.said();
             out.feedback.push(Feedback { to: self.address, body: Body::Nack(nack) });
         }
-        self.look(now, ask);
+        let (missing, overdue) = self.missing(now, 1);
+        self.overdue = overdue;
+        if !missing.is_empty() {
+            // There was more than a NACK has room for.
+            self.back_off(now, MIN_INTERVAL.max(self.grtt / 2), ask);
+        }
     }
 
     /// Takes the requests of others: what they ask for need not be asked for here.

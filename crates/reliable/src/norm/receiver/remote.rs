@@ -39,6 +39,10 @@ pub(super) struct Remote {
     /// The code of the last object, by its numbers of source and parity symbols.
     codec: Option<(u16, u16, Codec)>,
     pub(super) fec: Fec,
+    /// Sequence number of the last packet of new data.
+    pub(super) fresh: Option<u16>,
+    /// Sequence number of the packet at hand.
+    pub(super) sequence: u16,
     /// The block of which repairs were heard last, and when.
     pub(super) repairing: Option<((u64, u32), Instant)>,
     /// When to ask for what is missing then.
@@ -80,6 +84,8 @@ impl Remote {
             end: None,
             codec: None,
             fec: Fec::ReedSolomon8,
+            fresh: None,
+            sequence: 0,
             repairing: None,
             timer: None,
             overdue: None,
@@ -111,6 +117,7 @@ impl Remote {
         self.other = None;
         self.address = heard.from;
         self.last_heard = now;
+        self.sequence = heard.message.sequence;
         self.grtt = quantise::rtt(header.grtt).min(MAX_GRTT);
         self.backoff = header.backoff;
         self.group_size = f64::from(quantise::group_size(header.group_size));
@@ -133,6 +140,7 @@ impl Remote {
             object.info = Some(info.payload.to_vec());
             object.asked_info.answered();
         }
+        self.decode_all(number, ask);
         self.hand_up(number, ask, out);
     }
 
@@ -143,6 +151,7 @@ impl Remote {
         let block = self.block_number(number, data.fec, data.id.block);
         self.passed(now, (number, block), data.flags, ask);
         let held = self.held();
+        let was_known = self.objects.get(&number).is_some_and(|object| object.layout.is_some());
         let Some(object) = self.object(number, data.flags, data.fti, ask) else { return };
         object.heard = Some(object.heard.map_or(block, |heard| heard.max(block)));
         if object.has(block) {
@@ -173,7 +182,11 @@ impl Remote {
         state.asked.progress();
         state.symbols.insert(data.id.symbol, data.payload.to_vec());
         object.held += data.payload.len() as u64;
-        self.decode(number, block);
+        if was_known {
+            self.decode(number, block, ask);
+        } else {
+            self.decode_all(number, ask);
+        }
         self.hand_up(number, ask, out);
     }
 
@@ -227,20 +240,6 @@ impl Remote {
             && !object.is_done
             && let Some(fti) = fti
         {
-            let is_codec_known = self
-                .codec
-                .as_ref()
-                .is_some_and(|&(source, parity, _)| (source, parity) == (fti.source, fti.parity));
-            if !is_codec_known {
-                match Codec::of(&fti) {
-                    Ok(codec) => self.codec = Some((fti.source, fti.parity, codec)),
-                    Err(_) => {
-                        ask.counts.refused += 1;
-                        object.finish();
-                        return Some(object);
-                    }
-                }
-            }
             let first = match ask.config.join {
                 Join::Now if !known || object.complete.is_empty() => object
                     .blocks
@@ -255,29 +254,39 @@ impl Remote {
                 ask.counts.refused += 1;
                 object.finish();
             }
-            // What came before the layout was known.
-            if let Some((_, _, codec)) = &self.codec {
-                let blocks: Vec<u32> = object.blocks.keys().copied().collect();
-                blocks.into_iter().for_each(|block| {
-                    object.decode(block, codec);
-                });
-            }
         }
         Some(object)
     }
 
-    fn decode(&mut self, number: u64, block: u32) {
+    /// Decodes a block if enough of it has arrived.
+    fn decode(&mut self, number: u64, block: u32, ask: &mut Ask<'_>) {
         let Some(object) = self.objects.get_mut(&number) else { return };
-        let Some(layout) = &object.layout else { return };
+        let (Some(source), Some(layout)) = (object.source(block), &object.layout) else { return };
+        if !object.blocks.get(&block).is_some_and(|found| found.is_complete(source)) {
+            return;
+        }
         let (source, parity) = (layout.fti.source, layout.fti.parity);
-        let is_known = self.codec.as_ref().is_some_and(|&(k, n, _)| (k, n) == (source, parity));
-        if !is_known {
-            let Ok(codec) = Codec::of(&layout.fti) else { return };
-            self.codec = Some((source, parity, codec));
+        // Codes cost arithmetic: one is made only when a block is there to be decoded.
+        if !self.codec.as_ref().is_some_and(|&(k, n, _)| (k, n) == (source, parity)) {
+            match Codec::of(&layout.fti) {
+                Ok(codec) => self.codec = Some((source, parity, codec)),
+                Err(_) => {
+                    ask.counts.refused += 1;
+                    object.finish();
+                    return;
+                }
+            }
         }
         if let Some((_, _, codec)) = &self.codec {
             object.decode(block, codec);
         }
+    }
+
+    /// Decodes what came before it was known how the object is cut.
+    fn decode_all(&mut self, number: u64, ask: &mut Ask<'_>) {
+        let blocks =
+            self.objects.get(&number).map(|object| object.blocks.keys().copied().collect::<Vec<u32>>());
+        blocks.into_iter().flatten().for_each(|block| self.decode(number, block, ask));
     }
 
     /// Hands up what an object has become complete of.

@@ -76,14 +76,14 @@ impl Block {
         let after = self.sent.iter().rev().take_while(|&&at| at > request.seen).count() as u16;
         let lacking = request.count.saturating_sub(after);
         if lacking > 0 && self.rounds == 0 {
-            self.need = Some(self.need.unwrap_or(0).max(self.parity + lacking));
+            self.need = Some(self.need.unwrap_or(0).max(self.parity.saturating_add(lacking)));
         }
         if lacking <= self.pending() {
             return false;
         }
         let spare = (f64::from(lacking) * request.loss / (1.0 - request.loss).max(0.1)) as u16;
         let missing = lacking - self.pending();
-        let fresh = (missing + spare).min(parity.saturating_sub(self.parity + self.wanted));
+        let fresh = missing.saturating_add(spare).min(parity.saturating_sub(self.parity + self.wanted));
         self.wanted += fresh;
         let mut left = missing.saturating_sub(fresh);
         for &symbol in request.named {
@@ -120,18 +120,14 @@ impl Block {
         Some(symbol)
     }
 
-    /// Takes a fresh parity symbol that nobody asked for.
-    pub(super) fn next_proactive(&mut self, now: Instant, source: u16) -> u16 {
+    /// Takes a fresh parity symbol that nobody asked for, if there is one of `parity` that is not to be sent in any case.
+    pub(super) fn next_proactive(&mut self, now: Instant, source: u16, parity: u16) -> Option<u16> {
+        if self.parity + self.wanted >= parity {
+            return None;
+        }
         self.parity += 1;
         self.sent(now);
-        source + self.parity - 1
-    }
-
-    /// Nothing is to be sent of it any more.
-    pub(super) fn give_up(&mut self) {
-        self.wanted = 0;
-        self.again.clear();
-        self.asked = None;
+        Some(source + self.parity - 1)
     }
 
     /// When something of it was sent last.
@@ -196,6 +192,16 @@ mod tests {
         let mut block = block();
         block.request(at(10), Request { loss: 0.5, ..request(3, 5) }, 8);
         assert_eq!(block.pending(), 6);
+    }
+
+    #[test]
+    fn parity_that_nobody_asked_for_takes_none_from_that_which_is_to_be_sent() {
+        let mut block = block();
+        block.request(at(10), request(3, 5), 4);
+        assert_eq!(block.next_proactive(at(11), 4, 4), Some(4));
+        assert_eq!(block.next_proactive(at(12), 4, 4), None);
+        let sent: Vec<_> = std::iter::from_fn(|| block.next(at(13), 4)).collect();
+        assert_eq!(sent, [5, 6, 7]);
     }
 
     #[test]

@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hopcast_core::{Buffer, Duration, Instant, Pacer, Rate};
 
+use self::block::Block;
 use self::flush::Flush;
 use self::object::Object;
 use self::proactive::Need;
@@ -60,8 +61,10 @@ pub(super) struct Sender {
     advertise: Option<Instant>,
     /// Packets of data sent: every few of them bear the FTI.
     data_packets: u64,
-    /// Whether the last packet was a repair of a block that has been repaired often.
-    yielded: bool,
+    /// The block that is being repaired, and how many symbols of it are left of its turn.
+    turn: Option<((u64, u32), u16)>,
+    /// Repairs since the last new data.
+    repairs: u32,
     pub(super) traffic: Traffic,
     pub(super) counts: Counts,
 }
@@ -76,6 +79,8 @@ pub(super) struct Counts {
     pub(super) given_up: u64,
     pub(super) squelches: u64,
     pub(super) acknowledged: u64,
+    /// Rounds of repairs of blocks.
+    pub(super) rounds: u64,
 }
 
 /// A packet to be sent.
@@ -90,10 +95,10 @@ pub(super) struct Packet {
 /// nearly a percent, and a receiver that comes late waits for eight packets at most.
 const FTI_EVERY: u64 = 8;
 /// First packets of an object that all bear it. Chosen: at 50 % loss one of 65,536 receivers hears none of them.
-const FTI_FIRST: u64 = 16;
-/// Rounds of repairs of a block after which new data take turns with it: a receiver that never has enough does not hold
-/// up the others. Chosen: at 50 % loss a block is complete after a few.
-const PATIENT_ROUNDS: u32 = 6;
+const FTI_FIRST: u16 = 16;
+/// Repairs and parity that are sent in a row while there are new data: a receiver that never has enough, or somebody who
+/// forges requests, slows the others down by a factor of three. Chosen: a loss of two thirds is served.
+const MAX_REPAIRS: u32 = 2;
 
 impl Sender {
     pub(super) fn new(config: SenderConfig, node: NodeId, instance: u16) -> Self {
@@ -124,7 +129,8 @@ impl Sender {
             squelched: None,
             advertise: None,
             data_packets: 0,
-            yielded: false,
+            turn: None,
+            repairs: 0,
             traffic: Traffic::default(),
             counts: Counts::default(),
             config,
@@ -205,17 +211,22 @@ impl Sender {
         if let Some(command) = self.command(now, is_active) {
             return Some(self.emit(Kind::Control, Body::Command(self.header(), command), Buffer::default()));
         }
-        let may_send_new = self.source.is_ready(&self.objects) && !self.is_stalled(now);
-        // A repair of what is gone meanwhile is struck off the list.
-        while let Some((object, block)) = self.due_repair(now, may_send_new) {
-            if let Some(packet) = self.repair(now, object, block) {
+        // Twice, since an object that seemed to go on may turn out to be finished.
+        for _ in 0..2 {
+            let may_send_new = self.source.is_ready(&self.objects) && !self.is_stalled(now);
+            // A repair of what is gone meanwhile is struck off the list.
+            while let Some((object, block)) = self.due_repair(now, may_send_new) {
+                if let Some(packet) = self.repair(now, object, block) {
+                    return Some(packet);
+                }
+            }
+            if !may_send_new {
+                break;
+            }
+            if let Some(packet) = self.next_new(now) {
                 return Some(packet);
             }
-        }
-        self.yielded = false;
-        if may_send_new && let Some(packet) = self.next_new(now) {
-            self.flush.reset(now);
-            return Some(packet);
+            self.repairs = 0;
         }
         let last = self.last();
         let command = self.flush.next(now, last, self.grtt())?;
@@ -260,17 +271,35 @@ impl Sender {
         }
     }
 
-    /// The block to repair now. Where there are new data to send meanwhile, requests of one round are waited for.
-    fn due_repair(&self, now: Instant, may_send_new: bool) -> Option<(u64, u32)> {
+    /// The block to repair now: each has its turn, of as many symbols as it lacked when that began. Where there are new
+    /// data to send meanwhile, requests of one round are waited for.
+    fn due_repair(&mut self, now: Instant, may_send_new: bool) -> Option<(u64, u32)> {
+        if may_send_new && self.repairs >= MAX_REPAIRS {
+            return None;
+        }
+        if let Some((block, left)) = self.turn
+            && left > 0
+            && self.pending.contains(&block)
+        {
+            self.turn = Some((block, left - 1));
+            return Some(block);
+        }
         let wait = if may_send_new { self.grtt() } else { Duration::ZERO };
-        self.pending.iter().copied().find(|&(object, block)| {
-            let Some(state) = self.objects.get(&object).and_then(|object| object.blocks.get(&block)) else {
-                return true;
-            };
-            let is_due = state.asked.is_none_or(|at| at + wait <= now);
-            let must_yield = may_send_new && self.yielded && state.rounds >= PATIENT_ROUNDS;
-            is_due && !must_yield
-        })
+        let after = self.turn.map_or((0, 0), |((object, block), _)| (object, block + 1));
+        let mut in_turn = self.pending.range(after..).chain(self.pending.range(..after)).copied();
+        let next = in_turn.find(|&block| self.asked(block).is_none_or(|at| at + wait <= now))?;
+        let left = self.block(next).map_or(1, Block::pending);
+        self.turn = Some((next, left.saturating_sub(1)));
+        Some(next)
+    }
+
+    fn block(&self, (object, block): (u64, u32)) -> Option<&Block> {
+        self.objects.get(&object)?.blocks.get(&block)
+    }
+
+    /// When a block was asked for first that is to be repaired.
+    fn asked(&self, block: (u64, u32)) -> Option<Instant> {
+        self.block(block)?.asked
     }
 
     /// A repair of a block.
@@ -292,8 +321,9 @@ impl Sender {
             return None;
         };
         let symbol = state.next(now, source);
-        self.yielded = state.rounds >= PATIENT_ROUNDS;
+        self.repairs += 1;
         if !state.is_pending() {
+            self.counts.rounds += 1;
             self.pending.remove(&(number, block));
         }
         self.flush.reset(now);
@@ -316,7 +346,11 @@ impl Sender {
         let payload = object.symbol(block, symbol, &self.codec)?;
         let flags =
             if kind == Kind::Repair { object.flags.with(super::wire::Flags::REPAIR) } else { object.flags };
-        let bears = self.data_packets < FTI_FIRST || self.data_packets.is_multiple_of(FTI_EVERY);
+        // A repair of the beginning is for those that may have nothing else of the object.
+        // Of a stream libnorm takes no symbol without it.
+        let bears = object.flags.contains(super::wire::Flags::STREAM)
+            || block == object.first_block() && (symbol < FTI_FIRST || kind == Kind::Repair)
+            || self.data_packets.is_multiple_of(FTI_EVERY);
         self.data_packets += 1;
         let data = Data {
             header: self.header(),
@@ -351,6 +385,7 @@ impl Sender {
         report("nacks_received", self.counts.nacks_received);
         report("feedback_refused", self.counts.refused);
         report("repairs_given_up", self.counts.given_up);
+        report("repair_rounds", self.counts.rounds);
         report("squelches_sent", self.counts.squelches);
         report("receivers_acknowledged", self.counts.acknowledged);
     }

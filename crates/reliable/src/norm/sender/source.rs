@@ -33,7 +33,15 @@ pub(super) struct Source {
     settle: VecDeque<(Instant, u64, u32)>,
     /// Since when the next block of a stream waits for room.
     stalled: Option<Instant>,
+    /// Blocks that were dropped while somebody asked for them, less those that were not: each halves the patience.
+    forced: u32,
 }
+
+/// Times that a block of a stream is held for those that still ask for it. Chosen: at 50 % loss a block is complete after
+/// a few rounds, of which each hold has several.
+const PATIENCE: u64 = 4;
+/// Halvings of the patience with those that never have enough. Chosen: what is left is less than a packet's time.
+const MAX_HALVINGS: u32 = 16;
 
 impl Source {
     /// Objects are numbered from one that differs from instance to instance, so that those of the one before are not
@@ -50,6 +58,7 @@ impl Source {
             last: None,
             settle: VecDeque::new(),
             stalled: None,
+            forced: 0,
         }
     }
 
@@ -151,9 +160,10 @@ impl Sender {
         Ok(())
     }
 
-    /// Time for which what was sent is held in any case: a receiver's back-off, and its request's way, twice.
+    /// Time for which what was sent is held in any case: that of some requests of a receiver, of which each waits for its
+    /// back-off and then for its answer.
     fn hold(&self) -> Duration {
-        self.round() * 2 + self.grtt() * 2
+        (self.round() + self.grtt()) * 4
     }
 
     /// Whether the next block of a stream waits for the repair of its oldest.
@@ -177,7 +187,8 @@ impl Sender {
         if self.pending.contains(&(number, first)) {
             // Whoever asks for it without end holds up everybody else no longer than this.
             let since = self.source.stalled.unwrap_or(sent);
-            return Some(since + hold * u64::from(self.config.robust));
+            let patience = hold * PATIENCE / (1 << self.source.forced.min(MAX_HALVINGS));
+            return Some(since + patience);
         }
         Some(sent + hold)
     }
@@ -194,7 +205,12 @@ impl Sender {
         let first = stream.first();
         stream.drop_first();
         object.blocks.remove(&first);
-        self.counts.given_up += u64::from(self.pending.remove(&(number, first)));
+        if self.pending.remove(&(number, first)) {
+            self.counts.given_up += 1;
+            self.source.forced += 1;
+        } else {
+            self.source.forced = self.source.forced.saturating_sub(1);
+        }
     }
 
     /// The next packet of what is new.
@@ -205,6 +221,7 @@ impl Sender {
                 self.source.proactive = (left > 1).then(|| (block, left - 1));
                 let number = self.source.current;
                 if let Some(symbol) = self.proactive_symbol(now, number, block) {
+                    self.repairs += 1;
                     return self.data(number, block, symbol, Kind::Repair);
                 }
                 continue;
@@ -226,6 +243,7 @@ impl Sender {
             let object = self.objects.get_mut(&number)?;
             object.blocks.entry(block).or_default().sent(now);
             self.source.last = Some((number, block, symbol));
+            self.repairs = 0;
             self.flush.advance(now);
             if symbol + 1 == object.source(block) && object.is_whole(block) {
                 self.block_ended(now, number, block, symbol + 1);
@@ -238,7 +256,7 @@ impl Sender {
     fn proactive_symbol(&mut self, now: Instant, number: u64, block: u32) -> Option<u16> {
         let object = self.objects.get_mut(&number)?;
         let source = object.source(block);
-        Some(object.blocks.get_mut(&block)?.next_proactive(now, source))
+        object.blocks.get_mut(&block)?.next_proactive(now, source, self.config.parity)
     }
 
     /// The next source symbol of the object being sent; `None` if it is finished.

@@ -141,12 +141,6 @@ impl Stream {
         }
     }
 
-    /// The last symbol sent.
-    pub(super) fn last(&self) -> Option<(u32, u16)> {
-        let block = self.blocks.back()?;
-        Some((self.first + self.blocks.len() as u32 - 1, block.len() as u16 - 1))
-    }
-
     /// Source symbols of a whole block.
     pub(super) fn per_block(&self) -> u16 {
         self.per_block
@@ -185,7 +179,7 @@ mod tests {
         stream.end();
         assert_eq!(std::iter::from_fn(|| stream.advance()).count(), 8);
         assert!(stream.is_finished());
-        assert_eq!(stream.last(), Some((1, 3)));
+        assert_eq!(stream.symbols(1).len(), 4);
         assert_eq!(stream.symbols(1)[1].len(), StreamHeader::LEN);
         stream.drop_first();
         assert!(stream.symbols(0).is_empty());

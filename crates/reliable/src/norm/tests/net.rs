@@ -27,11 +27,13 @@ pub(super) struct Link {
     pub(super) delay: Duration,
     /// Share of packets that a member loses of those that come.
     pub(super) loss: f64,
+    /// Time for which a packet may wait for the link; what would wait longer is dropped.
+    pub(super) queue: Duration,
 }
 
 impl Default for Link {
     fn default() -> Self {
-        Self { rate: Rate::from_mbit(10), delay: Duration::from_millis(5), loss: 0.0 }
+        Self { rate: Rate::from_mbit(10), delay: Duration::from_millis(5), loss: 0.0, queue: Duration::MAX }
     }
 }
 
@@ -146,6 +148,9 @@ impl Net {
     fn transmit(&mut self, from: usize, mut datagram: Datagram) {
         let bytes = datagram.payload.len() as u64 + HEADERS;
         let sender = &mut self.members[from];
+        if sender.free.since(self.now) > sender.link.queue {
+            return;
+        }
         sender.sent += bytes;
         sender.packets += 1;
         sender.free = sender.free.max(self.now) + sender.link.rate.time_for(bytes);
