@@ -37,7 +37,7 @@ impl Traffic {
         self.bytes[kind as usize]
     }
 
-    /// Reports those of the kinds that were sent.
+    /// Reports all kinds.
     pub fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
         const NAMES: [(&str, &str); 4] = [
             ("data_packets_sent", "data_bytes_sent"),
@@ -46,10 +46,8 @@ impl Traffic {
             ("feedback_packets_sent", "feedback_bytes_sent"),
         ];
         for (kind, (packets, bytes)) in NAMES.into_iter().enumerate() {
-            if self.packets[kind] > 0 {
-                report(packets, self.packets[kind]);
-                report(bytes, self.bytes[kind]);
-            }
+            report(packets, self.packets[kind]);
+            report(bytes, self.bytes[kind]);
         }
     }
 }
@@ -59,13 +57,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_that_were_not_sent_are_not_reported() {
+    fn each_kind_is_counted_for_itself() {
         let mut traffic = Traffic::default();
         traffic.add(Kind::Repair, 100);
         traffic.add(Kind::Repair, 20);
         let mut found = Vec::new();
         traffic.counters(&mut |name, value| found.push((name, value)));
-        assert_eq!(found, [("repair_packets_sent", 2), ("repair_bytes_sent", 120)]);
+        assert_eq!(found[2..4], [("repair_packets_sent", 2), ("repair_bytes_sent", 120)]);
+        assert!(found.len() == 8 && found.iter().map(|(_, value)| value).sum::<u64>() == 122);
         assert_eq!((traffic.packets(Kind::Repair), traffic.bytes(Kind::Data)), (2, 0));
     }
 }

@@ -144,7 +144,7 @@ impl Default for ReceiverConfig {
             buffer: 16 << 20,
             max_object: 1 << 30,
             robust: 20,
-            framing: Framing::Detect,
+            framing: Framing::Bytes,
         }
     }
 }
@@ -163,7 +163,8 @@ pub enum Join {
 /// What the bytes of a stream are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// Messages if one begins with the first symbol that arrives, otherwise bytes.
+    /// Messages as our own senders put them there, each after its length, if one begins in the first symbol that arrives;
+    /// otherwise bytes. A sender of others may mark messages too, and put no lengths before them.
     Detect,
     /// Bytes, whatever the sender marks.
     Bytes,

@@ -367,6 +367,6 @@ impl Machine for Session {
         }
         report("streams_reset", self.up.reset);
         report("units_refused", self.refused);
-        report("datagrams_malformed", self.malformed);
+        report("malformed", self.malformed);
     }
 }

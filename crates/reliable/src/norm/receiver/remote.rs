@@ -483,9 +483,11 @@ impl Remote {
             ask.counts.acks_sent += 1;
             self.say_ack(now, 0, Acknowledged::Flush(position), out);
         }
-        if self.congestion.is_due(now) && !ask.config.silent {
-            ask.counts.acks_sent += 1;
-            self.say_ack(now, 0, Acknowledged::CongestionControl, out);
+        if self.congestion.is_due(now) {
+            if !ask.config.silent {
+                ask.counts.acks_sent += 1;
+                self.say_ack(now, 0, Acknowledged::CongestionControl, out);
+            }
             self.congestion.said();
         }
     }

@@ -143,3 +143,20 @@ fn with_congestion_control_it_finds_what_the_path_carries() {
         assert!(seconds < 40.0, "{mbit} Mbit/s, {receivers} receivers: {seconds} s");
     }
 }
+
+#[test]
+fn a_silent_receiver_is_not_woken_for_ever_by_a_probe() {
+    let rate = RateControl::Tcp {
+        initial: Rate::from_mbit(1),
+        min: Rate::from_bits_per_sec(16_000),
+        max: Rate::from_mbit(10),
+    };
+    let silent = ReceiverConfig { silent: true, ..ReceiverConfig::default() };
+    let config = SenderConfig { rate, ..SenderConfig::default() };
+    let mut net = Net::star(10, config, &silent, &[Link::default(), lossy(0.0)]);
+    let file = contents(100_000, 10);
+    send(&mut net, 0, &file);
+    // The network fails where a deadline does not lie ahead.
+    assert!(net.run(Duration::from_secs(30), |net| objects(net, 1) == [file.clone()]));
+    assert_eq!(net.members[1].packets, 0);
+}

@@ -7,7 +7,7 @@ use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Rate, StreamId, St
 use proptest::prelude::*;
 
 use super::net::{Link, Net, address, contents, group};
-use crate::norm::{Proactive, RateControl, ReceiverConfig, SenderConfig};
+use crate::norm::{Framing, Proactive, RateControl, ReceiverConfig, SenderConfig};
 
 const STREAM: StreamId = StreamId(0);
 
@@ -18,6 +18,11 @@ pub(super) fn sender() -> SenderConfig {
 
 pub(super) fn lossy(loss: f64) -> Link {
     Link { loss, ..Link::default() }
+}
+
+/// Settings of a receiver of messages.
+fn of_messages() -> ReceiverConfig {
+    ReceiverConfig { framing: Framing::Detect, ..ReceiverConfig::default() }
 }
 
 /// The objects that a member was handed.
@@ -106,7 +111,7 @@ fn a_stream_arrives_whole_and_in_order_at_each_receiver() {
 #[test]
 fn messages_keep_their_borders_their_order_and_the_name_of_their_sender() {
     let links = [Link::default(), lossy(0.2), lossy(0.2)];
-    let mut net = Net::star(2, sender(), &ReceiverConfig::default(), &links);
+    let mut net = Net::star(2, sender(), &of_messages(), &links);
     let sent: Vec<Vec<u8>> = (0..300).map(|number| contents(number * 7, number as u64)).collect();
     for (number, message) in sent.iter().enumerate() {
         let datagram = Datagram::new(address(0), group(), Buffer::copy_from(message));
@@ -128,7 +133,7 @@ fn a_lost_message_is_repaired_within_a_few_round_trips_while_nothing_follows() {
     let mut worst = Duration::ZERO;
     for seed in 0..40 {
         let config = SenderConfig { group_size: Some(1), ..sender() };
-        let mut net = Net::star(seed, config, &ReceiverConfig::default(), &[Link::default(), lossy(0.3)]);
+        let mut net = Net::star(seed, config, &of_messages(), &[Link::default(), lossy(0.3)]);
         let datagram = Datagram::new(address(0), group(), Buffer::copy_from(b"alone"));
         net.give(0, Item::Datagram(datagram));
         assert!(net.run(Duration::from_secs(10), |net| !messages(net, 1).is_empty()), "seed {seed}");
