@@ -163,8 +163,8 @@ pub enum Join {
 /// What the bytes of a stream are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// Messages as our own senders put them there, each after its length, if one begins in the first symbol that arrives;
-    /// otherwise bytes. A sender of others may mark messages too, and put no lengths before them.
+    /// Messages as our own senders put them there, each after its length, if one begins in the first symbol that
+    /// arrives; otherwise bytes. A sender of others may mark messages too, and put no lengths before them.
     Detect,
     /// Bytes, whatever the sender marks.
     Bytes,

@@ -85,8 +85,8 @@ impl Congestion {
             Some(index) => self.receivers[index] = receiver,
             None => self.receivers.push(receiver),
         }
-        // The lowest rate leads. One that only hears from it takes the lead where it is clearly lower, so that two alike
-        // do not take turns.
+        // The lowest rate leads. One that only hears from it takes the lead where it is clearly lower, so that two
+        // alike do not take turns.
         let limits = |receiver: &Limiting| receiver.rate;
         let lead = self.receivers[0].rate;
         if let Some(lowest) = (0..self.receivers.len())

@@ -132,7 +132,7 @@ impl Session {
         self.receiver.as_ref().map_or(0, Receiver::held)
     }
 
-    fn from_above(&mut self, now: Instant, item: Item) {
+    fn on_above(&mut self, now: Instant, item: Item) {
         match item {
             Item::Stream(id, item) if id.0.is_multiple_of(2) => self.stream_item(now, id, item),
             Item::Stream(id, item) => self.up.handle(id, &item, &mut self.out),
@@ -234,7 +234,7 @@ impl Session {
         }
     }
 
-    fn from_below(&mut self, now: Instant, datagram: &Datagram) {
+    fn on_below(&mut self, now: Instant, datagram: &Datagram) {
         let Ok(message) = Message::parse(&datagram.payload) else {
             self.malformed += 1;
             return;
@@ -324,9 +324,9 @@ fn send(
 impl Machine for Session {
     fn handle(&mut self, now: Instant, port: Port, item: Item) {
         match (port, item) {
-            (Port::Above(_), item) => self.from_above(now, item),
+            (Port::Above(_), item) => self.on_above(now, item),
             (Port::Below(_), Item::Datagram(datagram)) => {
-                self.from_below(now, &datagram);
+                self.on_below(now, &datagram);
                 datagram.payload.recycle();
             }
             (Port::Below(_), _) => {}

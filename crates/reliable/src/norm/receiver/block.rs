@@ -15,7 +15,8 @@ pub(super) struct Asked {
     rounds: u16,
 }
 
-/// Rounds in vain before the time to wait is doubled. Chosen: at 50 % loss one of eight receivers hears nothing of three.
+/// Rounds in vain before the time to wait is doubled. Chosen: at 50 % loss one of eight receivers hears nothing of
+/// three.
 const PATIENT: u16 = 3;
 /// Doublings of the time to wait, at most. Chosen: a sender that is gone is asked more and more rarely, one that comes
 /// back within seconds.

@@ -1,7 +1,7 @@
 //! The receiving side of a member.
 //!
-//! Each sender that is heard has a state of its own, a [`Remote`]: its [`object`]s, their [`block`]s, and when to ask for
-//! what is missing ([`nack`]). [`feedback`] is what congestion control is told.
+//! Each sender that is heard has a state of its own, a [`Remote`]: its [`object`]s, their [`block`]s, and when to
+//! ask for what is missing ([`nack`]). [`feedback`] is what congestion control is told.
 
 mod block;
 mod feedback;

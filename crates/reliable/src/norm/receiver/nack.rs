@@ -1,9 +1,10 @@
 //! When a receiver asks, and for what.
 //!
-//! A block is asked for once the sender has gone on to the next, or has said that it is at the end. Whoever has asked, or
-//! was heard to ask for as much, waits for the answer: until the sender is heard to be done with the block (repairs of it
-//! came, and then something else), or for long enough that the request or all of the answer must have been lost. Before
-//! each round of requests there is a random back-off (RFC 5401, section 3.2.2; RFC 5740, section 5.3).
+//! A block is asked for once the sender has gone on to the next, or has said that it is at the end. Whoever has
+//! asked, or was heard to ask for as much, waits for the answer: until the sender is heard to be done with the
+//! block (repairs of it came, and then something else), or for long enough that the request or all of the answer
+//! must have been lost. Before each round of requests there is a random back-off (RFC 5401, section 3.2.2; RFC
+//! 5740, section 5.3).
 
 use std::collections::BTreeMap;
 
@@ -81,8 +82,8 @@ impl Remote {
         }
     }
 
-    /// Longest time until the answer to a request begins: the sender waits a GRTT for other requests, and its answer comes
-    /// within another; those of others in the round come first.
+    /// Longest time until the answer to a request begins: the sender waits a GRTT for other requests, and its
+    /// answer comes within another; those of others in the round come first.
     fn hold(&self) -> Duration {
         self.grtt * (u64::from(self.backoff) + 2)
     }

@@ -60,7 +60,8 @@ pub(super) struct Remote {
 /// Packets in a row that another instance must be heard for before the one that is known is forgotten. Chosen: one
 /// forged packet does not end a transfer, and a sender that restarts sends two.
 const RESTART: u8 = 2;
-/// Objects that are looked for before the first one heard, with [`Join::Everything`]; those that are gone are squelched.
+/// Objects that are looked for before the first one heard, with [`Join::Everything`]; those that are gone are
+/// squelched.
 const BEFORE: u64 = 1 << 10;
 /// Objects that one packet can show to be missing. More are a sender that lies, or was not heard for long.
 const MAX_AHEAD: u64 = 1 << 14;
@@ -267,7 +268,7 @@ impl Remote {
         }
         let (source, parity) = (layout.fti.source, layout.fti.parity);
         // Codes cost arithmetic: one is made only when a block is there to be decoded.
-        if !self.codec.as_ref().is_some_and(|&(k, n, _)| (k, n) == (source, parity)) {
+        if self.codec.as_ref().is_none_or(|&(k, n, _)| (k, n) != (source, parity)) {
             match Codec::of(&layout.fti) {
                 Ok(codec) => self.codec = Some((source, parity, codec)),
                 Err(_) => {
@@ -326,7 +327,7 @@ impl Remote {
     }
 
     /// Something is missing that nobody has any more.
-    pub(super) fn give_up(&mut self, number: u64, ask: &mut Ask<'_>, out: &mut Output) {
+    pub(super) fn give_up(&self, number: u64, ask: &mut Ask<'_>, out: &mut Output) {
         let (from, address, object) = (self.node, self.address, number as u16);
         out.delivered.push(Delivery { from, address, object, what: Delivered::Missing });
         ask.counts.given_up += 1;

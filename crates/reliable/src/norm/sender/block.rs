@@ -120,7 +120,8 @@ impl Block {
         Some(symbol)
     }
 
-    /// Takes a fresh parity symbol that nobody asked for, if there is one of `parity` that is not to be sent in any case.
+    /// Takes a fresh parity symbol that nobody asked for, if there is one of `parity` that is not to be sent in any
+    /// case.
     pub(super) fn next_proactive(&mut self, now: Instant, source: u16, parity: u16) -> Option<u16> {
         if self.parity + self.wanted >= parity {
             return None;

@@ -2,8 +2,8 @@
 //!
 //! What is to be sent is a list of objects. [`Sender::next`] picks, whenever the rate allows a packet: what receivers
 //! lack, then what is new, and where there is neither, the end of what was sent. Each concern has a state of its own:
-//! [`object`] and [`stream`] are the contents, [`block`] is what receivers lack of a block, [`proactive`] how much parity goes
-//! ahead of requests, [`flush`] the end, [`probe`] the round trips; [`feedback`] is what receivers say.
+//! [`object`] and [`stream`] are the contents, [`block`] is what receivers lack of a block, [`proactive`] how much
+//! parity goes ahead of requests, [`flush`] the end, [`probe`] the round trips; [`feedback`] is what receivers say.
 
 mod block;
 mod feedback;
@@ -96,8 +96,9 @@ pub(super) struct Packet {
 const FTI_EVERY: u64 = 8;
 /// First packets of an object that all bear it. Chosen: at 50 % loss one of 65,536 receivers hears none of them.
 const FTI_FIRST: u16 = 16;
-/// Repairs and parity that are sent in a row while there are new data: a receiver that never has enough, or somebody who
-/// forges requests, slows the others down by a factor of three. Chosen: a loss of two thirds is served.
+/// Repairs and parity that are sent in a row while there are new data: a receiver that never has enough, or
+/// somebody who forges requests, slows the others down by a factor of three. Chosen: a loss of two thirds is
+/// served.
 const MAX_REPAIRS: u32 = 2;
 
 impl Sender {
@@ -330,7 +331,7 @@ impl Sender {
         self.data(number, block, symbol?, Kind::Repair)
     }
 
-    fn info(&mut self, number: u64, kind: Kind) -> Option<Packet> {
+    fn info(&self, number: u64, kind: Kind) -> Option<Packet> {
         let object = self.objects.get(&number)?;
         let payload = Buffer::copy_from(object.info.as_deref()?);
         let flags =
@@ -420,8 +421,9 @@ impl Sender {
 
 /// Block numbers are of 24 bits (RFC 5510, section 5.1).
 const MAX_BLOCK: u32 = 0xFF_FFFF;
-/// Group that is assumed until feedback shows its size. Chosen: between libnorm's 1000, for which repairs wait four GRTT,
-/// and a handful, for which the NACKs of a thousand receivers would come at once; their first round shows them.
+/// Group that is assumed until feedback shows its size. Chosen: between libnorm's 1000, for which repairs wait four
+/// GRTT, and a handful, for which the NACKs of a thousand receivers would come at once; their first round shows
+/// them.
 const ASSUMED_GROUP: u64 = 100;
 /// For how long a receiver that is silent counts to the group. Chosen: without loss none of them has anything to say.
 const GROUP_MEMORY: Duration = Duration::from_secs(60);

@@ -37,8 +37,8 @@ pub(super) struct Source {
     forced: u32,
 }
 
-/// Times that a block of a stream is held for those that still ask for it. Chosen: at 50 % loss a block is complete after
-/// a few rounds, of which each hold has several.
+/// Times that a block of a stream is held for those that still ask for it. Chosen: at 50 % loss a block is complete
+/// after a few rounds, of which each hold has several.
 const PATIENCE: u64 = 4;
 /// Halvings of the patience with those that never have enough. Chosen: what is left is less than a packet's time.
 const MAX_HALVINGS: u32 = 16;
@@ -119,7 +119,7 @@ impl Sender {
         let blocks = Blocks::of(&fti).map_err(|_| Refusal::TooLarge)?;
         self.make_room(now)?;
         // Of an object without bytes its info is all that there is to send.
-        let info = info.or_else(|| bytes.is_empty().then(|| Arc::default()));
+        let info = info.or_else(|| bytes.is_empty().then(Arc::default));
         let object = Object::new(Contents::Whole { bytes, blocks }, info, flags, fti);
         Ok(self.add(object))
     }
@@ -160,8 +160,8 @@ impl Sender {
         Ok(())
     }
 
-    /// Time for which what was sent is held in any case: that of some requests of a receiver, of which each waits for its
-    /// back-off and then for its answer.
+    /// Time for which what was sent is held in any case: that of some requests of a receiver, of which each waits
+    /// for its back-off and then for its answer.
     fn hold(&self) -> Duration {
         (self.round() + self.grtt()) * 4
     }
@@ -195,7 +195,7 @@ impl Sender {
 
     /// Drops the oldest block of the stream to make room for the next one.
     fn release(&mut self, now: Instant) {
-        if !self.release_time().is_some_and(|at| at <= now) {
+        if self.release_time().is_none_or(|at| at > now) {
             return;
         }
         let number = self.source.current;

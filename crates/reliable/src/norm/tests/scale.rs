@@ -8,7 +8,8 @@ use super::net::{Link, Net, contents};
 use super::transfers::objects;
 use crate::norm::{RateControl, ReceiverConfig, SenderConfig};
 
-/// NACKs that arrive at the sender for each round of repairs of a block, of groups at 1 % loss, and the seconds it took.
+/// NACKs that arrive at the sender for each round of repairs of a block, of groups at 1 % loss, and the seconds it
+/// took.
 fn nacks(receivers: usize, told: bool, seed: u64) -> (f64, f64) {
     let config = SenderConfig {
         rate: RateControl::Fixed(Rate::from_mbit(2)),
