@@ -18,6 +18,7 @@
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -31,6 +32,7 @@ const char *const usage =
     "  id=NUMBER                    of this member; default: 1\n"
     "  loss=PERCENT                 of what arrives here is dropped by the library\n"
     "  seconds=NUMBER               limit of the whole run; default: 60\n"
+    "  debug=LEVEL                  what the library says on standard error, 0 to 12\n"
     "sender:\n"
     "  data=FILE file=FILE stream=FILE   objects, in this order, each any number of times\n"
     "  info=TEXT                    of the objects that follow; of a file its name, if nothing else is said\n"
@@ -353,6 +355,8 @@ class Receiver {
     NormInstanceHandle instance;
     const Settings &settings;
     std::map<NormObjectHandle, Progress> streams;
+    // Streams that have ended, which libnorm may say more than once.
+    std::set<NormObjectHandle> ended;
     unsigned complete = 0;
 
 public:
@@ -402,7 +406,10 @@ private:
                 say("command", ",\"text\":%s", quoted(std::string(buffer, len)).c_str());
             break;
         }
-        case NORM_RX_OBJECT_NEW: say("object", ",\"kind\":\"%s\"", kind_of(event.object)); break;
+        case NORM_RX_OBJECT_NEW:
+            ended.erase(event.object);
+            say("object", ",\"kind\":\"%s\"", kind_of(event.object));
+            break;
         case NORM_RX_OBJECT_INFO:
             say("info", ",\"text\":%s", quoted(info_of(event.object)).c_str());
             if (NormObjectGetType(event.object) == NORM_OBJECT_FILE) {
@@ -450,6 +457,7 @@ private:
     }
 
     void completed(const NormEvent &event) {
+        if (NormObjectGetType(event.object) == NORM_OBJECT_STREAM && !ended.insert(event.object).second) return;
         complete++;
         const unsigned node = NormNodeGetId(event.sender);
         const char *kind = kind_of(event.object);
@@ -484,6 +492,7 @@ private:
 int main(int count, char **words) {
     started = now();
     const Settings settings(count, words);
+    NormSetDebugLevel(static_cast<unsigned>(settings.number("debug", 0)));
     const std::string role = settings.text("role", "");
     const NormInstanceHandle instance = NormCreateInstance();
     const NormSessionHandle session =
