@@ -125,7 +125,7 @@ fn requests_of_ours_by_unicast_are_answered_by_libnorm() {
     let _sender = Peer::start(&net.lab, 0, &sends(&[("data", &paths[0])], &["linger=30"]));
     for receiver in &mut receivers {
         receiver.wait_for(1);
-        assert_eq!(receiver.heard().objects, [object.clone()]);
+        assert_eq!(receiver.heard().objects, std::slice::from_ref(&object));
     }
 }
 
@@ -175,7 +175,7 @@ fn receivers_of_ours_acknowledge_what_libnorm_asks_them_to() {
     assert_eq!(answers.len(), 2, "{}", sender.log());
     assert!(answers.iter().all(|answer| answer["ok"] == true), "{}", sender.log());
     for receiver in &receivers {
-        assert_eq!(receiver.heard().objects, [object.clone()]);
+        assert_eq!(receiver.heard().objects, std::slice::from_ref(&object));
     }
 }
 
