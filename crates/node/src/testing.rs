@@ -12,6 +12,8 @@ pub enum Requirement<'a> {
     Tun,
     /// A program on the path.
     Program(&'a str),
+    /// A C or C++ library with what it takes to build programs on it: its name, and the path of one of its headers.
+    Library(&'a str, &'a str),
 }
 
 impl<'a> Requirement<'a> {
@@ -20,20 +22,24 @@ impl<'a> Requirement<'a> {
         match self {
             Self::Root => "root",
             Self::Tun => "tun",
-            Self::Program(name) => name,
+            Self::Program(name) | Self::Library(name, _) => name,
         }
     }
 
     /// The reason why it is missing; `None` if it is there.
     fn missing(self) -> Option<String> {
+        let on_path = |program: &str| {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+        };
         match self {
             Self::Root => (!rustix::process::geteuid().is_root()).then(|| "not root".to_owned()),
             Self::Tun => (!Path::new("/dev/net/tun").exists()).then(|| "no /dev/net/tun".to_owned()),
-            Self::Program(name) => {
-                let path = std::env::var_os("PATH").unwrap_or_default();
-                let found = std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
-                (!found).then(|| format!("no program `{name}`"))
+            Self::Program(name) => (!on_path(name)).then(|| format!("no program `{name}`")),
+            Self::Library(name, header) if !Path::new(header).is_file() => {
+                Some(format!("no library `{name}` to build with"))
             }
+            Self::Library(name, _) => (!on_path("c++")).then(|| format!("no C++ compiler for `{name}`")),
         }
     }
 }

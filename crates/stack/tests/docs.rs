@@ -207,6 +207,7 @@ fn described(option: &OptionDoc) -> Value {
     let mut value = match option.form {
         Form::Duration => json!({ "$ref": "#/$defs/duration" }),
         Form::Size => json!({ "$ref": "#/$defs/size" }),
+        Form::Rate => json!({ "$ref": "#/$defs/rate" }),
         Form::Share => json!({ "$ref": "#/$defs/share" }),
         Form::Count => json!({ "$ref": "#/$defs/count" }),
         Form::Numbers(min, max) => {

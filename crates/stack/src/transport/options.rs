@@ -29,6 +29,8 @@ pub enum Form {
     Duration,
     /// `64 KiB`.
     Size,
+    /// `10 Mbit/s`.
+    Rate,
     /// `5 %`.
     Share,
     /// A whole number.

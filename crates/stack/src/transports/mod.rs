@@ -12,6 +12,7 @@ mod hop_arq;
 #[cfg(feature = "peers")]
 mod kcp;
 mod kcptun;
+mod norm;
 #[cfg(feature = "quic")]
 mod quic;
 #[cfg(feature = "peers")]
@@ -57,6 +58,7 @@ pub static TRANSPORTS: &[&Row] = &[
     &bats::BRTP,
     #[cfg(feature = "peers")]
     &bats_proxy::BATS_PROXY,
+    &norm::NORM,
     &franc::FRANC,
     &fec::FEC,
     &tunnel::TUNNEL,

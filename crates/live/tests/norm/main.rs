@@ -1,0 +1,16 @@
+//! NORM against libnorm: objects and streams go both ways between our machines, on real sockets, and the real one's,
+//! on a switched segment that loses frames of both.
+//!
+//! All of it needs root, TUN, namespaces, libnorm and a C++ compiler, and is skipped aloud where those are missing.
+//! What takes long is ignored unless asked for: `cargo test -p hopcast-live --test norm -- --ignored`.
+
+#![allow(clippy::unwrap_used)]
+#![allow(clippy::disallowed_methods)] // these tests run in real time
+
+#[path = "../common/mod.rs"]
+mod common;
+mod members;
+mod ours;
+mod peer;
+mod segment;
+mod transfers;

@@ -1,0 +1,240 @@
+//! The receiving side of a member.
+//!
+//! Each sender that is heard has a state of its own, a [`Remote`]: its [`object`]s, their [`block`]s, and when to
+//! ask for what is missing ([`nack`]). [`feedback`] is what congestion control is told.
+
+mod block;
+mod feedback;
+mod nack;
+mod object;
+mod remote;
+mod stream;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use hopcast_core::{Instant, Stream};
+
+use self::remote::Remote;
+use super::config::ReceiverConfig;
+use super::wire::{Ack, Body, Command, Message, Nack, NodeId};
+use crate::statistics::Traffic;
+
+pub(super) use stream::length_prefix;
+
+/// The receiving side of a member.
+#[derive(Debug)]
+pub(super) struct Receiver {
+    config: ReceiverConfig,
+    node: NodeId,
+    random: Stream,
+    remotes: BTreeMap<NodeId, Remote>,
+    pub(super) traffic: Traffic,
+    pub(super) counts: Counts,
+}
+
+/// What a receiver counts beside its packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) nacks_sent: u64,
+    /// Rounds in which what was missing had been asked for by others.
+    pub(super) nacks_suppressed: u64,
+    /// NACKs of others that were heard.
+    pub(super) nacks_heard: u64,
+    pub(super) acks_sent: u64,
+    /// Objects and streams that were handed up to their end.
+    pub(super) completed: u64,
+    /// Objects, and parts of streams, that were given up.
+    pub(super) given_up: u64,
+    /// Symbols that had arrived already, or were of no use any more.
+    pub(super) duplicates: u64,
+    /// Symbols for which there was no room.
+    pub(super) no_room: u64,
+    /// Objects whose layout we cannot take, and symbols that do not fit theirs.
+    pub(super) refused: u64,
+    pub(super) restarts: u64,
+    /// Senders that were forgotten to make room for others.
+    pub(super) forgotten: u64,
+}
+
+/// What is handed up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Delivery {
+    /// The sender.
+    pub(super) from: NodeId,
+    /// Its address.
+    pub(super) address: SocketAddr,
+    /// Object transport id of what it belongs to.
+    pub(super) object: u16,
+    /// What it is.
+    pub(super) what: Delivered,
+}
+
+/// What is handed up of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Delivered {
+    /// All of an object.
+    Object {
+        /// Whether its sender says that it is a file.
+        file: bool,
+        /// What its sender says of it, such as a name.
+        info: Option<Vec<u8>>,
+        /// Its contents.
+        bytes: Vec<u8>,
+    },
+    /// The next bytes of a stream.
+    Bytes(Vec<u8>),
+    /// The next message of a stream.
+    Message(Vec<u8>),
+    /// The end of a stream.
+    End,
+    /// The object, or the next part of the stream, is missing: nobody has it any more.
+    Missing,
+}
+
+/// What a receiver says to a sender.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Feedback {
+    pub(super) to: SocketAddr,
+    pub(super) body: Body<'static>,
+}
+
+/// What comes of a packet or of time.
+#[derive(Debug, Default)]
+pub(super) struct Output {
+    pub(super) delivered: Vec<Delivery>,
+    pub(super) feedback: Vec<Feedback>,
+}
+
+/// A packet of a sender, with what its datagram says beside it.
+#[derive(Debug)]
+pub(super) struct Heard<'a> {
+    pub(super) from: SocketAddr,
+    /// Whether ECN says that a queue on the way was congested.
+    pub(super) marked: bool,
+    pub(super) bytes: usize,
+    pub(super) message: &'a Message<'a>,
+}
+
+impl Receiver {
+    pub(super) fn new(config: ReceiverConfig, node: NodeId, random: Stream) -> Self {
+        let config = ReceiverConfig { senders: config.senders.max(1), ..config };
+        Self {
+            config,
+            node,
+            random,
+            remotes: BTreeMap::new(),
+            traffic: Traffic::default(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Takes a packet of a sender.
+    pub(super) fn heard(&mut self, now: Instant, heard: &Heard<'_>, out: &mut Output) {
+        let header = match &heard.message.body {
+            Body::Info(info) => info.header,
+            Body::Data(data) => data.header,
+            Body::Command(header, _) => *header,
+            Body::Nack(_) | Body::Ack(_) => return,
+        };
+        let from = heard.message.source;
+        if from == self.node || from == NodeId::NONE || from == NodeId::ANY {
+            return;
+        }
+        if !self.remotes.contains_key(&from) {
+            self.make_room();
+            self.remotes.insert(from, Remote::new(from, header.instance, heard.from, now));
+        }
+        let mut ask =
+            Ask { config: &self.config, node: self.node, random: &mut self.random, counts: &mut self.counts };
+        let Some(remote) = self.remotes.get_mut(&from) else { return };
+        if !remote.begin(now, heard, header, &mut ask) {
+            return;
+        }
+        match &heard.message.body {
+            Body::Info(info) => remote.info(now, info, &mut ask, out),
+            Body::Data(data) => remote.data(now, data, &mut ask, out),
+            Body::Command(_, command) => remote.command(now, command, &mut ask, out),
+            Body::Nack(_) | Body::Ack(_) => {}
+        }
+        if matches!(heard.message.body, Body::Command(_, Command::EndOfTransmission)) {
+            self.remotes.remove(&from);
+        }
+    }
+
+    /// Takes a NACK of another receiver, which may spare ours.
+    pub(super) fn nack(&mut self, now: Instant, nack: &Nack) {
+        if let Some(remote) =
+            self.remotes.get_mut(&nack.sender).filter(|remote| remote.instance == nack.instance)
+        {
+            self.counts.nacks_heard += 1;
+            remote.heard_requests(now, &nack.repairs);
+            if let Some(cc) = nack.cc {
+                remote.heard_congestion(now, cc);
+            }
+        }
+    }
+
+    /// Takes an acknowledgement of another receiver.
+    pub(super) fn ack(&mut self, now: Instant, ack: &Ack<'_>) {
+        if let Some(remote) =
+            self.remotes.get_mut(&ack.sender).filter(|remote| remote.instance == ack.instance)
+            && let Some(cc) = ack.cc
+        {
+            remote.heard_congestion(now, cc);
+        }
+    }
+
+    pub(super) fn wake(&mut self, now: Instant, out: &mut Output) {
+        let mut ask =
+            Ask { config: &self.config, node: self.node, random: &mut self.random, counts: &mut self.counts };
+        for remote in self.remotes.values_mut() {
+            remote.wake(now, &mut ask, out);
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.remotes.values().filter_map(Remote::deadline).min()
+    }
+
+    /// Forgets the sender that was silent for longest if there are as many as may be.
+    fn make_room(&mut self) {
+        if self.remotes.len() < self.config.senders {
+            return;
+        }
+        let oldest = self.remotes.values().min_by_key(|remote| remote.last_heard).map(|remote| remote.node);
+        if let Some(oldest) = oldest {
+            self.remotes.remove(&oldest);
+            self.counts.forgotten += 1;
+        }
+    }
+
+    /// Bytes held of all senders.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> u64 {
+        self.remotes.values().map(Remote::held).sum()
+    }
+
+    pub(super) fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
+        let counts = self.counts;
+        report("nacks_sent", counts.nacks_sent);
+        report("nacks_suppressed", counts.nacks_suppressed);
+        report("nacks_heard", counts.nacks_heard);
+        report("acks_sent", counts.acks_sent);
+        report("objects_completed", counts.completed);
+        report("objects_given_up", counts.given_up);
+        report("symbols_duplicate", counts.duplicates);
+        report("symbols_without_room", counts.no_room);
+        report("symbols_refused", counts.refused);
+        report("senders_restarted", counts.restarts);
+        report("senders_forgotten", counts.forgotten);
+    }
+}
+
+/// What a [`Remote`] needs of its receiver.
+struct Ask<'a> {
+    config: &'a ReceiverConfig,
+    node: NodeId,
+    random: &'a mut Stream,
+    counts: &'a mut Counts,
+}

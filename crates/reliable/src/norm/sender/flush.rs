@@ -1,0 +1,163 @@
+//! The end of what was sent: told again and again until it is old news, and acknowledged by those that are asked to.
+
+use std::collections::BTreeMap;
+
+use hopcast_core::{Duration, Instant};
+
+use crate::norm::wire::{Command, NodeId, Position};
+
+/// The commands at the end of what was sent.
+#[derive(Clone, Debug)]
+pub(super) struct Flush {
+    robust: u16,
+    /// How often the end was told.
+    told: u16,
+    next: Option<Instant>,
+    /// Receivers that are asked to acknowledge, and whether they have.
+    ackers: BTreeMap<NodeId, bool>,
+    /// How often the sender has yet to say that it leaves, once it is to.
+    leaving: Option<u16>,
+}
+
+/// Growth of the time between two of them. Chosen: the first ones start the repair of the tail, for which a GRTT is
+/// long; with the last ones twenty of them take seconds, as with libnorm, so that a short outage is survived.
+const GROWTH: f64 = 1.3;
+/// Maximum time between two of them. Chosen: libnorm's twice its initial GRTT, and again twice.
+const MAX_INTERVAL: Duration = Duration::from_secs(1);
+
+impl Flush {
+    pub(super) fn new(robust: u16, ackers: &[NodeId]) -> Self {
+        let ackers = ackers.iter().map(|&node| (node, false)).collect();
+        Self { robust, told: 0, next: None, ackers, leaving: None }
+    }
+
+    /// Notes that something was sent: its end is to be told from now on.
+    pub(super) fn reset(&mut self, now: Instant) {
+        self.told = 0;
+        self.next = Some(now);
+    }
+
+    /// Notes that something new was sent, which nobody has acknowledged.
+    pub(super) fn advance(&mut self, now: Instant) {
+        self.ackers.values_mut().for_each(|acknowledged| *acknowledged = false);
+        self.reset(now);
+    }
+
+    /// Notes an acknowledgement. True if it was asked for and is the first one.
+    pub(super) fn acknowledged(&mut self, node: NodeId) -> bool {
+        let first = self.ackers.get_mut(&node).is_some_and(|known| !std::mem::replace(known, true));
+        if first && self.ackers.values().all(|&known| known) {
+            self.told = self.robust;
+            self.next = self.leaving.and(self.next);
+        }
+        first
+    }
+
+    /// Whether each of the receivers that were asked to acknowledge has.
+    pub(super) fn is_acknowledged(&self) -> bool {
+        self.ackers.values().all(|&known| known)
+    }
+
+    /// The sender is to leave once the end has been told.
+    pub(super) fn leave(&mut self, now: Instant) {
+        if self.leaving.is_none() {
+            self.leaving = Some(self.robust);
+            self.next = Some(self.next.unwrap_or(now));
+        }
+    }
+
+    /// When the next one is due.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.next
+    }
+
+    /// Whether the end has still to be told.
+    pub(super) fn is_active(&self) -> bool {
+        self.next.is_some()
+    }
+
+    /// The next command, if it is due.
+    pub(super) fn next(
+        &mut self,
+        now: Instant,
+        last: Option<Position>,
+        grtt: Duration,
+    ) -> Option<Command<'static>> {
+        self.next.filter(|&at| at <= now)?;
+        self.next = None;
+        if self.told < self.robust
+            && let Some(last) = last
+        {
+            let interval = grtt.mul_f64(GROWTH.powi(self.told.into())).min(MAX_INTERVAL.max(grtt * 2));
+            self.told += 1;
+            if self.told < self.robust || self.leaving.is_some() {
+                self.next = Some(now + interval);
+            }
+            let waiting = self.ackers.iter().filter(|&(_, &known)| !known);
+            return Some(Command::Flush { last, acknowledge: waiting.map(|(&node, _)| node).collect() });
+        }
+        let leaving = self.leaving.as_mut()?;
+        *leaving = leaving.checked_sub(1)?;
+        self.next = Some(now + grtt * 2);
+        Some(Command::EndOfTransmission)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::norm::wire::{Fec, PayloadId};
+
+    const GRTT: Duration = Duration::from_millis(100);
+    const LAST: Position =
+        Position { fec: Fec::ReedSolomon8, object: 1, id: PayloadId { block: 2, symbol: 3, block_len: 0 } };
+
+    /// The commands until there are none any more, with the times between them.
+    fn run(flush: &mut Flush) -> Vec<(Duration, Command<'static>)> {
+        let mut found = Vec::new();
+        let mut before = Instant::ZERO;
+        while let Some(now) = flush.due() {
+            found.extend(flush.next(now, Some(LAST), GRTT).map(|command| (now.since(before), command)));
+            before = now;
+        }
+        found
+    }
+
+    #[test]
+    fn the_end_is_told_as_often_as_was_set_and_ever_more_rarely() {
+        let mut flush = Flush::new(20, &[]);
+        assert!(flush.next(Instant::ZERO, Some(LAST), GRTT).is_none(), "nothing was sent");
+        flush.reset(Instant::ZERO);
+        let told = run(&mut flush);
+        assert_eq!(told.len(), 20);
+        assert!(told.iter().skip(1).is_sorted_by_key(|(interval, _)| *interval));
+        assert_eq!((told[1].0, told[19].0), (GRTT, MAX_INTERVAL));
+    }
+
+    #[test]
+    fn it_names_those_that_have_not_acknowledged_and_stops_with_the_last() {
+        let mut flush = Flush::new(20, &[NodeId(7), NodeId(8)]);
+        flush.advance(Instant::ZERO);
+        assert!(!flush.acknowledged(NodeId(9)), "nobody asked");
+        assert!(flush.acknowledged(NodeId(7)) && !flush.acknowledged(NodeId(7)));
+        let Some(Command::Flush { acknowledge, .. }) = flush.next(Instant::ZERO, Some(LAST), GRTT) else {
+            panic!()
+        };
+        assert_eq!(acknowledge, [NodeId(8)]);
+        assert!(flush.acknowledged(NodeId(8)) && flush.is_acknowledged());
+        assert_eq!(run(&mut flush), []);
+    }
+
+    #[test]
+    fn a_sender_that_leaves_says_so_after_the_end() {
+        let mut flush = Flush::new(3, &[]);
+        flush.reset(Instant::ZERO);
+        flush.leave(Instant::ZERO);
+        let told = run(&mut flush);
+        let leaves = |command: &Command<'_>| matches!(command, Command::EndOfTransmission);
+        assert_eq!(
+            told.iter().map(|(_, command)| leaves(command)).collect::<Vec<_>>(),
+            [false, false, false, true, true, true]
+        );
+    }
+}

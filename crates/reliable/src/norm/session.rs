@@ -1,0 +1,372 @@
+//! A member of a session: what it sends, what it receives, and its ports.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use hopcast_core::{
+    Attributes, Buffer, Datagram, Instant, Item, Machine, Message as Unit, Outbox, Port, Stream, StreamId,
+    StreamItem,
+};
+
+use super::config::{RateControl, ReceiverConfig, SenderConfig};
+use super::receiver::{Delivered, Delivery, Heard, Output, Receiver, length_prefix};
+use super::sender::{Refusal, Sender};
+use super::streams::Streams;
+use super::wire::{Body, Flags, Message, NodeId};
+use crate::statistics::Kind;
+
+/// Settings of a member.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Its identifier, unlike that of any other member.
+    pub node: NodeId,
+    /// Number of this run of it, unlike that of the one before.
+    pub instance: u16,
+    /// Its address.
+    pub local: SocketAddr,
+    /// The group's address, or that of the only other member.
+    pub group: SocketAddr,
+    /// What it sends with; `None` if it sends nothing.
+    pub sender: Option<SenderConfig>,
+    /// What it receives with; `None` if it receives nothing.
+    pub receiver: Option<ReceiverConfig>,
+    /// Whether it grants datagrams to the application above, and takes none beyond that.
+    pub unit_credit: bool,
+}
+
+/// A member of a session, as a machine: an application above, datagrams below.
+///
+/// Down come [`Item::Stream`] (each a stream of its own), [`Item::Datagram`] (messages in one stream) and
+/// [`Item::Message`] (each an object); up go the same, a datagram with the address of its sender. Streams and messages
+/// keep the order of their sender, objects come as they are complete.
+#[derive(Debug)]
+pub struct Session {
+    config: Config,
+    sender: Option<Sender>,
+    receiver: Option<Receiver>,
+    /// Number of the next datagram.
+    sequence: u16,
+    out: Outbox,
+    now: Instant,
+    /// Whether it has said what it grants.
+    begun: bool,
+    /// Streams of the application: the object of each, and its credit that is not used.
+    streams: BTreeMap<StreamId, (u64, u64)>,
+    /// The stream of messages, and the grants of them that are not used.
+    messages: Option<u64>,
+    granted: u64,
+    up: Streams,
+    /// Units of the application that did not fit.
+    refused: u64,
+    malformed: u64,
+}
+
+/// Bytes of a stream that may wait to be sent. Chosen: two blocks of 64 segments; less starves fast senders between two
+/// grants, more is memory and delay.
+const WINDOW: u64 = 192 << 10;
+/// ECN: a packet that a queue may mark, and one that was marked (RFC 3168, section 5).
+const ECN_CAPABLE: u8 = 0b10;
+const ECN_MARKED: u8 = 0b11;
+
+impl Session {
+    /// A member; `random` is what its back-off is drawn from.
+    pub fn new(config: Config, random: Stream) -> Self {
+        let begun = !config.unit_credit;
+        let sender = config.sender.clone().map(|sender| Sender::new(sender, config.node, config.instance));
+        let receiver = config.receiver.clone().map(|receiver| Receiver::new(receiver, config.node, random));
+        Self {
+            config,
+            sender,
+            receiver,
+            sequence: 0,
+            out: Outbox::new(),
+            now: Instant::ZERO,
+            begun,
+            streams: BTreeMap::new(),
+            messages: None,
+            granted: 0,
+            up: Streams::default(),
+            refused: 0,
+            malformed: 0,
+        }
+    }
+
+    /// Sends an object: its object transport id, or `None` if it is too large or as many as may be are held.
+    pub fn send(
+        &mut self,
+        now: Instant,
+        bytes: Arc<[u8]>,
+        info: Option<Arc<[u8]>>,
+        file: bool,
+    ) -> Option<u16> {
+        self.now = now;
+        let flags = if file { Flags::FILE } else { Flags::default() };
+        let number = self.sender.as_mut()?.push(now, bytes, info, flags);
+        self.run(now);
+        match number {
+            Ok(number) => Some(number as u16),
+            Err(Refusal::Full | Refusal::TooLarge) => {
+                self.refused += 1;
+                None
+            }
+        }
+    }
+
+    /// Says to the group that this member leaves, once all has been sent.
+    pub fn leave(&mut self, now: Instant) {
+        if let Some(sender) = &mut self.sender {
+            sender.leave(now);
+        }
+        self.run(now);
+    }
+
+    /// Whether each receiver that was to acknowledge has, all that was sent.
+    pub fn is_acknowledged(&self) -> bool {
+        self.sender.as_ref().is_some_and(Sender::is_acknowledged)
+    }
+
+    /// Bytes that it holds of others.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> u64 {
+        self.receiver.as_ref().map_or(0, Receiver::held)
+    }
+
+    fn on_above(&mut self, now: Instant, item: Item) {
+        match item {
+            Item::Stream(id, item) if id.0.is_multiple_of(2) => self.stream_item(now, id, item),
+            Item::Stream(id, item) => self.up.handle(id, &item, &mut self.out),
+            Item::Datagram(datagram) => self.message(now, &datagram.payload),
+            Item::Message(Unit { payload, .. }) => {
+                self.send(now, Arc::from(&payload[..]), None, false);
+            }
+            _ => self.refused += 1,
+        }
+    }
+
+    fn stream_item(&mut self, now: Instant, id: StreamId, item: StreamItem) {
+        let Some(sender) = &mut self.sender else { return };
+        match item {
+            StreamItem::Open { .. } => match sender.open_stream(now) {
+                Ok(number) => {
+                    self.streams.insert(id, (number, 0));
+                    self.out.up(Item::Stream(id, StreamItem::Opened));
+                }
+                Err(_) => {
+                    self.refused += 1;
+                    self.out.up(Item::Stream(id, StreamItem::Reset));
+                }
+            },
+            StreamItem::Data(bytes) => {
+                let Some((number, credit)) = self.streams.get_mut(&id) else { return };
+                *credit = credit.saturating_sub(bytes.len() as u64);
+                if let Some(stream) = sender.stream(*number) {
+                    stream.write(&bytes, false);
+                }
+            }
+            StreamItem::Finish | StreamItem::Reset => {
+                if let Some((number, _)) = self.streams.remove(&id)
+                    && let Some(stream) = sender.stream(number)
+                {
+                    stream.end();
+                    self.out.up(Item::Stream(id, StreamItem::Finish));
+                }
+            }
+            StreamItem::Opened | StreamItem::Credit(_) | StreamItem::Transmitted(_) => {}
+        }
+    }
+
+    /// Appends a message to the stream of messages.
+    fn message(&mut self, now: Instant, payload: &[u8]) {
+        let Some(sender) = &mut self.sender else { return };
+        self.granted = self.granted.saturating_sub(1);
+        if self.messages.is_none() {
+            self.messages = sender.open_stream(now).ok();
+        }
+        let length = u16::try_from(payload.len()).ok();
+        let (Some(number), Some(length)) = (self.messages, length) else {
+            self.refused += 1;
+            return;
+        };
+        if sender.waiting(number) > sender.buffer() {
+            self.refused += 1;
+            return;
+        }
+        if let Some(stream) = sender.stream(number) {
+            stream.write(&length_prefix(length), true);
+            stream.write(payload, false);
+        }
+    }
+
+    /// Sends what may be sent, and grants what has become free.
+    fn run(&mut self, now: Instant) {
+        self.now = now;
+        self.begun = true;
+        let Some(sender) = &mut self.sender else { return };
+        while let Some(packet) = sender.next(now) {
+            let ecn = matches!(sender.rate_control(), RateControl::Tcp { .. });
+            let attributes =
+                Attributes { traffic_class: if ecn { ECN_CAPABLE } else { 0 }, ..Attributes::CHOICE };
+            send(
+                &mut self.out,
+                &mut self.sequence,
+                &self.config,
+                self.config.group,
+                packet.bytes,
+                attributes,
+            );
+        }
+        for (&id, (number, credit)) in &mut self.streams {
+            let free = WINDOW.saturating_sub(sender.waiting(*number) + *credit);
+            if free >= WINDOW / 2 {
+                *credit += free;
+                self.out.up(Item::Stream(id, StreamItem::Credit(free)));
+            }
+        }
+        if self.config.unit_credit {
+            let waiting = self.messages.map_or(0, |number| sender.waiting(number));
+            let unit = sender.symbol_payload();
+            let free = (WINDOW.saturating_sub(waiting) / unit.max(1)).saturating_sub(self.granted);
+            if free * unit >= WINDOW / 4 {
+                self.granted += free;
+                self.out.up(Item::Credit(free));
+            }
+        }
+    }
+
+    fn on_below(&mut self, now: Instant, datagram: &Datagram) {
+        let Ok(message) = Message::parse(&datagram.payload) else {
+            self.malformed += 1;
+            return;
+        };
+        if message.source == self.config.node {
+            return;
+        }
+        let mut output = Output::default();
+        match &message.body {
+            Body::Nack(nack) => {
+                if let Some(sender) = &mut self.sender {
+                    sender.nack(now, message.source, nack);
+                }
+                if let Some(receiver) = &mut self.receiver {
+                    receiver.nack(now, nack);
+                }
+            }
+            Body::Ack(ack) => {
+                if let Some(sender) = &mut self.sender {
+                    sender.ack(now, message.source, ack);
+                }
+                if let Some(receiver) = &mut self.receiver {
+                    receiver.ack(now, ack);
+                }
+            }
+            Body::Info(_) | Body::Data(_) | Body::Command(..) => {
+                if let Some(receiver) = &mut self.receiver {
+                    let marked = datagram.attributes.traffic_class & ECN_MARKED == ECN_MARKED;
+                    let bytes = datagram.payload.len();
+                    let heard = Heard { from: datagram.remote, marked, bytes, message: &message };
+                    receiver.heard(now, &heard, &mut output);
+                }
+            }
+        }
+        // Without a back-off, what is missing is asked for at once.
+        if let Some(receiver) = &mut self.receiver {
+            receiver.wake(now, &mut output);
+        }
+        self.put_out(output);
+    }
+
+    fn put_out(&mut self, output: Output) {
+        let Some(receiver) = &mut self.receiver else { return };
+        for feedback in output.feedback {
+            let unicast = self.config.receiver.as_ref().is_some_and(|receiver| receiver.unicast_feedback);
+            let to = if unicast { feedback.to } else { self.config.group };
+            let message = Message { sequence: 0, source: self.config.node, body: feedback.body };
+            let bytes = message.emit();
+            receiver.traffic.add(Kind::Feedback, bytes.len());
+            send(&mut self.out, &mut self.sequence, &self.config, to, bytes, Attributes::CHOICE);
+        }
+        output.delivered.into_iter().for_each(|delivery| self.deliver(delivery));
+    }
+
+    fn deliver(&mut self, delivery: Delivery) {
+        let (key, ends) = ((delivery.from, delivery.object), (self.config.local, delivery.address));
+        match delivery.what {
+            Delivered::Object { bytes, .. } => {
+                let payload = Buffer::copy_from(&bytes);
+                self.out.up(Item::Message(Unit { id: delivery.object.into(), payload }));
+            }
+            Delivered::Message(bytes) => {
+                let datagram = Datagram::new(ends.0, ends.1, Buffer::copy_from(&bytes));
+                self.out.up(Item::Datagram(datagram));
+            }
+            Delivered::Bytes(bytes) => self.up.bytes(key, ends, &bytes, &mut self.out),
+            Delivered::End => self.up.end(key, ends, &mut self.out),
+            Delivered::Missing => self.up.missing(key, &mut self.out),
+        }
+    }
+}
+
+/// Numbers a datagram and hands it down.
+fn send(
+    out: &mut Outbox,
+    sequence: &mut u16,
+    config: &Config,
+    remote: SocketAddr,
+    mut payload: Buffer,
+    attributes: Attributes,
+) {
+    payload[2..4].copy_from_slice(&sequence.to_be_bytes());
+    *sequence = sequence.wrapping_add(1);
+    out.down(Item::Datagram(Datagram { local: config.local, remote, payload, attributes }));
+}
+
+impl Machine for Session {
+    fn handle(&mut self, now: Instant, port: Port, item: Item) {
+        match (port, item) {
+            (Port::Above(_), item) => self.on_above(now, item),
+            (Port::Below(_), Item::Datagram(datagram)) => {
+                self.on_below(now, &datagram);
+                datagram.payload.recycle();
+            }
+            (Port::Below(_), _) => {}
+        }
+        self.run(now);
+    }
+
+    fn wake(&mut self, now: Instant) {
+        if let Some(receiver) = &mut self.receiver {
+            let mut output = Output::default();
+            receiver.wake(now, &mut output);
+            self.put_out(output);
+        }
+        self.run(now);
+    }
+
+    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
+        self.out.pop()
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        if !self.begun {
+            return Some(Instant::ZERO);
+        }
+        let sender = self.sender.as_ref().and_then(|sender| sender.deadline(self.now));
+        let receiver = self.receiver.as_ref().and_then(Receiver::deadline);
+        sender.into_iter().chain(receiver).min()
+    }
+
+    fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
+        if let Some(sender) = &self.sender {
+            sender.traffic.counters(report);
+            sender.counters(report);
+        }
+        if let Some(receiver) = &self.receiver {
+            receiver.traffic.counters(report);
+            receiver.counters(report);
+        }
+        report("streams_reset", self.up.reset);
+        report("units_refused", self.refused);
+        report("malformed", self.malformed);
+    }
+}

@@ -1,0 +1,162 @@
+//! Who comes late, restarts, shares a group, acknowledges, or has its requests advertised.
+
+use std::sync::Arc;
+
+use hopcast_core::{Duration, Instant, Machine, Rate};
+
+use super::net::{Link, Net, contents};
+use super::transfers::{lossy, objects, sender};
+use crate::norm::wire::NodeId;
+use crate::norm::{Join, RateControl, ReceiverConfig, SenderConfig};
+
+fn send(net: &mut Net, member: usize, file: &[u8]) {
+    let now = net.now;
+    assert!(net.members[member].session.send(now, Arc::from(file), None, true).is_some());
+}
+
+#[test]
+fn who_comes_late_gets_all_of_the_object_that_is_being_sent() {
+    let mut net =
+        Net::star(1, sender(), &ReceiverConfig::default(), &[Link::default(), lossy(0.1), lossy(0.1)]);
+    let file = contents(1_000_000, 1);
+    send(&mut net, 0, &file);
+    net.members[2].is_cut = true;
+    net.run(Duration::from_millis(1_500), |_| false);
+    net.members[2].is_cut = false;
+    assert!(
+        net.run(Duration::from_secs(30), |net| (1..=2).all(|member| objects(net, member) == [file.clone()]))
+    );
+}
+
+#[test]
+fn who_wants_everything_gets_what_was_sent_before_it_came() {
+    let everything = ReceiverConfig { join: Join::Everything, ..ReceiverConfig::default() };
+    let mut net = Net::star(2, sender(), &everything, &[Link::default(), lossy(0.1), lossy(0.1)]);
+    net.members[2].is_cut = true;
+    let files: Vec<_> = (0..5).map(|number| contents(50_000, number)).collect();
+    files[..4].iter().for_each(|file| send(&mut net, 0, file));
+    net.run(Duration::from_secs(3), |_| false);
+    net.members[2].is_cut = false;
+    send(&mut net, 0, &files[4]);
+    let all = |net: &Net| (1..=2).all(|member| objects(net, member).len() == 5);
+    assert!(net.run(Duration::from_secs(30), all), "{}", objects(&net, 2).len());
+}
+
+#[test]
+fn a_sender_that_restarts_is_heard_again() {
+    let mut net = Net::star(3, sender(), &ReceiverConfig::default(), &[Link::default(), lossy(0.1)]);
+    send(&mut net, 0, &contents(500_000, 3));
+    net.run(Duration::from_millis(500), |_| false);
+    net.members[0].session = net.session(0, Some(sender()), None, 2);
+    let file = contents(300_000, 4);
+    send(&mut net, 0, &file);
+    assert!(net.run(Duration::from_secs(30), |net| objects(net, 1) == [file.clone()]));
+    assert_eq!(net.counter(1, "senders_restarted"), 1);
+}
+
+#[test]
+fn several_senders_share_a_group_and_its_port() {
+    let mut net = Net::new(4);
+    let both = Some(ReceiverConfig::default());
+    let members: Vec<usize> = (0..3).map(|_| net.add(Some(sender()), both.clone(), lossy(0.1), 1)).collect();
+    let files: Vec<_> = (0..3).map(|number| contents(200_000, number)).collect();
+    members.iter().for_each(|&member| send(&mut net, member, &files[member]));
+    let all = |net: &Net| members.iter().all(|&member| objects(net, member).len() == 2);
+    assert!(net.run(Duration::from_secs(60), all));
+    for &member in &members {
+        let found = objects(&net, member);
+        assert!(members.iter().all(|&other| found.contains(&files[other]) == (other != member)));
+    }
+}
+
+#[test]
+fn a_receiver_acknowledges_what_it_is_asked_to_and_the_sender_knows() {
+    let ackers = vec![NodeId(2), NodeId(3)];
+    let config = SenderConfig { ackers, ..sender() };
+    let mut net =
+        Net::star(5, config, &ReceiverConfig::default(), &[lossy(0.1), lossy(0.2), lossy(0.2), lossy(0.2)]);
+    let file = contents(100_000, 5);
+    send(&mut net, 0, &file);
+    assert!(!net.members[0].session.is_acknowledged());
+    assert!(net.run(Duration::from_secs(30), |net| net.members[0].session.is_acknowledged()));
+    assert_eq!((objects(&net, 1), objects(&net, 2)), (vec![file.clone()], vec![file]));
+    assert_eq!(net.counter(0, "receivers_acknowledged"), 2);
+    assert_eq!(net.counter(3, "acks_sent"), 0, "nobody asked the third");
+}
+
+#[test]
+fn requests_by_unicast_are_told_to_the_group() {
+    let receivers = 40;
+    let mut nacks = Vec::new();
+    for told in [true, false] {
+        let config = SenderConfig { unicast_feedback: told, group_size: Some(1000), ..sender() };
+        let receiver = ReceiverConfig { unicast_feedback: true, ..ReceiverConfig::default() };
+        let links = vec![lossy(0.02); receivers + 1];
+        let mut net = Net::star(6, config, &receiver, &links);
+        send(&mut net, 0, &contents(500_000, 6));
+        let all = |net: &Net| (1..=receivers).all(|member| objects(net, member).len() == 1);
+        assert!(net.run(Duration::from_secs(60), all));
+        nacks.push(net.counter(0, "nacks_received"));
+    }
+    assert!(nacks[0] < nacks[1], "{nacks:?}");
+}
+
+#[test]
+fn object_numbers_wrap() {
+    let mut net = Net::new(7);
+    net.add(Some(sender()), None, Link::default(), 65_530);
+    net.add(None, Some(ReceiverConfig::default()), lossy(0.2), 1);
+    let files: Vec<_> = (0..20).map(|number| contents(10_000, number)).collect();
+    files.iter().for_each(|file| send(&mut net, 0, file));
+    assert!(net.run(Duration::from_secs(60), |net| objects(net, 1).len() == files.len()));
+}
+
+#[test]
+fn a_sender_that_leaves_is_forgotten() {
+    let mut net = Net::star(8, sender(), &ReceiverConfig::default(), &[Link::default(), Link::default()]);
+    send(&mut net, 0, &contents(10_000, 8));
+    let now = net.now;
+    net.members[0].session.leave(now);
+    net.run(Duration::from_secs(120), |_| false);
+    assert_eq!(objects(&net, 1).len(), 1);
+    assert_eq!(net.members[0].session.deadline(), None);
+}
+
+#[test]
+fn with_congestion_control_it_finds_what_the_path_carries() {
+    for (mbit, receivers) in [(2, 1), (10, 1), (10, 5)] {
+        let rate = RateControl::Tcp {
+            initial: Rate::from_bits_per_sec(64_000),
+            min: Rate::from_bits_per_sec(16_000),
+            max: Rate::from_mbit(1_000),
+        };
+        let link = Link { rate: Rate::from_mbit(mbit), delay: Duration::from_millis(10), ..Link::default() };
+        let mut links = vec![link; receivers + 1];
+        links[0].queue = Duration::from_millis(60);
+        let config = SenderConfig { rate, objects: 4, ..SenderConfig::default() };
+        let mut net = Net::star(9, config, &ReceiverConfig::default(), &links);
+        let file = contents((mbit * 1_000_000 / 8 * 20) as usize, 9);
+        send(&mut net, 0, &file);
+        let all = |net: &Net| (1..=receivers).all(|member| objects(net, member).len() == 1);
+        assert!(net.run(Duration::from_secs(120), all), "{mbit} Mbit/s, {receivers}");
+        let seconds = net.now.since(Instant::ZERO).as_secs_f64();
+        assert!(seconds < 40.0, "{mbit} Mbit/s, {receivers} receivers: {seconds} s");
+    }
+}
+
+#[test]
+fn a_silent_receiver_is_not_woken_for_ever_by_a_probe() {
+    let rate = RateControl::Tcp {
+        initial: Rate::from_mbit(1),
+        min: Rate::from_bits_per_sec(16_000),
+        max: Rate::from_mbit(10),
+    };
+    let silent = ReceiverConfig { silent: true, ..ReceiverConfig::default() };
+    let config = SenderConfig { rate, ..SenderConfig::default() };
+    let mut net = Net::star(10, config, &silent, &[Link::default(), lossy(0.0)]);
+    let file = contents(100_000, 10);
+    send(&mut net, 0, &file);
+    // The network fails where a deadline does not lie ahead.
+    assert!(net.run(Duration::from_secs(30), |net| objects(net, 1) == [file.clone()]));
+    assert_eq!(net.members[1].packets, 0);
+}

@@ -1,0 +1,8 @@
+//! Members of a session in virtual time.
+
+mod figures;
+mod groups;
+mod hostile;
+mod net;
+mod scale;
+mod transfers;

@@ -1,0 +1,153 @@
+//! A member of a NORM session hears what others send, libnorm's to begin with: no datagram makes it panic, run away, or
+//! send faster than its rate, and a message that is read is written as the same message.
+//!
+//! The first byte says which member it is. Then come the datagrams: the time since the one before in milliseconds (8
+//! bits), length (16 bits), bytes.
+#![no_main]
+
+use std::net::SocketAddr;
+
+use hopcast_core::bytes::Reader;
+use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Machine, Port, Rate, Seed};
+use hopcast_fuzz::timers::{MANY, Timers};
+use hopcast_reliable::norm::wire::{Body, Message, NodeId, StreamHeader};
+use hopcast_reliable::norm::{Config, RateControl, ReceiverConfig, SenderConfig, Session};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    let mut reader = Reader::new(data);
+    let Ok(which) = reader.u8("") else { return };
+    let mut member = Member::new(which);
+    while let (Ok(wait), Ok(len)) = (reader.u8(""), reader.u16("")) {
+        let bytes = reader.take(usize::from(len).min(reader.rest().len()), "").unwrap_or_default();
+        read_and_write(bytes);
+        member.wait(Duration::from_millis(wait.into()));
+        member.hear(bytes);
+    }
+    member.wait(Duration::from_secs(5));
+    member.judge();
+});
+
+fn read_and_write(bytes: &[u8]) {
+    let _ = StreamHeader::read(bytes);
+    let Ok(message) = Message::parse(bytes) else { return };
+    let again = message.emit();
+    assert_eq!(again.len(), message.len());
+    assert_eq!(Message::parse(&again).as_ref(), Ok(&message));
+}
+
+struct Member {
+    now: Instant,
+    session: Session,
+    /// Bytes that it has sent as a sender, with UDP, IP and Ethernet.
+    sent: u64,
+    /// Datagrams that it has sent as a receiver.
+    feedback: u64,
+    heard: u64,
+}
+
+/// Rate of the sender.
+const RATE: Rate = Rate::from_mbit(1);
+/// UDP, IPv4 and Ethernet.
+const OVERHEAD: u16 = 42;
+/// Bytes that may leave at once: a datagram or two.
+const BURST: u64 = 4_000;
+/// Maximum number of senders to whom a receiver listens: its default.
+const SENDERS: u64 = 16;
+
+impl Member {
+    /// Number 1 sends, as the one in the captures does, and receives; the others only receive.
+    fn new(which: u8) -> Self {
+        let sends = which & 1 == 1;
+        let sender = SenderConfig {
+            segment: 100,
+            source: 8,
+            parity: 4,
+            rate: RateControl::Fixed(RATE),
+            overhead: OVERHEAD,
+            group_size: Some(10),
+            unicast_feedback: which & 2 != 0,
+            ..SenderConfig::default()
+        };
+        let receiver = ReceiverConfig {
+            silent: which & 4 != 0,
+            unicast_feedback: which & 8 != 0,
+            buffer: 64 << 10,
+            max_object: 1 << 20,
+            ..ReceiverConfig::default()
+        };
+        let address = |node: u8| SocketAddr::from(([10, 0, 0, node], 6003));
+        let config = Config {
+            node: NodeId(if sends { 1 } else { 9 }),
+            instance: 1,
+            local: address(if sends { 1 } else { 9 }),
+            group: SocketAddr::from(([224, 1, 2, 3], 6003)),
+            sender: sends.then_some(sender),
+            receiver: Some(receiver),
+            unit_credit: false,
+        };
+        let session = Session::new(config, Seed::new(1, 0).stream(&["norm"], 0));
+        let mut member = Self { now: Instant::ZERO, session, sent: 0, feedback: 0, heard: 0 };
+        if sends {
+            member.session.send(Instant::ZERO, vec![7; 30_000].into(), Some(b"info".as_slice().into()), true);
+        }
+        member.drain();
+        member
+    }
+
+    fn hear(&mut self, bytes: &[u8]) {
+        self.heard += 1;
+        let from = SocketAddr::from(([10, 0, 0, 3], 6003));
+        let local = SocketAddr::from(([10, 0, 0, 1], 6003));
+        let item = Item::Datagram(Datagram::new(local, from, Buffer::copy_from(bytes)));
+        self.session.handle(self.now, Port::Below(0), item);
+        self.drain();
+    }
+
+    fn drain(&mut self) {
+        for _ in 0..MANY {
+            match self.session.poll(self.now) {
+                Some((Port::Below(0), Item::Datagram(datagram))) => {
+                    let message = Message::parse(&datagram.payload).expect("what it sends can be read");
+                    if matches!(message.body, Body::Nack(_) | Body::Ack(_)) {
+                        self.feedback += 1;
+                    } else {
+                        self.sent += datagram.payload.len() as u64 + u64::from(OVERHEAD);
+                    }
+                }
+                Some((Port::Above(0), _)) => {}
+                Some(other) => panic!("{other:?}"),
+                None => {
+                    if let Some(at) = self.session.deadline() {
+                        assert!(at > self.now, "a deadline of {at} at {}", self.now);
+                    }
+                    return;
+                }
+            }
+        }
+        panic!("there is no end to what it says");
+    }
+
+    /// What it sends is what its rate allows; and for each sender, whatever that says of round trips, a request each
+    /// millisecond, and an answer to each datagram that it heard.
+    fn judge(&self) {
+        let allowed = (RATE.bits_per_sec() as f64 / 8.0 * self.now.as_secs_f64()) as u64 + BURST;
+        assert!(self.sent <= allowed, "{} bytes by {}", self.sent, self.now);
+        let requests = self.now.since(Instant::ZERO).as_millis() * SENDERS.min(self.heard) + 2 * self.heard;
+        assert!(self.feedback <= requests, "{} requests by {}", self.feedback, self.now);
+    }
+}
+
+impl Timers for Member {
+    fn now(&mut self) -> &mut Instant {
+        &mut self.now
+    }
+
+    fn machine(&mut self, which: usize) -> Option<&mut dyn Machine> {
+        (which == 0).then_some(&mut self.session as &mut dyn Machine)
+    }
+
+    fn woken(&mut self, _: usize) {
+        self.drain();
+    }
+}
