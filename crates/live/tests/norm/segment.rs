@@ -4,6 +4,7 @@ use hopcast_core::{Duration, Fraction, Rate, Seed};
 use hopcast_link::{Direction, Loss, Switch, SwitchConfig};
 use hopcast_live::layout::{InterfaceLayout, LinkLayout, NetworkLayout, NodeLayout, Route};
 use hopcast_node::testing::{Requirement, require};
+use hopcast_stack::network::Prefix;
 
 use crate::common::{Running, whole_run};
 use crate::peer::program;
@@ -72,12 +73,18 @@ fn layout(nodes: usize, loss: f64) -> NetworkLayout {
     let node = |number: usize| {
         let routes = (0..nodes).filter(|&other| other != number).map(|other| {
             let to = address(other).into();
-            Route { to, interface: 0, via: to, via_mac: Some(mac(other)) }
+            Route { to: Prefix::of(to), interface: 0, via: Some(to), via_mac: Some(mac(other)) }
         });
         NodeLayout {
             name: format!("n{number}"),
             addresses: vec![address(number).into()],
-            interfaces: vec![InterfaceLayout { link: 0, attachment: number, mac: mac(number), mtu: 1500 }],
+            interfaces: vec![InterfaceLayout {
+                link: 0,
+                attachment: number,
+                mac: mac(number),
+                mtu: 1500,
+                ..InterfaceLayout::default()
+            }],
             routes: routes.collect(),
             ..NodeLayout::default()
         }
