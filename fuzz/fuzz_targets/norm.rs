@@ -129,11 +129,12 @@ impl Member {
     }
 
     /// What it sends is what its rate allows; and for each sender, whatever that says of round trips, a request each
-    /// millisecond, and an answer to each datagram that it heard.
+    /// second, and to each datagram that it heard an answer and the requests that come in twice the time of the last.
     fn judge(&self) {
         let allowed = (RATE.bits_per_sec() as f64 / 8.0 * self.now.as_secs_f64()) as u64 + BURST;
         assert!(self.sent <= allowed, "{} bytes by {}", self.sent, self.now);
-        let requests = self.now.since(Instant::ZERO).as_millis() * SENDERS.min(self.heard) + 2 * self.heard;
+        let seconds = self.now.since(Instant::ZERO).as_millis() / 1000 + 1;
+        let requests = seconds * SENDERS.min(self.heard) + 13 * self.heard;
         assert!(self.feedback <= requests, "{} requests by {}", self.feedback, self.now);
     }
 }

@@ -19,9 +19,12 @@ use crate::norm::wire::{Body, Flags, Nack, Position, Repair, RepairFlags, Repair
 
 /// Bytes of requests in a NACK. Chosen: one datagram on any path, and blocks enough for a round.
 const MAX_REQUESTS: usize = 1000;
-/// Minimum time between two NACKs. Chosen: whatever round trip a sender claims, a receiver sends a thousand a second at
-/// most.
+/// Minimum time between two NACKs, which doubles with each one after which nothing of the sender is heard. Chosen:
+/// whatever round trip a sender claims, a receiver sends a thousand a second at most, and a forged claim of objects that
+/// nobody has is followed by about one a second.
 const MIN_INTERVAL: Duration = Duration::from_millis(1);
+/// Maximum number of times that it doubles: to a second.
+const MAX_DOUBLINGS: u32 = 10;
 /// Blocks and objects that are looked at in a round. Chosen: more than a NACK names; the others have their turn in the
 /// next one.
 const MAX_LOOKED_AT: usize = 512;
@@ -103,6 +106,7 @@ impl Remote {
 
     fn back_off(&mut self, now: Instant, min: Duration, ask: &mut Ask<'_>) {
         let max = self.grtt * u64::from(self.backoff);
+        let min = min.max(self.unanswered.1.since(now));
         self.timer = Some(now + truncated_exponential(ask.random, max, self.group_size).max(min));
         self.spared = false;
     }
@@ -137,6 +141,8 @@ impl Remote {
         self.forget_done();
         if !repairs.is_empty() {
             ask.counts.nacks_sent += 1;
+            let interval = MIN_INTERVAL * (1 << self.unanswered.0.min(MAX_DOUBLINGS));
+            self.unanswered = (self.unanswered.0.saturating_add(1), now + interval);
             let nack = Nack {
                 sender: self.node,
                 instance: self.instance,

@@ -49,6 +49,8 @@ pub(super) struct Remote {
     pub(super) timer: Option<Instant>,
     /// When to look whether an answer is overdue.
     pub(super) overdue: Option<Instant>,
+    /// Number of NACKs since the sender was last heard, and the time before which there is no other.
+    pub(super) unanswered: (u32, Instant),
     /// Others asked for something that is missing here too.
     pub(super) spared: bool,
     /// When to acknowledge, and what.
@@ -90,6 +92,7 @@ impl Remote {
             repairing: None,
             timer: None,
             overdue: None,
+            unanswered: (0, now),
             spared: false,
             acknowledge: None,
             congestion: Congestion::default(),
@@ -118,6 +121,7 @@ impl Remote {
         self.other = None;
         self.address = heard.from;
         self.last_heard = now;
+        self.unanswered.0 = 0;
         self.sequence = heard.message.sequence;
         self.grtt = quantise::rtt(header.grtt).min(MAX_GRTT);
         self.backoff = header.backoff;

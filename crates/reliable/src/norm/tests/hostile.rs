@@ -68,6 +68,22 @@ fn a_flood_of_forged_requests_slows_the_others_by_a_factor_and_no_more() {
 }
 
 #[test]
+fn a_forged_claim_of_objects_that_nobody_has_is_followed_by_a_request_a_second() {
+    let links = [Link::default(), Link::default()];
+    let mut net = Net::star(1, sender(), &ReceiverConfig::default(), &links);
+    // A round trip of a microsecond, and one object after the other that is missing.
+    let header = Header { instance: 1, grtt: 0, backoff: 0, group_size: 0 };
+    for object in [1, 400] {
+        let command = Command::Flush { last: position(object, 3, 0), acknowledge: Vec::new() };
+        let message = Message { sequence: object, source: NodeId(7), body: Body::Command(header, command) };
+        net.forge(1, 8, &message.emit());
+    }
+    net.run(Duration::from_secs(10), |_| false);
+    let sent = net.counter(1, "nacks_sent");
+    assert!((10..=20).contains(&sent), "{sent} requests");
+}
+
+#[test]
 fn a_round_trip_that_lies_leaves_the_others_unharmed() {
     let quiet = run(2, sender(), |_, _| {});
     let lied = run(2, sender(), |net, step| {
