@@ -18,7 +18,7 @@
 //! 4. The **budget** is the source's ([`path`]): 0.98 M / (1 - p) packets a batch, p being the loss of the worst hop.
 //!    All nodes receive it in bytes, since systematic packets are shorter: each hop then is as busy as every other, and
 //!    no queue grows.
-//! 5. The **sink** solves batches as they become whole, and blocks by the outer code. Its [`EndToEndReport`] goes back
+//! 5. The **sink** solves batches as they become whole, and blocks by the outer code. Its `EndToEndReport` goes back
 //!    from hop to hop, each adding what it loses: how much is innovative of each block that is not over, and the mean
 //!    rank of batches.
 //! 6. The source closes a block of K symbols with **repair batches**: as many packets as are missing by the last

@@ -20,8 +20,8 @@ use crate::norm::wire::{Body, Flags, Nack, Position, Repair, RepairFlags, Repair
 /// Bytes of requests in a NACK. Chosen: one datagram on any path, and blocks enough for a round.
 const MAX_REQUESTS: usize = 1000;
 /// Minimum time between two NACKs, which doubles with each one after which nothing of the sender is heard. Chosen:
-/// whatever round trip a sender claims, a receiver sends a thousand a second at most, and a forged claim of objects that
-/// nobody has is followed by about one a second.
+/// whatever round trip a sender claims, a receiver sends a thousand a second at most, and a forged claim of objects
+/// that nobody has is followed by about one a second.
 const MIN_INTERVAL: Duration = Duration::from_millis(1);
 /// Maximum number of times that it doubles: to a second.
 const MAX_DOUBLINGS: u32 = 10;

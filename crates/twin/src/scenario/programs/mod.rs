@@ -1,8 +1,8 @@
 //! Real programs as workloads.
 //!
 //! A flow whose `app` is a program says what the program shall do; `hopcast-live` knows how it is told. In virtual time
-//! there are no programs, and such a scenario is refused by the line of [`needs_live`]. `ping` is an exception: hosts
-//! in virtual time know ICMP, so it is refused for its `arguments` alone.
+//! there are no programs, and such a scenario is refused by the line of [`needs_live`](super::needs_live). `ping` is an
+//! exception: hosts in virtual time know ICMP, so it is refused for its `arguments` alone.
 
 mod decode;
 mod exec;
