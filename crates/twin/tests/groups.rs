@@ -405,7 +405,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "ip-multicast",
         "broadcast",
-        "bad.yaml:5:25: `to`: `broadcast` reaches one segment, and no link joins `n0` with all members of `film`",
+        "bad.yaml:5:25: `to`: `broadcast` reaches one segment, and none joins `n0` with all members of `film`",
     ),
     (
         "to: film",

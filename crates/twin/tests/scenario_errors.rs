@@ -431,13 +431,14 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "  chain:\n",
         "  switch: { nodes: 3, prefix: w, link: { switch: [n0, n1] } }\n  chain:\n",
-        "bad.yaml:4:50: `link`: the stations of this switch are the generator's own",
+        "bad.yaml:4:42: unknown key `switch` in `link` (allowed here: name, prefix, rate, delay, loss, jitter, reorder, \
+         duplicate, corrupt, queue, mtu, stations, pairs)",
     ),
     (
         "  chain:\n",
-        "  switch: { nodes: 3, prefix: w, link: { duplex: half } }\n  chain:\n",
-        "bad.yaml:4:42: unknown key `duplex` in a switch (allowed here: name, switch, rate, delay, loss, jitter, \
-         reorder, duplicate, corrupt, queue, mtu, stations, pairs)",
+        "  switch: { nodes: 3, prefix: w, link: { delai: 1ms } }\n  chain:\n",
+        "bad.yaml:4:42: unknown key `delai` in `link`: did you mean `delay`? (allowed here: name, prefix, rate, delay, \
+         loss, jitter, reorder, duplicate, corrupt, queue, mtu, stations, pairs)",
     ),
     (
         "  chain:\n",

@@ -131,7 +131,7 @@ const WRONG_SETS: &[(&str, &str)] = &[
     ),
     (
         "topology.chian.hops=3",
-        "--set topology.chian.hops=3: unknown key `chian` in `topology`: did you mean `chain`? (allowed here: nodes, links, chain, star, tree, grid, full, graphml, containerlab)",
+        "--set topology.chian.hops=3: unknown key `chian` in `topology`: did you mean `chain`? (allowed here: nodes, links, chain, star, tree, grid, full, switch, graphml, containerlab)",
     ),
     ("events.3.loss=5 %", "--set events.3.loss=5 %: `events` has no element `3` (its elements: loss)"),
     (

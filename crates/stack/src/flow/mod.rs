@@ -127,11 +127,10 @@ impl<'a> FlowPlan<'a> {
         }
         let route_mtu = || routes.iter().map(|path| path.mtu).min().unwrap_or(1500);
         let mtu = tree_mtu.unwrap_or_else(route_mtu);
-        let routes: Vec<Vec<Hop>> = routes.into_iter().map(|path| path.hops).collect();
         // What goes to a group is relayed by no transport.
         let relayed = if spec.group.is_some() { &routes[..1] } else { &routes };
         let participants = Participants::of(network, plan, &spec, relayed);
-        let route = routes.into_iter().next().unwrap_or_default();
+        let route = routes.into_iter().next().map(|path| path.hops).unwrap_or_default();
         Ok(Self { network, plan, spec, route, mtu, participants, slack: Duration::ZERO, seed })
     }
 

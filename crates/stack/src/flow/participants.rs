@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use super::{FlowSpec, can_relay};
-use crate::network::{Hop, Network, NetworkPlan, NodeId};
+use crate::network::{Network, NetworkPlan, NodeId, Path};
 
 /// A node that takes part in a flow, with its place between the sender and the receivers.
 #[derive(Clone, Debug)]
@@ -32,15 +32,11 @@ impl Participants {
     /// From the sender to the receivers, or from a gateway that takes the sender's connections over to another, by
     /// those nodes of the routes that relay. A receiver on the route to another does both, its edge at the sender's
     /// port.
-    pub(super) fn of(
-        network: Network<'_>,
-        plan: &NetworkPlan,
-        spec: &FlowSpec<'_>,
-        routes: &[Vec<Hop>],
-    ) -> Self {
+    pub(super) fn of(network: Network<'_>, plan: &NetworkPlan, spec: &FlowSpec<'_>, routes: &[Path]) -> Self {
         let source = spec.ends(plan, spec.to[0]);
-        let nodes =
-            |route: &Vec<Hop>| -> Vec<NodeId> { route.iter().skip(1).map(|&hop| plan.sender(hop)).collect() };
+        let nodes = |route: &Path| -> Vec<NodeId> {
+            route.hops.iter().skip(1).map(|&hop| plan.sender(hop)).collect()
+        };
         // Gateways are on the hosts' own datagrams, as relays are.
         let taken_over = can_relay(spec.over, 1)
             && spec.over.get(1).is_some_and(|layer| layer.settings().ends_connections());

@@ -192,21 +192,24 @@ impl NetworkPlan {
         (from, to): (NodeId, NodeId),
         ipv6: bool,
     ) -> Path {
-        let (mut crossed, mut node) = (Vec::new(), from);
         let address = self.address(to, ipv6);
-        while node != to
-            && crossed.len() < self.interfaces.len()
-            && let Some((crossing, next)) = routes.next_hop(node, address)
-        {
-            crossed.push(crossing);
+        let mut node = from;
+        let crossed = std::iter::from_fn(|| {
+            let (crossing, next) = (node != to).then(|| routes.next_hop(node, address)).flatten()?;
             node = next;
-        }
-        self.path(network, &crossed)
+            Some(crossing)
+        });
+        self.path(network, crossed.take(self.interfaces.len()))
     }
 
-    fn path(&self, network: Network<'_>, crossed: &[Crossing]) -> Path {
-        let mtu = crossed.iter().map(|crossing| self.mtu(network, crossing)).min().unwrap_or(1500);
-        Path { hops: crossed.iter().map(|crossing| crossing.hop).collect(), mtu }
+    fn path(&self, network: Network<'_>, crossed: impl Iterator<Item = Crossing>) -> Path {
+        let (mut hops, mut mtu) = (Vec::new(), None);
+        for crossing in crossed {
+            let own = self.mtu(network, &crossing);
+            mtu = Some(mtu.map_or(own, |mtu: u32| mtu.min(own)));
+            hops.push(crossing.hop);
+        }
+        Path { hops, mtu: mtu.unwrap_or(1500) }
     }
 
     /// Maximum length of a packet that crosses a segment, in bytes.
@@ -259,8 +262,8 @@ impl NetworkPlan {
             paths.set_up(link, Some(attachment), false);
         }
         paths.search_from(self.addresses.target_of(to, ipv6), &[from]);
-        let crossed: Vec<Crossing> = paths.path(from, to).collect();
-        (!crossed.is_empty()).then(|| self.path(network, &crossed))
+        let path = self.path(network, paths.path(from, to));
+        (!path.hops.is_empty()).then_some(path)
     }
 
     /// The node that sends on a hop.

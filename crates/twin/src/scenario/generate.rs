@@ -6,7 +6,8 @@ use hopcast_link::Config;
 
 use super::files::Contents;
 use super::link;
-use super::topology::{KINDS, MAX_ELEMENTS, MAX_STATIONS, Topology};
+use super::shared;
+use super::topology::{MAX_ELEMENTS, MAX_STATIONS, Topology};
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::{Fields, check_name, name, whole};
 use hopcast_config::yaml::{Entry, Kind, Node, Span};
@@ -180,8 +181,9 @@ impl Maker<'_> {
             let name = Kind::Scalar(self.topology.nodes[node].name.clone());
             names.push(Node { span: self.span.clone(), kind: name });
         }
-        if let Some(joined) = KINDS.iter().find_map(|key| link?.get(key)) {
-            return Err(joined.error("`link`: the stations of this switch are the generator's own"));
+        if let Some(link) = link {
+            let allowed = [&["name", "prefix"], &link::DIRECTION[..], &shared::SWITCH].concat();
+            Fields::of(link, "`link`", &allowed)?;
         }
         let mut link = link.cloned().unwrap_or_else(|| Node::empty_map(self.span));
         if let Kind::Map(entries) = &mut link.kind {

@@ -297,7 +297,7 @@ impl Topology {
 }
 
 /// The key of a written link that names the nodes it joins, for each kind.
-pub(crate) const KINDS: [&str; 3] = ["between", "medium", "switch"];
+const KINDS: [&str; 3] = ["between", "medium", "switch"];
 
 /// A kind of written link.
 #[derive(Clone, Copy, PartialEq, Eq)]
