@@ -15,7 +15,9 @@ use crate::membership::{Config, Interface, Membership};
 pub(crate) fn is_membership(header: &Header, packet: &[u8]) -> bool {
     match header.protocol {
         ip::IGMP => true,
-        ip::ICMPV6 => packet.get(header.payload().start).copied().is_some_and(mld::is_mld),
+        ip::ICMPV6 => {
+            !header.fragment && packet.get(header.payload().start).copied().is_some_and(mld::is_mld)
+        }
         _ => false,
     }
 }

@@ -333,6 +333,10 @@ fn mistakes_are_one_line_with_their_place() {
             "an event cannot change the interfaces that a service makes",
         ),
         (
+            "services: [{ name: lan, run: vlan, on: a, interfaces: a-b }]\nevents: [{ at: 1 s, service: lan, set: { prefix: 10.8.0.0/24 } }]",
+            "an event cannot change the interfaces that a service makes, nor their prefixes",
+        ),
+        (
             "services: [{ name: lan, run: vlan, on: a, interfaces: a-b }]\nevents: [{ at: 1 s, service: lan }]",
             "an event of a service needs one thing to do",
         ),

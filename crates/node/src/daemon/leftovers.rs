@@ -1,6 +1,6 @@
-//! Rules of killed nodes, which would redirect connections to nobody.
+//! Rules of killed nodes, which would redirect connections, or drop packets, for nobody.
 //!
-//! Devices go with their process, and routes with devices; netfilter's tables and routing rules stay.
+//! Devices go with their process, and the routes over them; netfilter's tables, routing rules and other routes stay.
 
 use std::io;
 

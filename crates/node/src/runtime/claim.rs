@@ -17,8 +17,8 @@ pub(crate) struct Claim {
     _held: UnixDatagram,
 }
 
-/// Maximum number of nodes of one network namespace that divert connections. Chosen: far more than one host runs, and
-/// few enough to be tried one after the other.
+/// Maximum number of nodes of one network namespace that divert connections or take packets. Chosen: far more than one
+/// host runs, and few enough to be tried one after the other.
 pub(super) const MAX_CLAIMS: u16 = 1024;
 
 impl Claim {

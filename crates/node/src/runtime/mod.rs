@@ -84,6 +84,8 @@ const MIN_WAKE_INTERVAL: Duration = Duration::from_micros(50);
 pub struct Runtime {
     machine: Box<dyn Machine>,
     sockets: Vec<Box<dyn Socket>>,
+    /// The places of the hooks among them.
+    hooks: Vec<usize>,
     budget: Rc<Budget>,
     poller: Rc<Poller>,
     clock: Clock,
@@ -121,9 +123,12 @@ impl Runtime {
         for plug in plugs {
             sockets.push(open(&poller, sockets.len(), plug, clock, &budget)?);
         }
+        let is_hook = |place: &usize| matches!(plugs[*place], Plug::Hook(_));
+        let hooks = (0..plugs.len()).filter(is_hook).collect();
         Ok(Self {
             machine,
             sockets,
+            hooks,
             budget,
             poller,
             clock,
@@ -146,6 +151,7 @@ impl Runtime {
     pub fn run(&mut self, until: Option<Instant>, stop: &Stop) -> Result<(), RunError> {
         // With the default slack, wakes come up to 50 µs late.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        self.answers_no_item_of_hooks(None);
         self.drain(self.clock.now());
         self.wait_for_zero(stop);
         self.poller.add_stop(stop.as_fd()).map_err(RunError::Stop)?;
@@ -221,6 +227,7 @@ impl Runtime {
                     self.wake_if_due(now);
                 }
                 taken += 1;
+                self.answers_no_item_of_hooks(Some(place));
                 self.machine.handle(now, Port::Below(place as u32), item);
                 self.drain(now);
             }
@@ -236,8 +243,16 @@ impl Runtime {
             if due > Instant::ZERO {
                 self.latest_wake = self.latest_wake.max(now.since(due).as_nanos());
             }
+            self.answers_no_item_of_hooks(None);
             self.machine.wake(now);
             self.drain(now);
+        }
+    }
+
+    /// Tells all hooks but one that what comes next is no answer to a packet of theirs.
+    fn answers_no_item_of_hooks(&mut self, but: Option<usize>) {
+        for &place in self.hooks.iter().filter(|&&place| Some(place) != but) {
+            self.sockets[place].answers_others();
         }
     }
 

@@ -31,6 +31,11 @@ impl Rules {
         // Left by a killed node that had the same number.
         let _ = run("nft", &undo, "");
         self.undo.push(("nft", undo));
+        self.fill(table)
+    }
+
+    /// Adds to the nft table.
+    pub(super) fn fill(&self, table: &str) -> Result<(), CommandError> {
         run("nft", "-f -", table).map(drop)
     }
 

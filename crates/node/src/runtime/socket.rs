@@ -15,6 +15,9 @@ pub(super) trait Socket {
     /// A turn begins, in which a bounded number of items may be read.
     fn begin_turn(&mut self) {}
 
+    /// What the machine hands over next answers no item of this socket: another's, or the time.
+    fn answers_others(&mut self) {}
+
     /// The next item that was received, of those that this turn may read.
     fn next(&mut self) -> Option<Item>;
 

@@ -16,8 +16,8 @@ use super::routes::GlobalRoutes;
 #[derive(Default)]
 pub(super) struct GroupTrees {
     members: BTreeMap<IpAddr, BTreeMap<NodeId, Wanted>>,
-    /// For each sender and group that was asked for, the tree.
-    trees: BTreeMap<(NodeId, IpAddr), Tree>,
+    /// For each source and group that was asked for, the tree.
+    trees: BTreeMap<(IpAddr, IpAddr), Tree>,
     /// Number of changes of members so far.
     pub(super) changes: u64,
 }
@@ -83,14 +83,14 @@ impl GlobalRoutes {
             false => Some(self.first_step(node, root)?),
         };
         let (ingress, upstream) = towards.map(|step| (step.interface, step.mac)).unzip();
-        if !self.groups.trees.contains_key(&(root, group)) {
+        if !self.groups.trees.contains_key(&(source, group)) {
             let tree = self.tree(root, self.groups.members(source, group));
             if self.groups.trees.len() >= MAX_TREES {
                 self.groups.trees.clear();
             }
-            self.groups.trees.insert((root, group), tree);
+            self.groups.trees.insert((source, group), tree);
         }
-        let egress = self.groups.trees[&(root, group)].get(&node).into_iter().flatten().copied();
+        let egress = self.groups.trees[&(source, group)].get(&node).into_iter().flatten().copied();
         Some(GroupRoute { ingress, upstream, egress: egress.collect() })
     }
 

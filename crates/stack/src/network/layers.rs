@@ -162,12 +162,15 @@ impl NodeLayers {
             takes.push(place);
         }
         let lower: Vec<&LayerInterface> = takes.iter().map(|&place| &self.interfaces[place]).collect();
-        let names = |made: &[Made]| made.iter().map(|made| made.name.clone()).collect::<Vec<_>>();
+        let names = |made: &[Made]| {
+            made.iter().map(|made| (made.name.clone(), made.prefixes.clone())).collect::<Vec<_>>()
+        };
         let makes = service.layer.settings().makes(&service.name, &lower)?;
         for layer in service.changes.iter().filter_map(|change| change.to.as_ref()) {
             let later = layer.settings().makes(&service.name, &lower)?;
             if names(&later) != names(&makes) {
-                return Err("an event cannot change the interfaces that a service makes".to_owned());
+                return Err("an event cannot change the interfaces that a service makes, nor their prefixes"
+                    .to_owned());
             }
         }
         let (place, made) = (self.services.len(), makes.len());

@@ -120,7 +120,7 @@ pub struct InstanceReport {
     pub(crate) flow: FlowId,
     pub(crate) node: NodeId,
     pub(crate) counters: BTreeMap<String, u64>,
-    /// One for each receiver of the flow.
+    /// One for each receiver of the flow; none at a node between the ends.
     pub(crate) meters: Vec<PartialMeter>,
     pub(crate) frame: u64,
 }

@@ -61,7 +61,7 @@ pub(super) struct Hooked {
     /// The interfaces, with the kernel's indices.
     interfaces: Vec<(String, u32)>,
     allowed: usize,
-    /// Transits that the machine may still hand over for the packet that it was given last, or in this turn.
+    /// Transits that the machine may still hand over: for the packet that it was given last, or at its last wake.
     answers: u32,
     device: String,
     gone: bool,
@@ -79,6 +79,8 @@ impl Hooked {
         });
         let interfaces = interfaces.collect::<Result<Vec<_>, _>>()?;
         let mut rules = Rules::claim()?;
+        // Before all else, since what a killed process leaves is found by its table.
+        rules.filter(&format!("table inet {} {{}}", rules.named().table()))?;
         let intake = Intake::open(rules.named().log_group()).map_err(PlugError::Log)?;
         let device = rules.named().device();
         let way_in = WayIn::open(&device)?;
@@ -90,7 +92,7 @@ impl Hooked {
         }
         poller.add(&intake, Token { plug, key: 0 }, EventFlags::IN)?;
         let table = selection::table(rules.named(), config, forwards())?;
-        rules.filter(&table)?;
+        rules.fill(&table)?;
         Ok(Self {
             _rules: rules,
             intake,
@@ -165,6 +167,7 @@ impl Hooked {
     fn originate(&mut self, packet: &Buffer) {
         match ip::parse(packet) {
             Ok(header) if header.hop_limit > 0 => {
+                let packet = &packet[..header.total_len];
                 self.leave(packet, header.destination, Some(0), |way, _| {
                     way.originate(packet, header.destination)
                 });
@@ -176,7 +179,7 @@ impl Hooked {
     /// Sends a packet by the socket of its IP version, if there is one and the interface is known.
     fn leave(
         &mut self,
-        packet: &Buffer,
+        packet: &[u8],
         destination: IpAddr,
         index: Option<u32>,
         send: impl FnOnce(&mut WayOut, u32) -> io::Result<()>,
@@ -256,7 +259,7 @@ impl Socket for Hooked {
         }
     }
 
-    fn flush(&mut self) {
+    fn answers_others(&mut self) {
         self.answers = MAX_ANSWERS + self.interfaces.len() as u32;
     }
 

@@ -95,7 +95,7 @@ impl WayOut {
             return sent.map(drop);
         }
         // The interface was down in between.
-        self.add_route(place)?;
+        self.add_route(place, (index, neighbour))?;
         self.named.send_to(packet, &stand_in).map(drop)
     }
 
@@ -119,21 +119,20 @@ impl WayOut {
         if neighbour.is_ipv6() != self.v6 {
             return Err(io::ErrorKind::AddrNotAvailable.into());
         }
-        let place = self.neighbours.len();
-        let place = if place < MAX_NEIGHBOURS {
-            self.neighbours.push((index, neighbour));
-            place
-        } else {
-            let place = self.oldest;
-            self.neighbours[place] = (index, neighbour);
-            self.oldest = (place + 1) % MAX_NEIGHBOURS;
-            place
-        };
-        self.add_route(place).map(|()| place)
+        // Known only once there is a route: what fails must not leave packets with the neighbour before it.
+        let place = if self.neighbours.len() < MAX_NEIGHBOURS { self.neighbours.len() } else { self.oldest };
+        self.add_route(place, (index, neighbour))?;
+        match self.neighbours.get_mut(place) {
+            Some(known) => {
+                *known = (index, neighbour);
+                self.oldest = (place + 1) % MAX_NEIGHBOURS;
+            }
+            None => self.neighbours.push((index, neighbour)),
+        }
+        Ok(place)
     }
 
-    fn add_route(&self, place: usize) -> io::Result<()> {
-        let (index, neighbour) = self.neighbours[place];
+    fn add_route(&self, place: usize, (index, neighbour): (u32, IpAddr)) -> io::Result<()> {
         let (family, bits) = if self.v6 { (libc::AF_INET6, 128) } else { (libc::AF_INET, 32) };
         let [f0, f1, f2, f3] = ON_LINK.to_ne_bytes();
         let body = [family as u8, bits, 0, 0, 0, STATIC, 0, UNICAST, f0, f1, f2, f3];
