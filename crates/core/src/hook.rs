@@ -35,7 +35,7 @@ impl Hook {
     }
 }
 
-/// Maximum number of transits that a hook may hand over for each packet that it was given; at an instant without such a
-/// packet this many, and one for each interface. Chosen: more than the receivers of an explicit multicast packet; a hook
-/// gone wrong costs no more than this.
+/// Maximum number of transits that a hook may hand over for each packet that it was given; at an instant without such
+/// a packet this many, and one for each interface. Chosen: more than the receivers of an explicit multicast packet; a
+/// hook gone wrong costs no more than this.
 pub const MAX_ANSWERS: u32 = 256;
