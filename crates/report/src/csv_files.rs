@@ -179,7 +179,7 @@ pub(crate) fn read_latency(path: &Path, document: &mut Document) -> Result<(), R
 }
 
 const QUANTILES: [&str; 6] = ["mean", "p50", "p95", "p99", "p99_9", "max"];
-const FIGURE_COLUMNS: [&str; 10] = [
+const FIGURE_COLUMNS: [&str; 12] = [
     "goodput_mbps",
     "sent_units",
     "delivered_units",
@@ -190,6 +190,8 @@ const FIGURE_COLUMNS: [&str; 10] = [
     "hash_ok",
     "jitter_ms",
     "network_bytes",
+    "network_bytes_bound",
+    "completed_bound_s",
 ];
 const VIDEO_COLUMNS: [&str; 7] = [
     "frames_sent",
@@ -260,6 +262,8 @@ fn figures(figures: &Figures) -> Vec<String> {
         optional(figures.hash_ok.as_ref()),
         optional(figures.jitter_ms.as_ref()),
         optional(figures.network_bytes.as_ref()),
+        optional(figures.network_bytes_bound.as_ref()),
+        optional(figures.completed_bound_s.as_ref()),
     ];
     let quantiles =
         |of: &Quantiles| [of.mean, of.p50, of.p95, of.p99, of.p99_9, of.max].map(|ms| ms.to_string());

@@ -73,7 +73,9 @@ pub(crate) const MEASURES: &[Measure] = &[
     measure("round_trip_ms.p99", "round trip p99", "ms", 1.0, Better::Low, 4),
     measure("round_trip_ms.p99_9", "round trip p99.9", "ms", 1.0, Better::Low, 5),
     measure("network_bytes", "network load", "MB", 1e-6, Better::Low, 2),
+    measure("network_bytes_bound", "load bound", "MB", 1e-6, Better::Neither, 6),
     measure("completed_s", "completed", "s", 1.0, Better::Low, 6),
+    measure("completed_bound_s", "time bound", "s", 1.0, Better::Neither, 6),
     measure("hash_ok", "file intact", "", 1.0, Better::Neither, 7),
 ];
 

@@ -14,6 +14,7 @@ use crate::observed::{Observed, ObservedFlow};
 use crate::results::{
     Figures, Flow, LatencyCurve, Link, Live, Parameters, Receiver, Run, ScheduledEvent, Series,
 };
+use crate::scenario::BlockBound;
 use crate::scenario::model::{self, Action, Case, LinkId, Measure, Scenario};
 use crate::world::InstanceReport;
 
@@ -58,7 +59,7 @@ impl LiveObservations {
         let Self { sites, links, programs, live } = self;
         let flows = (0..scenario.flows.len()).map(|number| joined(scenario, number, &sites)).collect();
         let network_bytes = sent_on_pairs(scenario, &links);
-        let observed = Observed { flows, links, network_bytes, hosts: BTreeMap::new() };
+        let observed = Observed { flows, links, network_bytes, transfer_bytes: None, hosts: BTreeMap::new() };
         let mut run = Run { live: Some(live), ..collect(case, repeat, bounds, observed) };
         for ProgramResult { flow: number, figures, receivers, series, latency, counters } in programs {
             let cuts = bounds.of_flow(scenario, number);
@@ -154,8 +155,7 @@ fn curves(flow: &str, meter: &Meter) -> impl Iterator<Item = LatencyCurve> {
 /// The span over which a flow's goodput is taken: the scenario's window, or of a bounded flow as much of it as the flow
 /// lasted.
 fn window(scenario: &Scenario, spec: &model::Flow, meter: &Meter) -> Option<(Instant, Instant)> {
-    let bounded = matches!(spec.app, model::App::File { .. } | model::App::Bulk { bytes: Some(_), .. });
-    if bounded { meter.lasted() } else { Some((scenario.measure.from, scenario.measure.to)) }
+    if spec.is_bounded() { meter.lasted() } else { Some((scenario.measure.from, scenario.measure.to)) }
 }
 
 fn flow(
@@ -168,7 +168,8 @@ fn flow(
     let spec = &scenario.flows[number];
     let links = &observed.links;
     // Of several flows nobody says whose frame it was; and of one with one receiver, links say the same.
-    let network_bytes = observed.network_bytes.filter(|_| scenario.flows.len() == 1 && spec.to.len() > 1);
+    let network_bytes = observed.transfer_bytes.or(observed.network_bytes);
+    let network_bytes = network_bytes.filter(|_| scenario.flows.len() == 1 && spec.is_to_several());
     let observed = &observed.flows[number];
     let share = payload_share(spec, observed.frame);
     let mut receivers = Vec::new();
@@ -209,6 +210,9 @@ fn flow(
         let min_cut = min_cuts.into_iter().flatten().min_by(f64::total_cmp);
         total = figures(spec, &all, &counted, window, Bound { min_cut, share });
         total.network_bytes = network_bytes;
+        if let Some(bound) = BlockBound::of(scenario, spec, observed.frame).filter(|_| spec.is_to_several()) {
+            (total.network_bytes_bound, total.completed_bound_s) = (Some(bound.bytes), bound.seconds);
+        }
         counters.insert("damaged_units".to_owned(), all.damaged_units);
         counters.insert("duplicate_units".to_owned(), all.duplicate_units);
         counters.insert("too_old_units".to_owned(), all.too_old_units);
@@ -300,6 +304,8 @@ fn figures(
         round_trip_ms: meter.round_trip.quantiles(),
         jitter_ms: meter.jitter.millis(),
         network_bytes: None,
+        network_bytes_bound: None,
+        completed_bound_s: None,
         video: meter.frames.as_ref().map(FrameLog::figures),
     }
 }

@@ -14,6 +14,9 @@ pub(crate) struct Observed {
     pub(crate) links: Vec<ObservedLink>,
     /// Bytes of frames sent on all links in the measurement window, each frame counted once; `None` if it is not known.
     pub(crate) network_bytes: Option<u64>,
+    /// Those of them that were sent before the last receiver had all of the run's only flow, if that is of bounded size
+    /// and all have it.
+    pub(crate) transfer_bytes: Option<u64>,
     /// Counters of the hosts, summed over the network.
     pub(crate) hosts: BTreeMap<String, u64>,
 }

@@ -225,10 +225,18 @@ pub struct Figures {
     pub round_trip_ms: Option<Quantiles>,
     /// Interarrival jitter by RFC 3550, of datagrams.
     pub jitter_ms: Option<f64>,
-    /// Bytes of Ethernet frames that the flow put on all links in the window, as in [`Run::network_bytes`]; absent
-    /// unless the flow has several receivers and is the run's only one.
+    /// Bytes of Ethernet frames that the flow put on all links in the window, as in [`Run::network_bytes`], and of a
+    /// flow of bounded size those sent until its last receiver had all of it; absent unless the flow is the run's only
+    /// one, and is to a group or to several receivers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network_bytes: Option<u64>,
+    /// Minimum of `network_bytes`, on average, for repairs of blocks of 64 packets by an ideal code; absent unless the
+    /// flow is of bounded size, to a group or several receivers on one switch, with independent losses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network_bytes_bound: Option<f64>,
+    /// Time that these bytes take at the sender's rate, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed_bound_s: Option<f64>,
     /// Frames of a video; absent unless it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub video: Option<Video>,

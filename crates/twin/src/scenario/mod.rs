@@ -38,7 +38,7 @@ mod video_trace;
 mod workload;
 mod worlds;
 
-pub use capacity::{Capacities, capacity};
+pub use capacity::{BlockBound, Capacities, capacity};
 
 pub use describe::{describe, notes};
 pub use exchange::{to_graphml, to_mermaid};

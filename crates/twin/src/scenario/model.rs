@@ -247,6 +247,16 @@ impl Flow {
         offered && self.group.is_none() && self.to.len() == 1 && !matches!(self.app, App::Cbr { .. })
     }
 
+    /// Whether it ends by itself, once a file or a number of bytes has been sent.
+    pub fn is_bounded(&self) -> bool {
+        matches!(self.app, App::File { .. } | App::Bulk { bytes: Some(_), .. })
+    }
+
+    /// Whether it is to several receivers, or to a group that may have several.
+    pub fn is_to_several(&self) -> bool {
+        self.group.is_some() || self.to.len() > 1
+    }
+
     /// Whether its transports hold back what has arrived until what comes before it has, or is decoded.
     pub fn holds_back(&self) -> bool {
         self.over.iter().any(|layer| layer.row().holds_back)

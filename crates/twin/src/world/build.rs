@@ -10,7 +10,7 @@ use hopcast_stack::network::{NetworkPlan, interface_name};
 use hopcast_stack::{BuiltNodes, NodeBuilder, VirtualNode};
 
 use super::flow::build_flow;
-use super::{Agenda, BuildError, LinkSamples, Script, Wired, World};
+use super::{Agenda, BuildError, LinkSamples, Script, Transfer, Wired, World};
 use crate::capture::{Capture, LinkType};
 use crate::scenario::model::{Capture as Captured, Neighbours, NodeId, Reporting, Scenario};
 use crate::scenario::needs_live;
@@ -70,6 +70,8 @@ impl World {
         for (index, node) in nodes.iter().enumerate() {
             agenda.set(1 + links.len() + index, node.assembly.deadline());
         }
+        let is_transfer = matches!(&*scenario.flows, [flow] if flow.is_bounded());
+        let transfer = is_transfer.then_some(Transfer::UnderWay { complete: 0 });
         let samples = links.iter().map(|wired| LinkSamples::new(wired.ends.len())).collect();
         Ok(Self {
             scenario,
@@ -85,6 +87,7 @@ impl World {
             opened: Vec::new(),
             closed: Vec::new(),
             sent: [0; 2],
+            transfer,
             samples,
         })
     }

@@ -58,7 +58,21 @@ pub struct World {
     closed: Vec<Vec<Counters>>,
     /// Bytes of frames sent on all links when the window opened and when it closed, each counted once.
     sent: [u64; 2],
+    /// The transfer whose end is awaited.
+    transfer: Option<Transfer>,
     samples: Vec<LinkSamples>,
+}
+
+/// A flow of bounded size that is the run's only one.
+enum Transfer {
+    UnderWay {
+        /// Number of receivers, in the order of the file, that have all of it.
+        complete: usize,
+    },
+    Over {
+        /// Bytes of frames sent on all links when the last receiver had it, each counted once.
+        sent: u64,
+    },
 }
 
 struct Wired {
@@ -204,6 +218,18 @@ impl World {
             }
         }
         self.settle();
+        self.look_at_transfer();
+    }
+
+    /// Notes what was sent by the instant at which the last receiver of a transfer has it.
+    fn look_at_transfer(&mut self) {
+        let Some(Transfer::UnderWay { complete }) = &mut self.transfer else { return };
+        let meters = self.flows[0].meters.iter();
+        let receivers = meters.len();
+        *complete += meters.skip(*complete).take_while(|meter| meter.borrow().completed.is_some()).count();
+        if *complete == receivers {
+            self.transfer = Some(Transfer::Over { sent: self.sent_bytes() });
+        }
     }
 
     /// Does all that is to be done at this instant.
@@ -362,6 +388,10 @@ impl World {
             flows: self.flows.iter().map(flow).collect(),
             links: (0..self.links.len()).map(link).collect(),
             network_bytes: Some(self.sent[1] - self.sent[0]),
+            transfer_bytes: match self.transfer {
+                Some(Transfer::Over { sent }) => Some(sent.min(self.sent[1]).saturating_sub(self.sent[0])),
+                Some(Transfer::UnderWay { .. }) | None => None,
+            },
             hosts,
         }
     }

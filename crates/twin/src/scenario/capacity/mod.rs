@@ -2,6 +2,7 @@
 
 mod airtime;
 mod branches;
+mod coded_block;
 mod max_flow;
 mod medium;
 mod timeline;
@@ -11,6 +12,7 @@ use hopcast_link::Loss;
 
 use self::airtime::Hop;
 use self::branches::{Branches, Core};
+pub use self::coded_block::BlockBound;
 use self::max_flow::MaxFlow;
 use self::medium::Air;
 use self::timeline::{Sender, Timeline};

@@ -1,7 +1,7 @@
 //! Scheduled changes of links, and the mean rates of delivery that result.
 
 use hopcast_core::{Instant, Rate};
-use hopcast_link::{Attachment, Change, Mac, PairLoss};
+use hopcast_link::{Attachment, Change, Loss, Mac, PairLoss};
 
 use super::mean_loss;
 use crate::scenario::model::{Action, Link, LinkId, LinkModel, Scenario};
@@ -77,6 +77,17 @@ impl<'s> Timeline<'s> {
     }
 }
 
+/// The loss of frames between two ends of a link, as the file has it.
+pub(super) fn loss_between(link: &Link, from: Attachment, to: Attachment) -> &Loss {
+    let pairs: &[PairLoss] = match &link.model {
+        LinkModel::PointToPoint(_) => &[],
+        LinkModel::Medium(config) => &config.pairs,
+        LinkModel::Switch(config) => &config.pairs,
+    };
+    let pair = pairs.iter().rev().find(|pair| (pair.from, pair.to) == (from, to));
+    pair.map_or(&link.direction(from).loss, |pair| &pair.loss)
+}
+
 /// A station that sends to another, at some instant.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sender {
@@ -95,21 +106,13 @@ pub(super) struct Sender {
 impl Sender {
     /// As the file has it, before anything happens.
     pub(super) fn new(link: &Link, from: Attachment, to: Attachment) -> Self {
-        let direction = link.direction(from);
-        let (mut loss, mut channel_loss) = (&direction.loss, 0.0);
-        let pairs: &[PairLoss] = match &link.model {
-            LinkModel::PointToPoint(_) => &[],
-            LinkModel::Medium(config) => &config.pairs,
-            LinkModel::Switch(config) => &config.pairs,
-        };
-        let pair = pairs.iter().rev().find(|pair| (pair.from, pair.to) == (from, to));
-        loss = pair.map_or(loss, |pair| &pair.loss);
+        let mut channel_loss = 0.0;
         if let LinkModel::Medium(config) = &link.model
             && let Mac::Csma(csma) = &config.mac
         {
             channel_loss = mean_loss(&csma.channel);
         }
-        let (rate, loss) = (direction.rate, mean_loss(loss));
+        let (rate, loss) = (link.direction(from).rate, mean_loss(loss_between(link, from, to)));
         Self { from, to, rate, loss, channel_loss, lossless: false, up: true }
     }
 
