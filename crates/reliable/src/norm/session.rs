@@ -126,10 +126,10 @@ impl Session {
         self.sender.as_ref().is_some_and(Sender::is_acknowledged)
     }
 
-    /// Bytes that it holds of others.
+    /// Bytes that it holds of others: of what is incomplete, and of what was decoded.
     #[cfg(test)]
-    pub(super) fn held(&self) -> u64 {
-        self.receiver.as_ref().map_or(0, Receiver::held)
+    pub(super) fn held(&self) -> (u64, u64) {
+        self.receiver.as_ref().map_or((0, 0), Receiver::held)
     }
 
     fn on_above(&mut self, now: Instant, item: Item) {

@@ -3,6 +3,7 @@
 use hopcast_code::reed_solomon::Code;
 
 use super::Unsupported;
+use crate::norm::config::MAX_SYMBOLS;
 use crate::norm::wire::{Fec, Fti};
 
 /// Why the arguments of the code are right.
@@ -40,14 +41,25 @@ impl Codec {
     /// # Errors
     /// [`Unsupported`] if it is none of those of the [module](super).
     pub fn of(fti: &Fti) -> Result<Self, Unsupported> {
+        Self::check(fti)?;
+        Self::new(fti.source, fti.parity)
+    }
+
+    /// Whether there is a code for the objects that have this FTI; that costs nothing, where the code costs arithmetic.
+    ///
+    /// # Errors
+    /// As for [`of`](Self::of).
+    pub fn check(fti: &Fti) -> Result<(), Unsupported> {
         match fti.fec {
-            Fec::ReedSolomon if fti.field != 8 => return Err(Unsupported::Field(fti.field)),
-            // RFC 5510, section 4.1.2: 0 counts as 1.
+            Fec::ReedSolomon if !fti.is_8_bits() => return Err(Unsupported::Field(fti.field)),
+            // RFC 5510, section 4.2.3: where nothing is said it is 1.
             Fec::ReedSolomon if fti.group > 1 => return Err(Unsupported::Group(fti.group)),
             Fec::SmallBlock if fti.instance != 0 => return Err(Unsupported::Instance(fti.instance)),
             Fec::ReedSolomon | Fec::ReedSolomon8 | Fec::SmallBlock => {}
         }
-        Self::new(fti.source, fti.parity)
+        let fits = fti.source > 0 && fti.source <= MAX_SYMBOLS && fti.parity <= MAX_SYMBOLS - fti.source;
+        let (source_symbols, parity) = (fti.source, fti.parity);
+        if fits { Ok(()) } else { Err(Unsupported::Symbols { source_symbols, parity }) }
     }
 
     /// Maximum number of source symbols of a block.

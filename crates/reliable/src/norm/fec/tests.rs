@@ -1,20 +1,10 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::norm::wire::fti::EXAMPLE as FTI;
 use crate::norm::wire::{Fec, Fti, StreamHeader};
 
 mod captured;
-
-const FTI: Fti = Fti {
-    fec: Fec::ReedSolomon8,
-    object_size: 20_000,
-    segment: 1000,
-    source: 8,
-    parity: 4,
-    field: 0,
-    group: 0,
-    instance: 0,
-};
 
 #[test]
 fn twenty_segments_in_blocks_of_at_most_eight_are_seven_seven_and_six() {
@@ -59,9 +49,14 @@ fn codes_that_are_not_here_are_refused_by_name() {
     let many = "blocks of 200 source and 56 parity symbols: the code has 255 at most";
     assert_eq!(refused(Fti { source: 200, parity: 56, ..FTI }), many);
 
-    for fits in [FTI, Fti { field: 8, group: 1, ..wide }, Fti { instance: 0, ..small }] {
+    for fits in
+        [FTI, Fti { field: 8, group: 1, ..wide }, Fti { field: 0, ..wide }, Fti { instance: 0, ..small }]
+    {
         assert_eq!(Codec::of(&fits), Codec::new(8, 4));
     }
+    // Of ids 2 and 129 they are of 16 bits each, and are not added up in as many.
+    let most = Fti { fec: Fec::SmallBlock, source: u16::MAX, parity: u16::MAX, ..FTI };
+    assert!(Codec::check(&most).is_err() && Codec::check(&FTI).is_ok());
 }
 
 #[test]

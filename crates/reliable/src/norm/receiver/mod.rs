@@ -1,14 +1,26 @@
 //! The receiving side of a member.
 //!
-//! Each sender that is heard has a state of its own, a [`Remote`]: its [`object`]s, their [`block`]s, and when to
-//! ask for what is missing ([`nack`]). [`feedback`] is what congestion control is told.
+//! Each sender that is heard has a state of its own, a [`Remote`]: its [`objects`], each an [`object`] of [`block`]s
+//! or a [`stream`] of them, and where it is in what it sends ([`progress`]). What is [`missing`] is asked for by
+//! [`request`]s; [`nack`] says when, [`asked`] what was asked for already, and [`suppression`] hears others.
+//! [`commands`] are what a sender says beside its objects, [`feedback`] is what its congestion control is told.
 
+mod asked;
 mod block;
+mod commands;
 mod feedback;
+mod held;
+mod missing;
 mod nack;
+mod numbering;
 mod object;
+mod objects;
+mod progress;
 mod remote;
+mod request;
+mod runs;
 mod stream;
+mod suppression;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -17,7 +29,7 @@ use hopcast_core::{Instant, Stream};
 
 use self::remote::Remote;
 use super::config::ReceiverConfig;
-use super::wire::{Ack, Body, Command, Message, Nack, NodeId};
+use super::wire::{Ack, Body, Message, Nack, NodeId};
 use crate::statistics::Traffic;
 
 pub(super) use stream::length_prefix;
@@ -142,13 +154,13 @@ impl Receiver {
             return;
         }
         if !self.remotes.contains_key(&from) {
-            self.make_room();
+            self.make_room(out);
             self.remotes.insert(from, Remote::new(from, header.instance, heard.from, now));
         }
         let mut ask =
             Ask { config: &self.config, node: self.node, random: &mut self.random, counts: &mut self.counts };
         let Some(remote) = self.remotes.get_mut(&from) else { return };
-        if !remote.begin(now, heard, header, &mut ask) {
+        if !remote.begin(now, heard, header, &mut ask, out) {
             return;
         }
         match &heard.message.body {
@@ -156,9 +168,6 @@ impl Receiver {
             Body::Data(data) => remote.data(now, data, &mut ask, out),
             Body::Command(_, command) => remote.command(now, command, &mut ask, out),
             Body::Nack(_) | Body::Ack(_) => {}
-        }
-        if matches!(heard.message.body, Body::Command(_, Command::EndOfTransmission)) {
-            self.remotes.remove(&from);
         }
     }
 
@@ -198,21 +207,30 @@ impl Receiver {
     }
 
     /// Forgets the sender that was silent for longest if there are as many as may be.
-    fn make_room(&mut self) {
+    fn make_room(&mut self, out: &mut Output) {
         if self.remotes.len() < self.config.senders {
             return;
         }
         let oldest = self.remotes.values().min_by_key(|remote| remote.last_heard).map(|remote| remote.node);
-        if let Some(oldest) = oldest {
-            self.remotes.remove(&oldest);
+        if let Some(mut remote) = oldest.and_then(|oldest| self.remotes.remove(&oldest)) {
+            let mut ask = Ask {
+                config: &self.config,
+                node: self.node,
+                random: &mut self.random,
+                counts: &mut self.counts,
+            };
+            remote.close(&mut ask, out);
             self.counts.forgotten += 1;
         }
     }
 
-    /// Bytes held of all senders.
+    /// Bytes held of all senders: of what is incomplete, and of what was decoded.
     #[cfg(test)]
-    pub(super) fn held(&self) -> u64 {
-        self.remotes.values().map(Remote::held).sum()
+    pub(super) fn held(&self) -> (u64, u64) {
+        let held = self.remotes.values().map(|remote| remote.objects.held());
+        held.fold((0, 0), |(incomplete, decoded), held| {
+            (incomplete + held.incomplete, decoded + held.decoded)
+        })
     }
 
     pub(super) fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {

@@ -3,51 +3,78 @@
 use std::collections::BTreeMap;
 
 use super::super::config::Framing;
-use super::block::{Asked, Block};
+use super::asked::Asked;
+use super::block::Block;
+use super::held::{self, Held};
+use super::runs::Runs;
 use super::stream::{Piece, Stream};
 use crate::norm::fec::{Blocks, Codec};
-use crate::norm::wire::{Flags, Fti};
+use crate::norm::wire::{Flags, Fti, StreamHeader};
 
 /// An object.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Object {
     /// Known from the first packet that bears it.
     pub(super) layout: Option<Layout>,
+    /// Of a stream of which only the info was heard, so that it is not known where to begin.
+    pub(super) fti: Option<Fti>,
     pub(super) flags: Flags,
-    pub(super) info: Option<Vec<u8>>,
+    info: Option<Vec<u8>>,
     /// Blocks of which something has arrived, and which are not complete.
-    pub(super) blocks: BTreeMap<u32, Block>,
+    blocks: BTreeMap<u32, Block>,
     /// Blocks that nothing has arrived of, and that were asked for.
-    pub(super) asked: BTreeMap<u32, Asked>,
-    /// Of the object itself, where nothing is known of it, and of its info.
-    pub(super) asked_whole: Asked,
+    asked: BTreeMap<u32, Asked>,
     pub(super) asked_info: Asked,
     /// Contents of blocks that are complete, but those of a stream that were handed up.
-    pub(super) complete: BTreeMap<u32, Vec<Vec<u8>>>,
-    /// Blocks before it are complete.
-    pub(super) next: u32,
+    complete: BTreeMap<u32, Vec<Vec<u8>>>,
+    /// Blocks that are complete or were given up.
+    over: Runs,
+    /// Blocks before it need nothing more.
+    next: u32,
     /// The last block of which was heard.
     pub(super) heard: Option<u32>,
     /// Nothing more is wanted of it: handed up, given up or refused.
     pub(super) is_done: bool,
-    /// Bytes held.
-    pub(super) held: u64,
+    held: Held,
 }
 
 /// How an object is cut.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) fti: Fti,
-    pub(super) contents: Contents,
+    contents: Contents,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Contents {
+enum Contents {
     Whole(Blocks),
     Stream(Stream),
 }
 
 impl Object {
+    pub(super) fn new() -> Self {
+        Self {
+            layout: None,
+            fti: None,
+            flags: Flags::default(),
+            info: None,
+            blocks: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            asked_info: Asked::default(),
+            complete: BTreeMap::new(),
+            over: Runs::default(),
+            next: 0,
+            heard: None,
+            is_done: false,
+            held: Held { incomplete: held::OBJECT, decoded: 0 },
+        }
+    }
+
+    /// Memory that it takes.
+    pub(super) fn held(&self) -> Held {
+        self.held
+    }
+
     /// Number of source symbols of a block, if it is known.
     pub(super) fn source(&self, block: u32) -> Option<u16> {
         let layout = self.layout.as_ref()?;
@@ -70,31 +97,93 @@ impl Object {
         }
     }
 
-    pub(super) fn stream(&mut self) -> Option<&mut Stream> {
-        match &mut self.layout.as_mut()?.contents {
-            Contents::Stream(stream) => Some(stream),
-            Contents::Whole(_) => None,
-        }
-    }
-
     /// Whether the info is missing.
     pub(super) fn lacks_info(&self) -> bool {
-        self.flags.contains(Flags::INFO) && self.info.is_none() && !self.is_done
+        self.flags.contains(Flags::INFO) && self.info.is_none()
+    }
+
+    /// Whether anything of it was heard.
+    pub(super) fn is_known(&self) -> bool {
+        self.heard.is_some() || self.layout.is_some() || self.info.is_some()
     }
 
     /// Whether a block needs nothing more.
     pub(super) fn has(&self, block: u32) -> bool {
-        self.is_done || block < self.next || self.complete.contains_key(&block)
+        block < self.next || self.over.contains(block.into())
     }
 
-    /// Sets the layout. False if it is one that we cannot take.
+    /// The first block that needs something.
+    pub(super) fn next(&self) -> u32 {
+        self.next
+    }
+
+    /// Blocks below `end` that need something, ascending.
+    pub(super) fn lacking(&self, end: u32) -> impl Iterator<Item = u32> + '_ {
+        self.over.gaps(self.next.into()..end.into()).map(|block| block as u32)
+    }
+
+    pub(super) fn block(&self, block: u32) -> Option<&Block> {
+        self.blocks.get(&block)
+    }
+
+    /// Numbers of the blocks of which something is here.
+    pub(super) fn partial(&self) -> Vec<u32> {
+        self.blocks.keys().copied().collect()
+    }
+
+    /// Source symbols that are missing of a block up to `last`, without those that were given up.
+    pub(super) fn missing_until(&self, block: u32, last: u16) -> Vec<u16> {
+        let first = match self.layout.as_ref().map(|layout| &layout.contents) {
+            Some(Contents::Stream(stream)) if stream.block == block => stream.symbol,
+            _ => 0,
+        };
+        let has = |symbol: &u16| self.block(block).is_some_and(|found| found.symbols.contains_key(symbol));
+        (first..=last).filter(|symbol| !has(symbol)).collect()
+    }
+
+    /// State of the requests for a block.
+    pub(super) fn asked(&mut self, block: u32) -> &mut Asked {
+        match self.blocks.get_mut(&block) {
+            Some(state) => &mut state.asked,
+            None => {
+                if !self.asked.contains_key(&block) {
+                    self.held.incomplete += held::SYMBOL;
+                }
+                self.asked.entry(block).or_default()
+            }
+        }
+    }
+
+    /// The same, to be looked at.
+    pub(super) fn asked_of(&self, block: u32) -> Asked {
+        let whole = || self.asked.get(&block).copied().unwrap_or_default();
+        self.blocks.get(&block).map_or_else(whole, |state| state.asked)
+    }
+
+    /// Takes the info, if it is not here.
+    pub(super) fn take_info(&mut self, info: &[u8]) {
+        if self.info.is_none() {
+            self.held.incomplete += info.len() as u64;
+            self.info = Some(info.to_vec());
+            self.asked_info.answered();
+        }
+    }
+
+    /// Nobody has the info any more.
+    pub(super) fn give_up_info(&mut self) {
+        self.flags = self.flags.without(Flags::INFO);
+    }
+
+    /// Sets the layout; a stream begins with block `first`. False if it is one that we cannot take.
     pub(super) fn set_layout(&mut self, fti: Fti, max_object: u64, framing: Framing, first: u32) -> bool {
         if self.layout.is_some() {
             return true;
         }
+        if Codec::check(&fti).is_err() {
+            return false;
+        }
         let contents = if self.flags.contains(Flags::STREAM) {
             self.next = first;
-            self.blocks.retain(|&block, _| block >= first);
             Contents::Stream(Stream::new(framing, first))
         } else {
             match Blocks::of(&fti) {
@@ -103,31 +192,87 @@ impl Object {
             }
         };
         self.layout = Some(Layout { fti, contents });
+        // What came before may be of another one.
+        for (block, found) in std::mem::take(&mut self.blocks) {
+            self.held.incomplete -= found.held();
+            let fits = |(&symbol, bytes): (&u16, &Vec<u8>)| self.fits(block, symbol, bytes.len());
+            if block >= self.next && found.symbols.iter().all(fits) {
+                self.held.incomplete += found.held();
+                self.blocks.insert(block, found);
+            }
+        }
         true
     }
 
-    /// Decodes a block if enough of it has arrived. True if it is complete now.
-    pub(super) fn decode(&mut self, block: u32, codec: &Codec) -> bool {
-        let Some(source) = self.source(block) else { return false };
-        if source == 0 || !self.blocks.get(&block).is_some_and(|found| found.is_complete(source)) {
+    /// Whether there can be a symbol of this length.
+    pub(super) fn fits(&self, block: u32, symbol: u16, len: usize) -> bool {
+        let Some(layout) = &self.layout else { return true };
+        let segment = usize::from(layout.fti.segment);
+        match &layout.contents {
+            Contents::Whole(blocks) => {
+                let source = blocks.source(block);
+                source > 0
+                    && symbol < source + layout.fti.parity
+                    && if symbol < source { len == blocks.segment_len(block, symbol) } else { len <= segment }
+            }
+            Contents::Stream(_) => {
+                symbol < layout.fti.source + layout.fti.parity && len <= segment + StreamHeader::LEN
+            }
+        }
+    }
+
+    /// Takes a symbol of a block that needs some. False if it is here.
+    pub(super) fn insert(&mut self, block: u32, symbol: u16, bytes: &[u8]) -> bool {
+        let state = self.blocks.entry(block).or_insert_with(|| {
+            self.held.incomplete += held::BLOCK;
+            let asked = self.asked.remove(&block);
+            self.held.incomplete -= asked.map_or(0, |_| held::SYMBOL);
+            Block { asked: asked.unwrap_or_default(), ..Block::default() }
+        });
+        if state.symbols.contains_key(&symbol) {
             return false;
         }
-        let Some(found) = self.blocks.remove(&block) else { return false };
-        self.held -= found.held();
-        let Some(symbols) = found.decode(source, codec) else { return false };
-        self.asked.remove(&block);
-        self.held += symbols.iter().map(|symbol| symbol.len() as u64).sum::<u64>();
-        self.complete.insert(block, symbols);
-        let is_stream = self.count().is_none();
-        // Those of a stream go on when they are handed up.
-        while !is_stream && self.complete.contains_key(&self.next) {
-            self.next += 1;
-        }
+        state.asked.progress();
+        state.symbols.insert(symbol, bytes.to_vec());
+        self.held.incomplete += held::SYMBOL + bytes.len() as u64;
         true
     }
 
-    /// The contents, if all blocks have arrived and the info.
-    pub(super) fn take_whole(&mut self) -> Option<Vec<u8>> {
+    /// Whether enough of a block has arrived to decode it.
+    pub(super) fn is_decodable(&self, block: u32) -> bool {
+        self.source(block).is_some_and(|source| {
+            source > 0 && self.block(block).is_some_and(|found| found.is_complete(source))
+        })
+    }
+
+    /// Decodes a block of which enough has arrived.
+    pub(super) fn decode(&mut self, block: u32, codec: &Codec) {
+        let Some(source) = self.source(block) else { return };
+        let Some(found) = self.blocks.remove(&block) else { return };
+        self.held.incomplete -= found.held();
+        let Some(symbols) = found.decode(source, codec) else { return };
+        self.forget_asked(block);
+        *self.of_contents() += len_of(&symbols);
+        self.complete.insert(block, symbols);
+        self.over.insert(block.into());
+        // Those of a stream go on when they are handed up.
+        while self.count().is_some() && self.over.contains(self.next.into()) {
+            self.next += 1;
+        }
+        self.over.forget_below(self.next.into());
+    }
+
+    /// Bytes held of what was decoded: of a stream, it waits for what is missing, for which there is no other bound.
+    fn of_contents(&mut self) -> &mut u64 {
+        if self.count().is_some() { &mut self.held.decoded } else { &mut self.held.incomplete }
+    }
+
+    fn forget_asked(&mut self, block: u32) {
+        self.held.incomplete -= self.asked.remove(&block).map_or(0, |_| held::SYMBOL);
+    }
+
+    /// The contents and the info, if all blocks have arrived and the info.
+    pub(super) fn take_whole(&mut self) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
         let Contents::Whole(blocks) = &self.layout.as_ref()?.contents else { return None };
         if self.next < blocks.count() || self.lacks_info() || self.is_done {
             return None;
@@ -139,36 +284,46 @@ impl Object {
                 bytes.extend_from_slice(&symbol[..symbol.len().min(blocks.segment_len(block, place as u16))]);
             }
         }
+        let info = self.info.take();
         self.finish();
-        Some(bytes)
+        Some((bytes, info))
     }
 
     /// Hands up what is next of a stream.
     pub(super) fn advance_stream(&mut self, up: &mut dyn FnMut(Piece)) {
-        let Some(layout) = &mut self.layout else { return };
-        let per_block = layout.fti.source;
-        let Contents::Stream(stream) = &mut layout.contents else { return };
-        loop {
+        let Some(Layout { contents: Contents::Stream(stream), fti }) = &mut self.layout else { return };
+        let per_block = fti.source;
+        let mut in_gap = false;
+        while !stream.ended {
             let (block, place) = (stream.block, stream.symbol);
-            let complete = self.complete.get(&block).and_then(|symbols| symbols.get(usize::from(place)));
-            let symbol = match complete {
-                Some(symbol) => symbol,
-                None => match self.blocks.get(&block).and_then(|block| block.symbols.get(&place)) {
-                    Some(symbol) => symbol,
-                    None => break,
-                },
-            };
-            // What is not what comes next is somebody else's, or an error of the sender: it is left out.
-            let _ = stream.take(symbol, per_block, up);
-            if stream.block != block {
-                let symbols = self.complete.remove(&block).unwrap_or_default();
-                self.held -= symbols.iter().map(|symbol| symbol.len() as u64).sum::<u64>();
-                if let Some(found) = self.blocks.remove(&block) {
-                    self.held -= found.held();
+            let decoded = self.complete.get(&block).and_then(|symbols| symbols.get(usize::from(place)));
+            let partial = || self.blocks.get(&block).and_then(|found| found.symbols.get(&place));
+            match decoded.or_else(partial) {
+                Some(symbol) => {
+                    // What is not what comes next is somebody else's, or an error of the sender: it is left out.
+                    let _ = stream.take(symbol, per_block, up);
+                    in_gap = false;
                 }
-                self.asked.remove(&block);
+                None if self.over.contains(block.into()) => {
+                    if !std::mem::replace(&mut in_gap, true) {
+                        up(Piece::Gap);
+                    }
+                    // Each gap ends a stream of bytes, so that one with many has its rest left out.
+                    match stream.is_messages() {
+                        true => stream.skip_symbol(per_block),
+                        false => _ = stream.skip_to(block.wrapping_add(1)),
+                    }
+                }
+                None => break,
             }
-            self.next = stream.block;
+            if stream.block != block {
+                let decoded = self.complete.remove(&block).map_or(0, |symbols| len_of(&symbols));
+                let partial = self.blocks.remove(&block).map_or(0, |found| found.held());
+                let asked = self.asked.remove(&block).map_or(0, |_| held::SYMBOL);
+                self.held.incomplete -= decoded + partial + asked;
+                self.next = stream.block;
+                self.over.forget_below(self.next.into());
+            }
         }
         if stream.ended {
             self.finish();
@@ -177,17 +332,52 @@ impl Object {
 
     /// A stream goes on at `block`. True if that leaves something out.
     pub(super) fn skip_to(&mut self, block: u32) -> bool {
-        let Some(stream) = self.stream() else { return false };
+        let Some(Layout { contents: Contents::Stream(stream), .. }) = &mut self.layout else { return false };
         if !stream.skip_to(block) {
             return false;
         }
         self.next = block;
-        self.blocks.retain(|&at, _| at >= block);
-        self.complete.retain(|&at, _| at >= block);
-        self.asked.retain(|&at, _| at >= block);
-        let blocks: u64 = self.blocks.values().map(Block::held).sum();
-        let complete: u64 = self.complete.values().flatten().map(|symbol| symbol.len() as u64).sum();
-        self.held = blocks + complete;
+        self.over.forget_below(block.into());
+        let later = self.complete.split_off(&block);
+        let decoded: u64 =
+            std::mem::replace(&mut self.complete, later).values().map(|found| len_of(found)).sum();
+        let later = self.blocks.split_off(&block);
+        let partial: u64 = std::mem::replace(&mut self.blocks, later).values().map(Block::held).sum();
+        let later = self.asked.split_off(&block);
+        let asked = std::mem::replace(&mut self.asked, later).len() as u64 * held::SYMBOL;
+        self.held.incomplete -= decoded + partial + asked;
+        true
+    }
+
+    /// Nobody has what is missing of a block any more, of the stream's last block up to symbol `end`. False if nothing
+    /// is left of the object then; a stream leaves out what is missing.
+    pub(super) fn give_up(&mut self, block: u32, end: Option<u16>, up: &mut dyn FnMut(Piece)) -> bool {
+        let Some(Layout { contents: Contents::Stream(stream), fti }) = &mut self.layout else { return false };
+        let Some(end) = end.filter(|&end| end + 1 < fti.source) else {
+            self.over.insert(block.into());
+            self.forget_asked(block);
+            return true;
+        };
+        if stream.block != block {
+            // What comes before has its turn first.
+            self.asked(block).progress();
+            return true;
+        }
+        let mut in_gap = false;
+        while stream.block == block && stream.symbol <= end {
+            match self.blocks.get(&block).and_then(|found| found.symbols.get(&stream.symbol)) {
+                Some(symbol) => {
+                    let _ = stream.take(symbol, fti.source, up);
+                    in_gap = false;
+                }
+                None => {
+                    if !std::mem::replace(&mut in_gap, true) {
+                        up(Piece::Gap);
+                    }
+                    stream.skip_symbol(fti.source);
+                }
+            }
+        }
         true
     }
 
@@ -197,6 +387,11 @@ impl Object {
         self.blocks.clear();
         self.asked.clear();
         self.complete.clear();
-        self.held = 0;
+        self.info = None;
+        self.held = Held::default();
     }
+}
+
+fn len_of(symbols: &[Vec<u8>]) -> u64 {
+    symbols.iter().map(|symbol| held::SYMBOL + symbol.len() as u64).sum()
 }

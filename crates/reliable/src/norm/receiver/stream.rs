@@ -25,6 +25,8 @@ pub(super) enum Piece {
     Bytes(Vec<u8>),
     Message(Vec<u8>),
     End,
+    /// Something of the stream is left out here.
+    Gap,
 }
 
 /// Bytes before each message: its length.
@@ -46,13 +48,29 @@ impl Stream {
         true
     }
 
+    /// Whether it is known to be messages, so that it can go on after any symbol.
+    pub(super) fn is_messages(&self) -> bool {
+        self.messages == Some(true)
+    }
+
+    /// Leaves out the next symbol, of blocks of `per_block`.
+    pub(super) fn skip_symbol(&mut self, per_block: u16) {
+        self.advance(per_block);
+        self.offset = None;
+        self.partial.clear();
+    }
+
+    fn advance(&mut self, per_block: u16) {
+        self.symbol += 1;
+        if self.symbol >= per_block {
+            (self.block, self.symbol) = (self.block.wrapping_add(1), 0);
+        }
+    }
+
     /// Takes the next symbol, of blocks of `per_block`; what it brings is handed to `up`. False if it is not what the
     /// stream goes on with.
     pub(super) fn take(&mut self, symbol: &[u8], per_block: u16, up: &mut dyn FnMut(Piece)) -> bool {
-        self.symbol += 1;
-        if self.symbol == per_block {
-            (self.block, self.symbol) = (self.block.wrapping_add(1), 0);
-        }
+        self.advance(per_block);
         if self.ended {
             return true;
         }

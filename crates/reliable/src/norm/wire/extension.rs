@@ -1,7 +1,7 @@
 //! Header extensions (RFC 5740, section 4.1): a type, its length in words where the type is below 128, content.
 //!
 //! ```text
-//! EXT_FTI of encoding id 5 (RFC 5510, section 5.1.2)
+//! EXT_FTI of encoding id 5 (RFC 5510, section 5.2.4.1)
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! |    HET 64     |    HEL 3      |       object_size             |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+                               +
@@ -9,7 +9,7 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! |         segment_size          |  source  (B)  |    parity     |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
-//! EXT_FTI of encoding id 2 (RFC 5510, section 4.1.2): HEL 4, then as above, and
+//! EXT_FTI of encoding id 2 (RFC 5510, section 4.2.4.1): HEL 4, then as above, and
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! |       m       |       G       |         segment_size          |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
@@ -17,7 +17,7 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! EXT_FTI of encoding id 129: as of id 2, but for fec_instance_id in place of m and G
 //!
-//! EXT_CC (RFC 5740, section 4.3.1)
+//! EXT_CC (RFC 5740, section 4.2.3.5)
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! |     HET 3     |    HEL 3      |          cc_sequence          |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
@@ -25,7 +25,7 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! |            cc_rate            |          cc_reserved          |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
-//! EXT_RATE (RFC 5740, section 4.2.3)
+//! EXT_RATE (RFC 5740, section 4.2.3.4)
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! |    HET 128    |   reserved    |           send_rate           |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
@@ -126,6 +126,11 @@ impl Fti {
         Self::len_with(self.fec)
     }
 
+    /// Whether the code has elements of 8 bits. With id 2 that is so where it says nothing (RFC 5510, section 4.2.3).
+    pub const fn is_8_bits(&self) -> bool {
+        !matches!(self.fec, Fec::ReedSolomon) || matches!(self.field, 0 | 8)
+    }
+
     fn read(fec: Fec, content: &mut Reader<'_>) -> Result<Self, Malformed> {
         const FIELD: &str = "FTI";
         let object_size = content.u48(FIELD)?;
@@ -172,7 +177,7 @@ impl Fti {
 }
 
 bits! {
-    /// Flags of a receiver in congestion control (RFC 5740, section 4.2.3).
+    /// Flags of a receiver in congestion control (RFC 5740, section 4.2.3.4).
     CcFlags {
         /// The current limiting receiver.
         CLR = 0x01;

@@ -20,7 +20,7 @@
 
 use super::{Malformed, Reader, Writer};
 
-/// An FEC encoding identifier (RFC 5052, section 3).
+/// An FEC encoding identifier (RFC 5052, section 6.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fec {
     /// 2: Reed-Solomon over GF(2^m), m told by the object's FTI. libnorm sends it with m = 16 where a block and its
@@ -121,6 +121,13 @@ impl PayloadId {
     pub const fn with_8_bits(self) -> Self {
         let [symbol_high, symbol_low] = self.symbol.to_be_bytes();
         Self { block: self.block << 8 | symbol_high as u32, symbol: symbol_low as u16, block_len: 0 }
+    }
+
+    /// An identifier with m = 8, as it is written with id 2.
+    #[must_use]
+    pub const fn with_16_bits(self) -> Self {
+        let symbol = (self.block as u16) << 8 | self.symbol & 0xFF;
+        Self { block: self.block >> 8 & 0xFFFF, symbol, block_len: 0 }
     }
 }
 

@@ -36,6 +36,8 @@ mod repair;
 pub mod serial;
 
 #[cfg(test)]
+pub(crate) mod fti;
+#[cfg(test)]
 mod tests;
 
 pub use command::{CcNode, Command};

@@ -112,6 +112,7 @@ fn extensions_that_nobody_knows_are_skipped() {
 fn a_payload_id_of_encoding_2_is_read_again_for_8_bits() {
     let id = PayloadId { block: 0x1234, symbol: 0x5678, block_len: 0 };
     assert_eq!(id.with_8_bits(), PayloadId { block: 0x12_3456, symbol: 0x78, block_len: 0 });
+    assert_eq!(id.with_8_bits().with_16_bits(), id);
 }
 
 #[test]

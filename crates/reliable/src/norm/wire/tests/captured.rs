@@ -37,16 +37,7 @@ const fn at(object: u16, block: u32, symbol: u16) -> Position {
 
 const HEADER: Header = Header { instance: 1, grtt: 0x6B, backoff: 4, group_size: 0 };
 
-const FTI: Fti = Fti {
-    fec: Fec::ReedSolomon8,
-    object_size: 30_000,
-    segment: 100,
-    source: 8,
-    parity: 4,
-    field: 0,
-    group: 0,
-    instance: 0,
-};
+const FTI: Fti = Fti { object_size: 30_000, segment: 100, ..fti::EXAMPLE };
 
 #[test]
 fn info_of_a_file_has_its_transmission_information() {

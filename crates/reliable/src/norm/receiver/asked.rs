@@ -1,0 +1,128 @@
+//! Requests for something that is missing, by this receiver or by others.
+
+use hopcast_core::{Duration, Instant};
+
+/// State of the requests for a block, an info or an object.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Asked {
+    /// When it was asked for, if that is not answered yet.
+    at: Option<Instant>,
+    /// When this receiver last asked.
+    own: Option<Instant>,
+    /// Number of times in a row that this receiver asked, and nothing came.
+    tries: u16,
+    /// Those of them after which the sender was heard, and those after which it was not.
+    heard: u16,
+    unheard: u16,
+    /// Rounds in a row that others asked in place of this receiver, and nothing came.
+    spared: u8,
+}
+
+/// Tries in vain before the time to wait is doubled. Chosen: at 50 % loss one of eight receivers hears nothing of
+/// three.
+const PATIENT: u16 = 3;
+/// Maximum number of doublings of the time to wait. Chosen: a sender that is gone is asked more and more rarely, one
+/// that comes back within seconds.
+const MAX_DOUBLINGS: u16 = 5;
+/// Maximum number of rounds in a row that others may ask in place of this receiver while nothing comes. Chosen: at 50 %
+/// loss one of eight receivers hears nothing of three answers; whoever forges requests holds others up no longer.
+const MAX_SPARED: u8 = 3;
+
+impl Asked {
+    /// Whether the answer is still waited for, for `hold` after it was asked or after `busy`, when the sender was
+    /// heard at repairs that come before.
+    pub(super) fn is_awaited(&self, now: Instant, hold: Duration, busy: Option<Instant>) -> bool {
+        self.until(hold, busy).is_some_and(|until| until > now)
+    }
+
+    /// Until when the answer is waited for.
+    pub(super) fn until(&self, hold: Duration, busy: Option<Instant>) -> Option<Instant> {
+        let at = self.at?;
+        let doublings = self.tries.saturating_sub(PATIENT).min(MAX_DOUBLINGS);
+        Some(at.max(busy.unwrap_or(at)) + hold * (1 << doublings))
+    }
+
+    /// This receiver asks, of a sender that was last heard at `heard`. False if it has asked in vain `robust` times of
+    /// one that is there, or as often of one that is not.
+    pub(super) fn ask(&mut self, now: Instant, heard: Instant, robust: u16) -> bool {
+        match self.own {
+            Some(own) if heard > own => (self.heard, self.unheard) = (self.heard.saturating_add(1), 0),
+            Some(_) => self.unheard = self.unheard.saturating_add(1),
+            None => {}
+        }
+        (self.at, self.own) = (Some(now), Some(now));
+        self.tries = self.tries.saturating_add(1);
+        self.spared = 0;
+        self.heard.max(self.unheard) < robust
+    }
+
+    /// Somebody else asks for at least as much. False if others have done so in vain for too long.
+    pub(super) fn heard(&mut self, now: Instant, hold: Duration) -> bool {
+        if self.is_awaited(now, hold, None) {
+            return true;
+        }
+        if self.spared >= MAX_SPARED {
+            return false;
+        }
+        self.spared += 1;
+        self.at = Some(now);
+        true
+    }
+
+    /// The answer, or what there is of it, has come.
+    pub(super) fn answered(&mut self) {
+        self.at = None;
+    }
+
+    /// Something came.
+    pub(super) fn progress(&mut self) {
+        *self = Self { at: self.at, own: self.own, ..Self::default() };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOLD: Duration = Duration::from_millis(10);
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn an_answer_is_waited_for_longer_each_time() {
+        let mut asked = Asked::default();
+        assert!(!asked.is_awaited(at(0), HOLD, None));
+        assert!(asked.ask(at(0), at(0), 4));
+        assert!(asked.is_awaited(at(9), HOLD, None) && !asked.is_awaited(at(10), HOLD, None));
+        assert!(asked.is_awaited(at(10), HOLD, Some(at(5))));
+        assert!((1..4).all(|_| asked.ask(at(20), at(0), 4)));
+        assert!(asked.is_awaited(at(39), HOLD, None));
+        assert!(!asked.ask(at(40), at(0), 4), "four times in vain");
+        asked.progress();
+        asked.answered();
+        assert!(!asked.is_awaited(at(41), HOLD, None) && asked.ask(at(41), at(0), 4));
+    }
+
+    #[test]
+    fn tries_of_a_sender_that_is_not_there_do_not_count_once_it_is_back() {
+        let mut asked = Asked::default();
+        assert!((0..4).all(|try_| asked.ask(at(10 * try_), at(0), 4)));
+        // Heard again: three more of those that were in vain, and the one that shows it.
+        assert!((4..7).all(|try_| asked.ask(at(10 * try_), at(10 * try_ - 5), 4)));
+        assert!(!asked.ask(at(70), at(65), 4));
+    }
+
+    #[test]
+    fn others_stand_in_for_three_rounds_and_not_for_ever() {
+        let mut asked = Asked::default();
+        for round in 0..3 {
+            let begin = 100 * round;
+            assert!((0..9).all(|more| asked.heard(at(begin + more), HOLD)));
+            assert!(!asked.is_awaited(at(begin + 10), HOLD, None), "who repeats a request prolongs nothing");
+        }
+        assert!(!asked.heard(at(300), HOLD) && !asked.is_awaited(at(300), HOLD, None));
+        assert!(asked.ask(at(300), at(300), 4) && asked.is_awaited(at(305), HOLD, None));
+    }
+}

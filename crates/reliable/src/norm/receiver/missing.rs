@@ -1,0 +1,129 @@
+//! What is missing.
+
+use hopcast_core::{Duration, Instant};
+
+use super::asked::Asked;
+use super::object::Object;
+use super::remote::Remote;
+use crate::norm::wire::Flags;
+
+/// Something that is missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Missing {
+    /// Anything at all of an object.
+    Object(u64),
+    /// Its info.
+    Info(u64),
+    /// A block of which nothing came.
+    Block(u64, u32),
+    /// Symbols of a block.
+    Symbols(u64, u32, Vec<u16>),
+}
+
+/// Blocks and objects that are looked at in a round. Chosen: more than a NACK names; the others have their turn in the
+/// next one.
+pub(super) const MAX_LOOKED_AT: usize = 512;
+
+impl Remote {
+    /// What is missing that is to be asked for, at most `most` of it, in the order in which it was sent; and when the
+    /// answer to what was asked for is overdue, which is waited for `hold`.
+    pub(super) fn missing(
+        &self,
+        now: Instant,
+        hold: Duration,
+        most: usize,
+    ) -> (Vec<Missing>, Option<Instant>) {
+        let mut found = Found { now, hold, most, missing: Vec::new(), overdue: None, seen: 0 };
+        let Some(last) = self.progress.last else { return (found.missing, None) };
+        for number in self.objects.wanted(last.0) {
+            if found.is_full() {
+                break;
+            }
+            let busy = self.progress.busy_before((number, 0));
+            match self.objects.get(number) {
+                Some(object) if object.is_known() || object.flags.contains(Flags::INFO) => {
+                    self.missing_of(number, object, &mut found);
+                }
+                _ => found.note(self.objects.asked_of(number), busy, || Missing::Object(number)),
+            }
+        }
+        (found.missing, found.overdue)
+    }
+
+    /// Looks for what is missing of an object.
+    fn missing_of(&self, number: u64, object: &Object, found: &mut Found) {
+        let (last, last_block) = self.progress.last.unwrap_or_default();
+        if object.lacks_info() && (number < last || last_block > 0 || self.progress.end.is_some()) {
+            let busy = self.progress.busy_before((number, 0));
+            found.note(object.asked_info, busy, || Missing::Info(number));
+        }
+        let known = object.count().unwrap_or(object.heard.map_or(0, |heard| heard + 1));
+        let end = self.progress.end.filter(|&(at, ..)| at == number);
+        let past = match end {
+            _ if number < last => known,
+            // The sender has gone past the last block once it has said that there is nothing after it.
+            Some((_, block, _)) if block == last_block => known.min(last_block.saturating_add(1)),
+            _ => known.min(last_block),
+        };
+        for block in object.lacking(past) {
+            if found.is_full() {
+                return;
+            }
+            let at_end = end.filter(|&(_, at, _)| at == block).map(|(.., symbol)| symbol);
+            let missing = || Self::missing_of_block(number, object, block, at_end);
+            let Some(missing) = missing() else { continue };
+            found.note(object.asked_of(block), self.progress.busy_before((number, block)), || missing);
+        }
+    }
+
+    /// What is missing of a block, which the sender has sent all of or, at its end, up to a symbol.
+    fn missing_of_block(number: u64, object: &Object, block: u32, at_end: Option<u16>) -> Option<Missing> {
+        let source = object.source(block);
+        // Of the unfinished block of a stream there are only the symbols that were sent.
+        let wanted = match (at_end, source, object.block(block)) {
+            (Some(last), Some(source), _) if last < source.saturating_sub(1) => {
+                object.missing_until(block, last)
+            }
+            (_, Some(source), Some(state)) => state.wanted(source, object.parity()),
+            (_, _, None) | (_, None, Some(_)) => return Some(Missing::Block(number, block)),
+        };
+        (!wanted.is_empty()).then_some(Missing::Symbols(number, block, wanted))
+    }
+
+    /// Changes the state of the requests for what is missing.
+    pub(super) fn asked<R: Default>(&mut self, missing: &Missing, change: impl FnOnce(&mut Asked) -> R) -> R {
+        let result = match *missing {
+            Missing::Object(number) => return change(self.objects.asked(number)),
+            Missing::Info(number) => self.objects.change(number, |object| change(&mut object.asked_info)),
+            Missing::Block(number, block) | Missing::Symbols(number, block, _) => {
+                self.objects.change(number, |object| change(object.asked(block)))
+            }
+        };
+        result.unwrap_or_default()
+    }
+}
+
+struct Found {
+    now: Instant,
+    hold: Duration,
+    most: usize,
+    missing: Vec<Missing>,
+    overdue: Option<Instant>,
+    seen: usize,
+}
+
+impl Found {
+    fn is_full(&self) -> bool {
+        self.missing.len() >= self.most || self.seen >= MAX_LOOKED_AT
+    }
+
+    fn note(&mut self, asked: Asked, busy: Option<Instant>, missing: impl FnOnce() -> Missing) {
+        self.seen += 1;
+        if asked.is_awaited(self.now, self.hold, busy) {
+            let until = asked.until(self.hold, busy);
+            self.overdue = self.overdue.into_iter().chain(until).min();
+        } else {
+            self.missing.push(missing());
+        }
+    }
+}

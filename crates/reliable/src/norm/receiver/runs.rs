@@ -1,0 +1,96 @@
+//! Sets of numbers that have few holes.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// A set of numbers, as runs: memory and work follow the number of holes, not that of members.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Runs {
+    /// The first number of each run, and the one after its last. Runs do not touch.
+    runs: BTreeMap<u64, u64>,
+}
+
+impl Runs {
+    pub(super) fn insert(&mut self, number: u64) {
+        if self.contains(number) {
+            return;
+        }
+        let mut end = number + 1;
+        if let Some(after) = self.runs.remove(&end) {
+            end = after;
+        }
+        match self.runs.range_mut(..number).next_back() {
+            Some((_, before)) if *before == number => *before = end,
+            _ => {
+                self.runs.insert(number, end);
+            }
+        }
+    }
+
+    pub(super) fn contains(&self, number: u64) -> bool {
+        self.runs.range(..=number).next_back().is_some_and(|(_, &end)| number < end)
+    }
+
+    /// Numbers of a range that are not in the set, ascending.
+    pub(super) fn gaps(&self, range: Range<u64>) -> impl Iterator<Item = u64> + '_ {
+        let mut at = match self.runs.range(..=range.start).next_back() {
+            Some((_, &end)) => end.max(range.start),
+            None => range.start,
+        };
+        let mut later = self.runs.range(range.start..).peekable();
+        std::iter::from_fn(move || {
+            while let Some((_, &end)) = later.next_if(|&(&first, _)| first <= at) {
+                at = at.max(end);
+            }
+            let found = (at < range.end).then_some(at);
+            at += 1;
+            found
+        })
+    }
+
+    /// Removes the numbers below `first`.
+    pub(super) fn forget_below(&mut self, first: u64) {
+        while let Some(run) = self.runs.first_entry().filter(|run| *run.key() < first) {
+            let end = run.remove();
+            if end > first {
+                self.runs.insert(first, end);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_hole_that_is_filled_joins_its_neighbours() {
+        let mut runs = Runs::default();
+        [1, 3, 2, 7].into_iter().for_each(|number| runs.insert(number));
+        assert_eq!(runs.runs, BTreeMap::from([(1, 4), (7, 8)]));
+        assert_eq!(runs.gaps(0..9).collect::<Vec<_>>(), [0, 4, 5, 6, 8]);
+        runs.forget_below(2);
+        assert_eq!(runs.runs, BTreeMap::from([(2, 4), (7, 8)]));
+    }
+
+    proptest! {
+        #[test]
+        fn they_are_a_set(numbers in prop::collection::vec(0..60_u64, 0..60), below in 0..60_u64, from in 0..60_u64) {
+            let mut runs = Runs::default();
+            let mut set = BTreeSet::new();
+            for number in numbers {
+                runs.insert(number);
+                set.insert(number);
+            }
+            runs.forget_below(below);
+            set.retain(|&number| number >= below);
+            prop_assert!((0..60).all(|number| runs.contains(number) == set.contains(&number)));
+            let gaps: Vec<u64> = runs.gaps(from..60).collect();
+            prop_assert_eq!(gaps, (from..60).filter(|number| !set.contains(number)).collect::<Vec<_>>());
+        }
+    }
+}
