@@ -18,7 +18,6 @@
 //! | [`flow`] | a flow being built |
 //! | [`site`] | what a deployed node asks of a transport |
 
-mod configured;
 pub mod deliveries;
 mod error;
 pub mod flow;
@@ -28,10 +27,10 @@ pub mod platform;
 pub mod service;
 pub mod services;
 pub mod site;
+pub mod table;
 pub mod transport;
 pub mod transports;
 
-pub use configured::{Configured, TableRow};
 pub use error::{BuildError, Cause};
 pub use platform::{BuiltNodes, KernelNode, LowerPort, NodeBuilder, VirtualNode};
 pub use transport::{Layer, Stack, Transport, Variants, layer};

@@ -9,13 +9,13 @@ use hopcast_config::decode::did_you_mean_one_of;
 use hopcast_config::yaml::{Kind, Node};
 
 use super::Group;
-use crate::configured::{Configured, TableRow};
 use crate::deliveries::DELIVERIES;
 use crate::error::BuildError;
 use crate::flow::{FlowBuilder, FlowPlan};
 use crate::network::{Network, NodeId, Segments};
 use crate::platform::LowerPort;
-use crate::transport::{OptionDoc, Options, Worlds};
+use crate::table::{Configured, TableRow};
+use crate::table::{OptionDoc, Options, Worlds};
 
 /// A row of the table of deliveries.
 #[derive(Debug)]

@@ -16,10 +16,10 @@ pub use hopcast_host::Config as HostConfig;
 use hopcast_host::Hook;
 use hopcast_wire::vlan::Tag;
 
-use crate::configured::{Configured, TableRow};
 use crate::network::{LayerInterface, NodeId, Prefix};
 use crate::services::SERVICES;
-use crate::transport::{OptionDoc, Options, Worlds};
+use crate::table::{Configured, TableRow};
+use crate::table::{OptionDoc, Options, Worlds};
 
 pub(crate) use restart::Restartable;
 

@@ -13,7 +13,8 @@ use crate::error::BuildError;
 use crate::flow::{End, FlowBuilder, FlowPlan};
 use crate::platform::LowerPort;
 use crate::site::{MemoryShare, SiteEdge, SiteRelay, SiteTransport};
-use crate::transport::{Count, Feedback, Form, Opt, Options, Port, Ports, Row, Transport};
+use crate::table::{Form, Opt, Options};
+use crate::transport::{Count, Feedback, Port, Ports, Row, Transport};
 
 pub(super) static BTP: Row = Row {
     name: "btp",

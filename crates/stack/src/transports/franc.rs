@@ -12,7 +12,8 @@ use crate::error::{BuildError, Cause};
 use crate::flow::{End, FlowBuilder, FlowPlan};
 use crate::network::{LinkId, NetworkPlan, NodeId};
 use crate::platform::LowerPort;
-use crate::transport::{Form, Opt, Options, Port, Ports, Row, Transport};
+use crate::table::{Form, Opt, Options};
+use crate::transport::{Port, Ports, Row, Transport};
 
 pub(super) static FRANC: Row = Row {
     name: "franc",

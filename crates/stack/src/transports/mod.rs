@@ -24,7 +24,7 @@ mod udp;
 
 use std::fmt;
 
-use crate::transport::{Layer, Row};
+use crate::transport::Row;
 
 pub use hopcast_coded::Tunnel;
 pub use hopcast_coded::franc::ConfigError;
@@ -70,16 +70,6 @@ pub(crate) static HOSTS_DATAGRAMS: &Row = &udp::UDP;
 /// The row of a name.
 pub fn find(name: &str) -> Option<&'static Row> {
     TRANSPORTS.iter().copied().find(|row| row.name == name)
-}
-
-impl Row {
-    /// The transport with its defaults.
-    ///
-    /// # Panics
-    /// Never: without options there is nothing to be wrong, which a test holds for the whole table.
-    pub fn layer(&'static self) -> Layer {
-        (self.read)(self, None).expect("the defaults are right")
-    }
 }
 
 /// `on` or `off`.
