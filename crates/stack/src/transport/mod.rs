@@ -8,7 +8,7 @@ mod layer;
 mod ports;
 mod program;
 mod row;
-mod stack;
+mod site;
 
 use std::any::Any;
 use std::fmt;
@@ -18,14 +18,13 @@ use crate::error::BuildError;
 use crate::flow::{End, Ends, FlowBuilder, FlowPlan};
 use crate::network::NodeId;
 use crate::platform::LowerPort;
-use crate::site::SiteTransport;
 
 pub use layer::Layer;
 pub use ports::{Port, Ports};
 pub(crate) use program::on_loopback;
 pub use program::{ProgramCommand, ProgramEnds, ProgramPair, ReadyAt};
 pub use row::{Count, Feedback, ReadOptions, Row, Socket};
-pub use stack::{MAX_LAYERS, Stack, Variants, layer};
+pub use site::{MemoryShare, SiteEdge, SiteRelay, SiteTransport};
 
 /// The settings of a transport, and how it is put on the nodes of a flow.
 pub trait Transport: fmt::Debug + Send + Sync + Any {

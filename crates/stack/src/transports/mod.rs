@@ -1,4 +1,4 @@
-//! The table of transports: one file for each protocol.
+//! The table of transports: one file for each protocol, and the [stacks](Stack) of them that a file writes.
 //!
 //! A new transport is a file here and a line in [`TRANSPORTS`].
 
@@ -17,6 +17,7 @@ mod norm;
 mod quic;
 #[cfg(feature = "peers")]
 mod split;
+mod stack;
 #[cfg(feature = "peers")]
 mod tcp;
 mod tunnel;
@@ -27,8 +28,8 @@ use std::fmt;
 use crate::transport::Row;
 
 pub use hopcast_coded::Tunnel;
-pub use hopcast_coded::franc::ConfigError;
 pub use hopcast_coded::proxy::Splice;
+pub use stack::{MAX_LAYERS, Stack, Variants, layer};
 
 /// All transports, in the order in which to show them.
 pub static TRANSPORTS: &[&Row] = &[
