@@ -1,8 +1,8 @@
 //! Errors of building a flow's machines.
 
-use hopcast_host::BindError;
+use std::error::Error;
 
-use crate::transports::ConfigError;
+use hopcast_host::BindError;
 
 /// A flow cannot be built on its nodes. One line for a person.
 #[derive(Debug, thiserror::Error)]
@@ -53,7 +53,7 @@ pub enum Cause {
     Bind(#[from] BindError),
     /// The settings of the transport contradict each other.
     #[error(transparent)]
-    Settings(#[from] ConfigError),
+    Settings(Box<dyn Error + Send + Sync>),
     /// TCP's packets were asked for where TCP is the kernel's.
     #[error("packets of TCP are the kernel's own")]
     OnKernel,

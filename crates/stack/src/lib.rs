@@ -8,17 +8,17 @@
 //! | module | content |
 //! |---|---|
 //! | [`network`] | nodes, links, addresses, idealised routes |
-//! | [`transport`] | the row of a transport, its options, and stacks of them |
-//! | [`transports`] | the table: one file for each transport |
+//! | [`table`] | what the tables share: options, worlds, a row with its settings |
+//! | [`transport`] | the row of a transport, and what its settings implement |
+//! | [`transports`] | the table: one file for each transport; stacks of them |
 //! | [`group`] | groups of receivers, and the row of a delivery |
 //! | [`deliveries`] | the table: one file for each delivery |
 //! | [`service`] | the row of a service of a node |
 //! | [`services`] | the table: one file for each service |
 //! | [`platform`] | a node being built, and the platform below its machines |
 //! | [`flow`] | a flow being built |
-//! | [`site`] | what a deployed node asks of a transport |
+//! | [`site`] | the layer between the sites of a deployment |
 
-mod configured;
 pub mod deliveries;
 mod error;
 pub mod flow;
@@ -28,11 +28,11 @@ pub mod platform;
 pub mod service;
 pub mod services;
 pub mod site;
+pub mod table;
 pub mod transport;
 pub mod transports;
 
-pub use configured::{Configured, TableRow};
 pub use error::{BuildError, Cause};
-pub use platform::{BuiltNodes, KernelNode, LowerPort, NodeBuilder, VirtualNode};
-pub use transport::{Layer, Stack, Transport, Variants, layer};
-pub use transports::TRANSPORTS;
+pub use platform::{BuiltNodes, KernelNode, LowerPort, NodeBuilder, PlacedMachine, VirtualNode};
+pub use transport::{Layer, Transport};
+pub use transports::{Stack, TRANSPORTS, Variants, layer};

@@ -10,7 +10,6 @@ use hopcast_core::{Assembly, Port, Slot, Stream};
 use hopcast_host::membership;
 use hopcast_host::{BindError, Hook, Host, Interface, NeighbourConfig};
 
-use crate::flow::PlacedMachine;
 use crate::network::{Below, NodeGroups, NodeLayers, NodeRoutes, PlacedService};
 use crate::network::{GlobalRoutes, HOP_LIMIT, Hop, Network, NetworkPlan, NodeId, interface_name};
 use crate::service::Restartable;
@@ -35,6 +34,17 @@ impl LowerPort {
     pub const fn above(slot: Slot) -> Self {
         Self::Machine(slot, Port::Above(0))
     }
+}
+
+/// A machine that has been put on a node.
+#[derive(Clone, Debug)]
+pub struct PlacedMachine {
+    /// The name before its counters: a layer's at an end, a node's between the ends.
+    pub name: String,
+    /// The node.
+    pub node: NodeId,
+    /// Its place in the node's assembly.
+    pub slot: Slot,
 }
 
 /// A node being built.

@@ -1,29 +1,16 @@
-//! A transport between the sites of a deployment: what a node asks of it.
+//! The layer between the sites of a deployment, as the file of a node names it.
 
 use std::fmt;
-use std::net::SocketAddr;
 
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::choice;
 use hopcast_config::yaml::Node;
-use hopcast_core::{Duration, Machine, Stream};
 
 use crate::transport::{Layer, Port, Row};
-use crate::transports::TRANSPORTS;
+use crate::transports::{TRANSPORTS, layer};
 
+pub use crate::transport::{MemoryShare, SiteEdge, SiteRelay, SiteTransport};
 pub use crate::transports::{Splice, Tunnel};
-
-/// A transport that carries packets or streams between sites, with relays at nodes between them.
-pub trait SiteTransport {
-    /// Bytes that it puts before the payload of a full datagram.
-    fn overhead(&self) -> u16;
-
-    /// The machine at a site.
-    fn edge(&self, site: SiteEdge<'_>) -> Box<dyn Machine>;
-
-    /// The machine at a node between two others.
-    fn relay(&self, site: SiteRelay) -> Box<dyn Machine>;
-}
 
 /// A layer that can be between sites.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,7 +24,7 @@ impl SiteLayer {
     pub fn read(node: &Node, port: Port) -> Result<Self, Diagnostic> {
         let names: Vec<&str> = between_sites(port).map(|row| row.name).collect();
         choice(node, "over", &names)?;
-        crate::layer(node).map(Self)
+        layer(node).map(Self)
     }
 
     /// The first transport of the table that can be between sites and offers `port`, with its defaults.
@@ -69,49 +56,6 @@ fn between_sites(port: Port) -> impl Iterator<Item = &'static Row> {
     let fits =
         move |row: &'static Row| row.offers.has(port) && row.layer().settings().between_sites().is_some();
     TRANSPORTS.iter().copied().filter(move |row| fits(row))
-}
-
-/// One site, for [`SiteTransport::edge`].
-pub struct SiteEdge<'a> {
-    /// Maximum length of a datagram that fits every hop, in bytes.
-    pub datagram: u16,
-    /// Maximum delay of the node's wake-ups.
-    pub slack: Duration,
-    /// The machine's share of the node's memory.
-    pub memory: MemoryShare,
-    /// Streams at a time; `None` for the transport's own choice.
-    pub streams: Option<u16>,
-    /// This end and the other, by the names that the node gives them.
-    pub ends: (SocketAddr, SocketAddr),
-    /// Next hops; several are disjoint routes that share the load.
-    pub neighbours: &'a [SocketAddr],
-    /// Its random stream.
-    pub random: Stream,
-}
-
-/// One node between two others, for [`SiteTransport::relay`].
-pub struct SiteRelay {
-    /// Maximum length of a datagram that fits every hop, in bytes.
-    pub datagram: u16,
-    /// Maximum delay of the node's wake-ups.
-    pub slack: Duration,
-    /// The machine's share of the node's memory.
-    pub memory: MemoryShare,
-    /// The node itself.
-    pub address: SocketAddr,
-    /// The two neighbours.
-    pub between: [SocketAddr; 2],
-    /// Its random stream.
-    pub random: Stream,
-}
-
-/// The share of one machine in a node's memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MemoryShare {
-    /// Bytes of batches, each way.
-    pub batches: u64,
-    /// Bytes of streams that wait to be sent.
-    pub queue: u64,
 }
 
 #[cfg(test)]

@@ -10,7 +10,8 @@ use hopcast_stack::TRANSPORTS;
 use hopcast_stack::deliveries::DELIVERIES;
 use hopcast_stack::service::ServiceRow;
 use hopcast_stack::services::SERVICES;
-use hopcast_stack::transport::{Form, OptionDoc, Row};
+use hopcast_stack::table::{Form, OptionDoc};
+use hopcast_stack::transport::Row;
 use serde_json::{Map, Value, json};
 
 fn repository(file: &str) -> PathBuf {

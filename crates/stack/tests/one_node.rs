@@ -10,7 +10,8 @@ use hopcast_core::Seed;
 use hopcast_link::{Direction, MediumConfig};
 use hopcast_stack::flow::{FlowBuilder, FlowPlan, FlowSpec};
 use hopcast_stack::network::{Link, LinkModel, Network, NetworkPlan, Node, NodeId};
-use hopcast_stack::transport::{Ports, Worlds};
+use hopcast_stack::table::Worlds;
+use hopcast_stack::transport::Ports;
 use hopcast_stack::{BuiltNodes, NodeBuilder, TRANSPORTS, Variants};
 
 /// The last node of a chain, whose first is 0; each of its links has a station more, which may help.

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hopcast_config::yaml::{Source, parse};
-use hopcast_stack::transport::{Feedback, Port, Worlds};
+use hopcast_stack::table::Worlds;
+use hopcast_stack::transport::{Feedback, Port};
 use hopcast_stack::{TRANSPORTS, layer};
 
 /// Files in which a protocol may be named: its own folder, and its file beside the table.

@@ -5,7 +5,8 @@ mod common;
 use common::scenarios::{self, FILE};
 use common::{document, flow, near};
 use hopcast_stack::TRANSPORTS;
-use hopcast_stack::transport::{Port, Worlds};
+use hopcast_stack::table::Worlds;
+use hopcast_stack::transport::Port;
 
 /// Four lossy hops with a file across them.
 fn four_hops(over: &str, roles: &str) -> String {

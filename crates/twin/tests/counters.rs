@@ -10,7 +10,8 @@ use std::path::Path;
 use common::document;
 use common::scenarios::{self, FILE, only};
 use hopcast_stack::TRANSPORTS;
-use hopcast_stack::transport::{Port, Ports, Row, Worlds};
+use hopcast_stack::table::Worlds;
+use hopcast_stack::transport::{Port, Ports, Row};
 use hopcast_twin::World;
 
 /// Listed, and not seen here: those of real programs, and of a neighbour that was started again.

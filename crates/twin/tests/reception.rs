@@ -16,7 +16,7 @@ use hopcast_link::Quality;
 use hopcast_runner::load_text;
 use hopcast_stack::network::{LayerInterface, NetworkPlan};
 use hopcast_stack::service::{HostConfig, Made, Service, ServiceLayer, ServiceRow, ServiceSpec};
-use hopcast_stack::transport::{Options, Worlds};
+use hopcast_stack::table::{Options, Worlds};
 use hopcast_twin::scenario::Overrides;
 use hopcast_twin::{Monitor, World};
 

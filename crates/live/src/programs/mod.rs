@@ -38,7 +38,7 @@ pub use run::{ExecOutcome, FlowOutcome, Outcomes, Programs, Recording};
 pub use spawn::{ChildProcess, Running, Spawner};
 
 use hopcast_stack::TRANSPORTS;
-use hopcast_stack::transport::Worlds;
+use hopcast_stack::table::Worlds;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::{env, fs};

@@ -8,7 +8,7 @@ use crate::error::BuildError;
 use crate::group::{Delivery, DeliveryRow, Group, GroupEnd, Member, MemberMachine, OnSegment};
 use crate::network::{Network, NodeId, Segments};
 use crate::platform::LowerPort;
-use crate::transport::{Options, Worlds};
+use crate::table::{Options, Worlds};
 
 pub(super) static BROADCAST: DeliveryRow = DeliveryRow {
     name: "broadcast",

@@ -5,7 +5,7 @@ use hopcast_config::decode::flag;
 use crate::error::BuildError;
 use crate::group::{Delivery, DeliveryRow, GroupEnd, MemberMachine};
 use crate::platform::LowerPort;
-use crate::transport::{Form, Opt, Options, Worlds};
+use crate::table::{Form, Opt, Options, Worlds};
 
 pub(super) static IP_MULTICAST: DeliveryRow = DeliveryRow {
     name: "ip-multicast",

@@ -6,6 +6,10 @@ mod broadcast;
 mod ip_multicast;
 mod unicast;
 
+use hopcast_config::Diagnostic;
+use hopcast_config::decode::did_you_mean_one_of;
+use hopcast_config::yaml::{Kind, Node};
+
 use crate::group::{DeliveryLayer, DeliveryRow};
 
 /// All deliveries, in the order in which to show them.
@@ -15,4 +19,31 @@ pub static DELIVERIES: &[&DeliveryRow] =
 /// The delivery of a flow to several receivers whose transport has no tree of its own and whose file names none.
 pub fn usual() -> DeliveryLayer {
     DeliveryLayer::of(&unicast::UNICAST)
+}
+
+/// The delivery that `node` names: `ip-multicast`, or `ip-multicast: { … }` with options.
+///
+/// # Errors
+/// A delivery that is not in the table, or options that it does not have.
+pub fn read(node: &Node) -> Result<DeliveryLayer, Diagnostic> {
+    let (name, span, options) = match &node.kind {
+        Kind::Scalar(name) => (name, &node.span, None),
+        Kind::Map(entries) if entries.len() == 1 => {
+            (&entries[0].key, &entries[0].key_span, Some(&entries[0].value))
+        }
+        Kind::Map(_) | Kind::List(_) => {
+            return Err(node.error(format!(
+                "`delivery`: expected a delivery, such as `ip-multicast`, found {}",
+                node.found()
+            )));
+        }
+    };
+    let names: Vec<&str> = DELIVERIES.iter().map(|row| row.name).collect();
+    let Some(row) = DELIVERIES.iter().copied().find(|row| row.name == name) else {
+        let hint = did_you_mean_one_of(name, &names);
+        return Err(
+            span.error(format!("there is no delivery `{name}`{hint} (deliveries: {})", names.join(", ")))
+        );
+    };
+    (row.read)(row, options)
 }

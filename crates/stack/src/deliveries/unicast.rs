@@ -3,7 +3,7 @@
 use crate::error::BuildError;
 use crate::group::{Delivery, DeliveryRow, FanOut, GroupEnd};
 use crate::platform::LowerPort;
-use crate::transport::{Options, Worlds};
+use crate::table::{Options, Worlds};
 
 pub(super) static UNICAST: DeliveryRow = DeliveryRow {
     name: "unicast",

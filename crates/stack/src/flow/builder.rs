@@ -11,19 +11,8 @@ use super::{Ends, FlowPlan, Participant};
 use crate::error::{BuildError, Cause};
 use crate::group::GroupEnd;
 use crate::network::NodeId;
-use crate::platform::{BuiltNodes, LowerPort, Platform, add};
+use crate::platform::{BuiltNodes, LowerPort, PlacedMachine, Platform, add};
 use crate::transport::{Layer, Ports, Socket};
-
-/// A machine that has been put on a node.
-#[derive(Clone, Debug)]
-pub struct PlacedMachine {
-    /// The name before its counters: a layer's at an end, a node's between the ends.
-    pub name: String,
-    /// The node.
-    pub node: NodeId,
-    /// Its place in the node's assembly.
-    pub slot: Slot,
-}
 
 /// The nodes that are built here, and the machines that one flow has put on them so far.
 pub struct FlowBuilder<'a> {

@@ -17,7 +17,7 @@ use crate::group::Group;
 use crate::network::{GlobalRoutes, Hop, Network, NetworkPlan, NodeId};
 use crate::transport::{Layer, Port};
 
-pub use builder::{FlowBuilder, Join, PlacedFlow, PlacedMachine};
+pub use builder::{FlowBuilder, Join, PlacedFlow};
 pub use end::End;
 pub use participants::{Participant, Participants};
 

@@ -5,17 +5,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use hopcast_config::Diagnostic;
-use hopcast_config::decode::did_you_mean_one_of;
-use hopcast_config::yaml::{Kind, Node};
+use hopcast_config::yaml::Node;
 
 use super::Group;
-use crate::configured::{Configured, TableRow};
-use crate::deliveries::DELIVERIES;
 use crate::error::BuildError;
 use crate::flow::{FlowBuilder, FlowPlan};
 use crate::network::{Network, NodeId, Segments};
 use crate::platform::LowerPort;
-use crate::transport::{OptionDoc, Options, Worlds};
+use crate::table::{Configured, TableRow};
+use crate::table::{OptionDoc, Options, Worlds};
 
 /// A row of the table of deliveries.
 #[derive(Debug)]
@@ -129,31 +127,4 @@ impl<S: Delivery + Clone + 'static> Options<S> {
         let changed = self.changed(&settings, &defaults);
         Ok(Configured::new(row, Arc::new(settings), changed))
     }
-}
-
-/// The delivery that `node` names: `ip-multicast`, or `ip-multicast: { … }` with options.
-///
-/// # Errors
-/// A delivery that is not in the table, or options that it does not have.
-pub fn read(node: &Node) -> Result<DeliveryLayer, Diagnostic> {
-    let (name, span, options) = match &node.kind {
-        Kind::Scalar(name) => (name, &node.span, None),
-        Kind::Map(entries) if entries.len() == 1 => {
-            (&entries[0].key, &entries[0].key_span, Some(&entries[0].value))
-        }
-        Kind::Map(_) | Kind::List(_) => {
-            return Err(node.error(format!(
-                "`delivery`: expected a delivery, such as `ip-multicast`, found {}",
-                node.found()
-            )));
-        }
-    };
-    let names: Vec<&str> = DELIVERIES.iter().map(|row| row.name).collect();
-    let Some(row) = DELIVERIES.iter().copied().find(|row| row.name == name) else {
-        let hint = did_you_mean_one_of(name, &names);
-        return Err(
-            span.error(format!("there is no delivery `{name}`{hint} (deliveries: {})", names.join(", ")))
-        );
-    };
-    (row.read)(row, options)
 }

@@ -9,17 +9,15 @@ use std::fmt;
 use std::sync::Arc;
 
 use hopcast_config::Diagnostic;
-use hopcast_config::decode::did_you_mean_one_of;
 use hopcast_config::yaml::Node;
 use hopcast_core::{Instant, Machine};
 pub use hopcast_host::Config as HostConfig;
 use hopcast_host::Hook;
 use hopcast_wire::vlan::Tag;
 
-use crate::configured::{Configured, TableRow};
 use crate::network::{LayerInterface, NodeId, Prefix};
-use crate::services::SERVICES;
-use crate::transport::{OptionDoc, Options, Worlds};
+use crate::table::{Configured, TableRow};
+use crate::table::{OptionDoc, Options, Worlds};
 
 pub(crate) use restart::Restartable;
 
@@ -146,16 +144,4 @@ impl<S: Service + Clone + 'static> Options<S> {
         let changed = self.changed(&settings, &defaults);
         Ok(Configured::new(row, Arc::new(settings), changed))
     }
-}
-
-/// The row of the service that `run` names.
-///
-/// # Errors
-/// A service that is not in the table.
-pub fn find(run: &Node, name: &str) -> Result<&'static ServiceRow, Diagnostic> {
-    SERVICES.iter().copied().find(|row| row.name == name).ok_or_else(|| {
-        let names: Vec<&str> = SERVICES.iter().map(|row| row.name).collect();
-        let hint = did_you_mean_one_of(name, &names);
-        run.error(format!("there is no service `{name}`{hint} (services: {})", names.join(", ")))
-    })
 }

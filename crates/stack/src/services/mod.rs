@@ -5,7 +5,23 @@
 mod queriers;
 mod vlan;
 
+use hopcast_config::Diagnostic;
+use hopcast_config::decode::did_you_mean_one_of;
+use hopcast_config::yaml::Node;
+
 use crate::service::ServiceRow;
 
 /// All services, in the order in which to show them.
 pub static SERVICES: &[&ServiceRow] = &[&vlan::VLAN, &queriers::IGMP, &queriers::MLD];
+
+/// The row of the service that `run` names.
+///
+/// # Errors
+/// A service that is not in the table.
+pub fn find(run: &Node, name: &str) -> Result<&'static ServiceRow, Diagnostic> {
+    SERVICES.iter().copied().find(|row| row.name == name).ok_or_else(|| {
+        let names: Vec<&str> = SERVICES.iter().map(|row| row.name).collect();
+        let hint = did_you_mean_one_of(name, &names);
+        run.error(format!("there is no service `{name}`{hint} (services: {})", names.join(", ")))
+    })
+}

@@ -7,7 +7,7 @@ use hopcast_host::querier::{Config, Interface, Querier};
 use hopcast_wire::ip;
 
 use crate::service::{HostConfig, Service, ServiceRow};
-use crate::transport::{Form, Opt, Options, Worlds};
+use crate::table::{Form, Opt, Options, Worlds};
 
 pub(super) static IGMP: ServiceRow = ServiceRow {
     name: "igmp-querier",

@@ -9,7 +9,7 @@ use hopcast_wire::vlan::{CUSTOMER, MAX_ID, PROVIDER, Tag};
 
 use crate::network::{LayerInterface, Prefix, read_prefixes};
 use crate::service::{HostConfig, Made, Service, ServiceRow};
-use crate::transport::{Form, Opt, Options, Worlds};
+use crate::table::{Form, Opt, Options, Worlds};
 
 pub(super) static VLAN: ServiceRow = ServiceRow {
     name: "vlan",

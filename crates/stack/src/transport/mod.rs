@@ -4,170 +4,27 @@
 //! [`transports`](crate::transports): its [`Row`], which scenarios, checks and documentation read, and its settings,
 //! which implement [`Transport`]: how its machines are put on the nodes of a flow. Nothing else names a protocol.
 
-mod options;
+mod layer;
 mod ports;
 mod program;
-mod stack;
+mod row;
+mod site;
 
 use std::any::Any;
 use std::fmt;
 use std::net::SocketAddr;
 
-use hopcast_config::Diagnostic;
-use hopcast_config::yaml::Node;
-
-use crate::configured::{Configured, TableRow};
 use crate::error::BuildError;
 use crate::flow::{End, Ends, FlowBuilder, FlowPlan};
 use crate::network::NodeId;
 use crate::platform::LowerPort;
-use crate::site::SiteTransport;
 
-pub use options::{Form, Opt, OptionDoc, Options};
+pub use layer::Layer;
 pub use ports::{Port, Ports};
 pub(crate) use program::on_loopback;
 pub use program::{ProgramCommand, ProgramEnds, ProgramPair, ReadyAt};
-pub use stack::{MAX_LAYERS, Stack, Variants, layer};
-
-/// A row of the table of transports.
-#[derive(Debug)]
-pub struct Row {
-    /// Its name in `over`.
-    pub name: &'static str,
-    /// One line about it.
-    pub about: &'static str,
-    /// The ports that it offers to the layer above.
-    pub offers: Ports,
-    /// The port that it needs of the layer below.
-    pub needs: Port,
-    /// Number of receivers that it serves.
-    pub receivers: Count,
-    /// Whether it serves the members of a group over a delivery: it needs to hear nothing of them, or hears them all.
-    pub groups: bool,
-    /// Number of disjoint routes that it takes.
-    pub paths: Count,
-    /// The feedback from its receivers.
-    pub feedback: Feedback,
-    /// The worlds that it runs in.
-    pub worlds: Worlds,
-    /// Whether it codes: sends combinations of packets.
-    pub coded: bool,
-    /// Whether it holds back what has arrived until what comes before it has, or is decoded.
-    pub holds_back: bool,
-    /// Whether it carries several streams of a flow at a time.
-    pub many_streams: bool,
-    /// Whether it is a socket of the host, which a real program opens by itself: `None` if not.
-    pub socket: Option<Socket>,
-    /// Its options, each with its documentation.
-    pub options: fn() -> Vec<OptionDoc>,
-    /// Reads the options into a layer; without any, the defaults.
-    pub read: ReadOptions,
-}
-
-/// Reads the options of a transport into a layer; without any, the defaults. Only [`Options`] make layers, and note
-/// which options are not the default.
-pub type ReadOptions = fn(&'static Row, Option<&Node>) -> Result<Layer, Diagnostic>;
-
-impl Row {
-    /// The columns that most transports share: one receiver, one route, feedback from end to end, both worlds, no
-    /// options.
-    pub const BASE: Self = Self {
-        name: "",
-        about: "",
-        offers: Ports(&[]),
-        needs: Port::Datagram,
-        receivers: Count::One,
-        groups: false,
-        paths: Count::One,
-        feedback: Feedback::EndToEnd,
-        worlds: Worlds::Both,
-        coded: false,
-        holds_back: true,
-        many_streams: true,
-        socket: None,
-        options: Vec::new,
-        read: |row, _| Err(Diagnostic::of_file(row.name, "the row of this transport has no `read`")),
-    };
-}
-
-/// One or several.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Count {
-    /// One.
-    One,
-    /// One or several.
-    Several,
-}
-
-/// The feedback from the receivers of a transport.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Feedback {
-    /// Nothing.
-    None,
-    /// Datagrams or packets to the sender, end to end.
-    EndToEnd,
-    /// Reports from each hop to the one before it.
-    HopByHop,
-}
-
-/// The worlds that a transport runs in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Worlds {
-    /// Virtual time and the kernel.
-    Both,
-    /// Virtual time only.
-    Virtual,
-    /// The kernel only: a real program. The names of its models in virtual time, in a person's words.
-    Live {
-        /// `kcp` and `kcp-fec` are its models, say.
-        models: &'static str,
-        /// The programs, each with the package of Debian and Ubuntu that has it.
-        programs: &'static [(&'static str, &'static str)],
-    },
-}
-
-impl fmt::Display for Count {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::One => "one",
-            Self::Several => "several",
-        })
-    }
-}
-
-impl fmt::Display for Feedback {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::None => "none",
-            Self::EndToEnd => "end to end",
-            Self::HopByHop => "hop by hop",
-        })
-    }
-}
-
-impl fmt::Display for Worlds {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Both => "both",
-            Self::Virtual => "virtual time",
-            Self::Live { .. } => "live",
-        })
-    }
-}
-
-/// A socket of the host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Socket {
-    /// ICMP, straight on packets.
-    Icmp,
-    /// UDP.
-    Udp,
-    /// TCP.
-    Tcp {
-        /// The congestion control, by the kernel's name; `None` for the host's own choice.
-        congestion: Option<&'static str>,
-    },
-}
+pub use row::{Count, Feedback, ReadOptions, Row, Socket};
+pub use site::{MemoryShare, SiteEdge, SiteRelay, SiteTransport};
 
 /// The settings of a transport, and how it is put on the nodes of a flow.
 pub trait Transport: fmt::Debug + Send + Sync + Any {
@@ -281,32 +138,5 @@ pub trait Transport: fmt::Debug + Send + Sync + Any {
     /// The option that has been changed and that the kernel's own transport does not have, if any.
     fn virtual_time_only(&self) -> Option<&'static str> {
         None
-    }
-}
-
-/// One layer of a stack: a transport with its settings.
-pub type Layer = Configured<Row, dyn Transport>;
-
-impl Layer {
-    /// Its settings, if they are of this type.
-    pub fn settings_as<T: Transport>(&self) -> Option<&T> {
-        let settings: &dyn Any = self.settings();
-        settings.downcast_ref()
-    }
-
-    /// Whether the host itself is this layer where it is the lowest.
-    pub fn is_hosts_own(&self) -> bool {
-        self.row().socket == Some(Socket::Udp)
-    }
-
-    /// Whether it is a real program.
-    pub fn is_program(&self) -> bool {
-        matches!(self.row().worlds, Worlds::Live { .. })
-    }
-}
-
-impl TableRow for Row {
-    fn name(&self) -> &'static str {
-        self.name
     }
 }

@@ -12,8 +12,10 @@ use super::{on_off, shown};
 use crate::error::BuildError;
 use crate::flow::{End, FlowBuilder, FlowPlan};
 use crate::platform::LowerPort;
-use crate::site::{MemoryShare, SiteEdge, SiteRelay, SiteTransport};
-use crate::transport::{Count, Feedback, Form, Opt, Options, Port, Ports, Row, Transport};
+use crate::table::{Form, Opt, Options};
+use crate::transport::{
+    Count, Feedback, MemoryShare, Port, Ports, Row, SiteEdge, SiteRelay, SiteTransport, Transport,
+};
 
 pub(super) static BTP: Row = Row {
     name: "btp",

@@ -7,7 +7,8 @@ use super::shown;
 use crate::error::BuildError;
 use crate::flow::End;
 use crate::platform::LowerPort;
-use crate::transport::{Feedback, Form, Opt, Options, Port, Ports, Row, Transport};
+use crate::table::{Form, Opt, Options};
+use crate::transport::{Feedback, Port, Ports, Row, Transport};
 
 pub(super) static FEC: Row = Row {
     name: "fec",

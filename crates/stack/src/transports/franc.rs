@@ -12,7 +12,8 @@ use crate::error::{BuildError, Cause};
 use crate::flow::{End, FlowBuilder, FlowPlan};
 use crate::network::{LinkId, NetworkPlan, NodeId};
 use crate::platform::LowerPort;
-use crate::transport::{Form, Opt, Options, Port, Ports, Row, Transport};
+use crate::table::{Form, Opt, Options};
+use crate::transport::{Port, Ports, Row, Transport};
 
 pub(super) static FRANC: Row = Row {
     name: "franc",
@@ -247,7 +248,7 @@ impl Franc {
         let mac = |attachment| NetworkPlan::mac(link, attachment);
         let random = plan.random_on_link(node, &plan.network.links[link].name);
         let helper = franc::helper(self.0.clone(), mac(own), [mac(from), mac(to)], random);
-        let helper = helper.map_err(|error| flow.error(node, Cause::Settings(error)))?;
+        let helper = helper.map_err(|error| flow.error(node, Cause::Settings(error.into())))?;
         let below = frames(flow, node, link)?;
         flow.attach(flow.node_name(node), node, helper, below);
         Ok(())
@@ -266,7 +267,7 @@ impl Franc {
         let [own_mac, peer_mac] = [own, peer].map(|attachment| NetworkPlan::mac(link, attachment));
         let random = plan.random_on_link(node, &plan.network.links[link].name);
         let edge = franc::edge(self.0.clone(), own_mac, peer_mac, random);
-        let edge = edge.map_err(|error| flow.error(node, Cause::Settings(error)))?;
+        let edge = edge.map_err(|error| flow.error(node, Cause::Settings(error.into())))?;
         Ok((edge, frames(flow, node, link)?))
     }
 }
@@ -310,7 +311,7 @@ mod tests {
         for options in ["helper: off", "helper: on", "field: 2", "plan: budget"] {
             for block in 1..=255 {
                 let node = parse(&format!("{{ franc: {{ block: {block}, {options} }} }}"), &source).unwrap();
-                let layer = crate::layer(&node).unwrap();
+                let layer = super::super::layer(&node).unwrap();
                 let Franc(config) = layer.settings_as().unwrap();
                 let longest = config.longest_frame() as u64;
                 assert!(longest <= FRAME, "{options}, block {block}: {longest} bytes");

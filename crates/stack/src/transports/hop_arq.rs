@@ -7,7 +7,8 @@ use super::tcp::buffer;
 use crate::error::BuildError;
 use crate::flow::{End, FlowBuilder, FlowPlan};
 use crate::platform::LowerPort;
-use crate::transport::{Feedback, Form, Opt, Options, Port, Ports, Row, Transport};
+use crate::table::{Form, Opt, Options};
+use crate::transport::{Feedback, Port, Ports, Row, Transport};
 
 pub(super) static HOP_ARQ: Row = Row {
     name: "hop-arq",

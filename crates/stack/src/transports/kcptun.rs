@@ -11,10 +11,10 @@ use super::{on_off, shown};
 use crate::error::BuildError;
 use crate::flow::{End, Ends};
 use crate::platform::LowerPort;
+use crate::table::{Form, Opt, Options, Worlds};
 use crate::transport::on_loopback;
 use crate::transport::{
-    Form, Layer, Opt, Options, Port, Ports, ProgramCommand, ProgramEnds, ProgramPair, ReadyAt, Row, Socket,
-    Transport, Worlds,
+    Layer, Port, Ports, ProgramCommand, ProgramEnds, ProgramPair, ReadyAt, Row, Socket, Transport,
 };
 
 pub(super) static KCPTUN: Row = Row {

@@ -1,4 +1,4 @@
-//! The table of transports: one file for each protocol.
+//! The table of transports: one file for each protocol, and the [stacks](Stack) of them that a file writes.
 //!
 //! A new transport is a file here and a line in [`TRANSPORTS`].
 
@@ -17,6 +17,7 @@ mod norm;
 mod quic;
 #[cfg(feature = "peers")]
 mod split;
+mod stack;
 #[cfg(feature = "peers")]
 mod tcp;
 mod tunnel;
@@ -24,11 +25,11 @@ mod udp;
 
 use std::fmt;
 
-use crate::transport::{Layer, Row};
+use crate::transport::Row;
 
 pub use hopcast_coded::Tunnel;
-pub use hopcast_coded::franc::ConfigError;
 pub use hopcast_coded::proxy::Splice;
+pub use stack::{MAX_LAYERS, Stack, Variants, layer};
 
 /// All transports, in the order in which to show them.
 pub static TRANSPORTS: &[&Row] = &[
@@ -70,16 +71,6 @@ pub(crate) static HOSTS_DATAGRAMS: &Row = &udp::UDP;
 /// The row of a name.
 pub fn find(name: &str) -> Option<&'static Row> {
     TRANSPORTS.iter().copied().find(|row| row.name == name)
-}
-
-impl Row {
-    /// The transport with its defaults.
-    ///
-    /// # Panics
-    /// Never: without options there is nothing to be wrong, which a test holds for the whole table.
-    pub fn layer(&'static self) -> Layer {
-        (self.read)(self, None).expect("the defaults are right")
-    }
 }
 
 /// `on` or `off`.

@@ -8,7 +8,8 @@ use super::shown;
 use crate::error::BuildError;
 use crate::flow::End;
 use crate::platform::LowerPort;
-use crate::transport::{Form, Opt, OptionDoc, Options, Port, Ports, Row, Transport};
+use crate::table::{Form, Opt, OptionDoc, Options};
+use crate::transport::{Port, Ports, Row, Transport};
 
 pub(super) static QUIC: Row = Row {
     name: "quic",

@@ -12,7 +12,8 @@ use crate::error::BuildError;
 use crate::flow::{End, FlowPlan};
 use crate::network::{HOP_LIMIT, NodeId};
 use crate::platform::LowerPort;
-use crate::transport::{Form, Opt, OptionDoc, Options, Port, Ports, ReadOptions, Row, Socket, Transport};
+use crate::table::{Form, Opt, OptionDoc, Options};
+use crate::transport::{Port, Ports, ReadOptions, Row, Socket, Transport};
 
 pub(super) static CUBIC: Row = Row {
     name: "tcp-cubic",

@@ -5,7 +5,8 @@ use hopcast_coded::Tunnel as TunnelMachine;
 use crate::error::BuildError;
 use crate::flow::End;
 use crate::platform::LowerPort;
-use crate::transport::{Feedback, Options, Ports, Row, Transport};
+use crate::table::Options;
+use crate::transport::{Feedback, Ports, Row, Transport};
 
 pub(super) static TUNNEL: Row = Row {
     name: "tunnel",

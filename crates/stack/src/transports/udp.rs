@@ -8,7 +8,8 @@ use crate::error::BuildError;
 use crate::flow::{End, FlowBuilder};
 use crate::network::{HOP_LIMIT, NodeId};
 use crate::platform::LowerPort;
-use crate::transport::{Feedback, Options, Port, Ports, Row, Socket, Transport};
+use crate::table::Options;
+use crate::transport::{Feedback, Port, Ports, Row, Socket, Transport};
 
 pub(super) static UDP: Row = Row {
     name: "udp",

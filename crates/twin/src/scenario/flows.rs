@@ -14,7 +14,7 @@ use hopcast_config::Diagnostic;
 use hopcast_config::decode::{self, Fields, did_you_mean, list, one_or_list, whole};
 use hopcast_config::yaml::{Kind, Node};
 use hopcast_stack::flow::can_relay;
-use hopcast_stack::group::{self, Group};
+use hopcast_stack::group::Group;
 use hopcast_stack::transport::{Count, Layer, Row};
 use hopcast_stack::{Stack, TRANSPORTS, Variants, deliveries};
 
@@ -79,7 +79,7 @@ impl Flows {
             programs::carries_something(&stack, over, app_node)?;
             let app = app(app_node, &stack, contents)?;
             flows.live = flows.live.or_else(|| live.into_iter().flatten().next());
-            let delivery = fields.read("delivery", |node, _| group::read(node))?;
+            let delivery = fields.read("delivery", |node, _| deliveries::read(node))?;
             let group = match (group, &delivery, to.len()) {
                 (Some(_), Some(_), _) => {
                     let node = fields.need("delivery", "")?;

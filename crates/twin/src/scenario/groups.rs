@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hopcast_core::Instant;
 use hopcast_stack::deliveries;
-use hopcast_stack::group::{self, Group, LINGER, Members};
+use hopcast_stack::group::{DeliveryLayer, Group, LINGER, Members};
 
 use super::events;
 use super::model::{Action, Event, GroupId, NodeId};
@@ -69,7 +69,7 @@ impl Groups {
             None => Vec::new(),
         };
         let delivery = match fields.get("delivery") {
-            Some(node) => group::read(node)?,
+            Some(node) => deliveries::read(node)?,
             None => deliveries::usual(),
         };
         let linger = fields.read("linger", duration)?.unwrap_or(LINGER);
@@ -86,7 +86,7 @@ impl Groups {
         &mut self,
         name: String,
         members: &[NodeId],
-        delivery: group::DeliveryLayer,
+        delivery: DeliveryLayer,
         place: &Node,
     ) -> Result<GroupId, Diagnostic> {
         let number = self.groups.len();

@@ -7,7 +7,8 @@ use hopcast_core::{Duration, Instant};
 use hopcast_link as link;
 use hopcast_stack::flow;
 use hopcast_stack::network::{GlobalRoutes, Network, NetworkPlan};
-use hopcast_stack::transport::{Port, Ports, ProgramEnds, ProgramPair, Worlds};
+use hopcast_stack::table::Worlds;
+use hopcast_stack::transport::{Port, Ports, ProgramEnds, ProgramPair};
 
 use crate::results::Source;
 

@@ -5,7 +5,8 @@ use std::rc::Rc;
 
 use hopcast_core::{Duration, Instant};
 use hopcast_stack::network::{Layers, Network};
-use hopcast_stack::service::{self, ServiceChange, ServiceLayer, ServiceSpec};
+use hopcast_stack::service::{ServiceChange, ServiceLayer, ServiceSpec};
+use hopcast_stack::services;
 
 use super::events;
 use super::model::{Action, Event, NodeId};
@@ -226,7 +227,7 @@ fn layer(item: &Node) -> Result<ServiceLayer, Diagnostic> {
         Some(run) => run,
         None => fields.need("run", "run: vlan")?,
     };
-    let row = service::find(run, decode::text(run, "run")?)?;
+    let row = services::find(run, decode::text(run, "run")?)?;
     (row.read)(row, item)
 }
 

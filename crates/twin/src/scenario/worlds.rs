@@ -1,7 +1,7 @@
 //! The world that a scenario needs, where it does not run in both.
 
 use hopcast_link::Change;
-use hopcast_stack::transport::Worlds;
+use hopcast_stack::table::Worlds;
 
 use super::fits::MIN_IPV6_MTU;
 use super::model::{Action, Event, Layer, Scenario, ServiceSpec};

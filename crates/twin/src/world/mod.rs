@@ -24,8 +24,9 @@ use std::sync::Arc;
 
 use hopcast_core::{Duration, Frame, FrameStatus, Instant, Item, Machine, Port};
 use hopcast_link::{Attachment, Change, Counters, Event, Link};
+use hopcast_stack::PlacedMachine;
 use hopcast_stack::VirtualNode;
-use hopcast_stack::flow::{Join, PlacedMachine};
+use hopcast_stack::flow::Join;
 use hopcast_stack::network::{GlobalRoutes, Hop};
 
 use crate::capture::{Capture, InterfaceId};

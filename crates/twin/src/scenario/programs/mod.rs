@@ -14,7 +14,8 @@ use std::sync::Arc;
 use hopcast_core::{Bytes, Duration, Instant, Rate};
 use hopcast_stack::Stack;
 use hopcast_stack::network::NodeId;
-use hopcast_stack::transport::{Layer, Ports, Socket, Worlds};
+use hopcast_stack::table::Worlds;
+use hopcast_stack::transport::{Layer, Ports, Socket};
 
 use hopcast_config::Diagnostic;
 use hopcast_config::yaml::{Kind, Node};

@@ -1,14 +1,10 @@
-//! The options of a transport: each with its reader, how it is shown, and its documentation.
-
-use std::sync::Arc;
+//! The options of a row: each with its reader, how it is shown, and its documentation.
 
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::Fields;
 use hopcast_config::yaml::Node;
 
-use super::{Layer, Row, Transport};
-
-/// An option of a transport whose settings are of type `S`.
+/// An option of a row whose settings are of type `S`.
 pub struct Opt<S: 'static> {
     /// Its key.
     pub key: &'static str,
@@ -64,7 +60,7 @@ pub struct OptionDoc {
     pub default: String,
 }
 
-/// The options of a transport.
+/// The options of a row.
 pub struct Options<S: 'static>(pub &'static [Opt<S>]);
 
 impl<S> Options<S> {
@@ -111,35 +107,5 @@ impl<S> Options<S> {
             }
         }
         Ok(settings)
-    }
-
-    /// The transport `row` as a file has it, for [`Row::read`]: `defaults`, changed by the options that are there.
-    ///
-    /// # Errors
-    /// A key that is none of the options, or a value that is not allowed.
-    pub fn layer(&self, row: &'static Row, options: Option<&Node>, defaults: S) -> Result<Layer, Diagnostic>
-    where
-        S: Transport + Clone,
-    {
-        let usual = defaults.clone();
-        self.layer_as(row, options, defaults, |_| usual, Ok)
-    }
-
-    /// The same where another type `into` is the transport, or where the settings that go without saying depend on
-    /// others: an option is shown if its value is another than in `usual`.
-    ///
-    /// # Errors
-    /// As [`layer`](Self::layer), and those of `into`.
-    pub fn layer_as<T: Transport>(
-        &self,
-        row: &'static Row,
-        options: Option<&Node>,
-        defaults: S,
-        usual: impl FnOnce(&S) -> S,
-        into: impl FnOnce(S) -> Result<T, Diagnostic>,
-    ) -> Result<Layer, Diagnostic> {
-        let settings = self.read(row.name, options, defaults)?;
-        let changed = self.changed(&settings, &usual(&settings));
-        Ok(Layer::new(row, Arc::new(into(settings)?), changed))
     }
 }

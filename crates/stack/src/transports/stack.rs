@@ -6,8 +6,8 @@ use hopcast_config::Diagnostic;
 use hopcast_config::decode::{check_name, did_you_mean_one_of, entries, one_or_list};
 use hopcast_config::yaml::{Kind, Node};
 
-use super::{Layer, Port, Ports, Row};
-use crate::transports::{HOSTS_DATAGRAMS, TRANSPORTS, find};
+use super::{HOSTS_DATAGRAMS, TRANSPORTS, find};
+use crate::transport::{Layer, Port, Ports, Row};
 
 /// The name in `over` of the host's own packets, for `ping`: no transport at all.
 const HOST: &str = "ip";

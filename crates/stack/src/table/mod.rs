@@ -1,0 +1,10 @@
+//! What the tables of transports, deliveries and services share: a row with its settings, the options that it reads
+//! them from, and the worlds that it runs in.
+
+mod configured;
+mod options;
+mod worlds;
+
+pub use configured::{Configured, TableRow};
+pub use options::{Form, Opt, OptionDoc, Options};
+pub use worlds::Worlds;

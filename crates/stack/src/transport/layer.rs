@@ -1,0 +1,73 @@
+//! A transport with its settings, as one layer of a stack.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use hopcast_config::Diagnostic;
+use hopcast_config::yaml::Node;
+
+use super::{Row, Socket, Transport};
+use crate::table::{Configured, Options, Worlds};
+
+/// One layer of a stack: a transport with its settings.
+pub type Layer = Configured<Row, dyn Transport>;
+
+impl Layer {
+    /// Its settings, if they are of this type.
+    pub fn settings_as<T: Transport>(&self) -> Option<&T> {
+        let settings: &dyn Any = self.settings();
+        settings.downcast_ref()
+    }
+
+    /// Whether the host itself is this layer where it is the lowest.
+    pub fn is_hosts_own(&self) -> bool {
+        self.row().socket == Some(Socket::Udp)
+    }
+
+    /// Whether it is a real program.
+    pub fn is_program(&self) -> bool {
+        matches!(self.row().worlds, Worlds::Live { .. })
+    }
+}
+
+impl Row {
+    /// The transport with its defaults.
+    ///
+    /// # Panics
+    /// Never: without options there is nothing to be wrong, which a test holds for the whole table.
+    pub fn layer(&'static self) -> Layer {
+        (self.read)(self, None).expect("the defaults are right")
+    }
+}
+
+impl<S> Options<S> {
+    /// The transport `row` as a file has it, for [`Row::read`]: `defaults`, changed by the options that are there.
+    ///
+    /// # Errors
+    /// A key that is none of the options, or a value that is not allowed.
+    pub fn layer(&self, row: &'static Row, options: Option<&Node>, defaults: S) -> Result<Layer, Diagnostic>
+    where
+        S: Transport + Clone,
+    {
+        let usual = defaults.clone();
+        self.layer_as(row, options, defaults, |_| usual, Ok)
+    }
+
+    /// The same where another type `into` is the transport, or where the settings that go without saying depend on
+    /// others: an option is shown if its value is another than in `usual`.
+    ///
+    /// # Errors
+    /// As [`layer`](Self::layer), and those of `into`.
+    pub fn layer_as<T: Transport>(
+        &self,
+        row: &'static Row,
+        options: Option<&Node>,
+        defaults: S,
+        usual: impl FnOnce(&S) -> S,
+        into: impl FnOnce(S) -> Result<T, Diagnostic>,
+    ) -> Result<Layer, Diagnostic> {
+        let settings = self.read(row.name, options, defaults)?;
+        let changed = self.changed(&settings, &usual(&settings));
+        Ok(Layer::new(row, Arc::new(into(settings)?), changed))
+    }
+}
