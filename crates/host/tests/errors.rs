@@ -7,6 +7,7 @@ mod network;
 use hopcast_core::{Duration, Item};
 use hopcast_wire::icmp::{Message, Unreachable};
 use hopcast_wire::ip;
+use hopcast_wire::vlan::{self, Tag};
 use network::{A, B, Network, ROUTER, address, icmp_protocol, packet, socket};
 
 /// `a` speaks TCP from port 1000, as far as ICMP is concerned; `b` from port 2000.
@@ -215,6 +216,12 @@ fn what_is_not_for_the_station_is_counted_and_dropped() {
     arp[12..14].copy_from_slice(&[0x08, 0x06]);
     network.hand_frame(ROUTER, 0, &arp);
     assert_eq!(network.counter(ROUTER, "not_ip"), 1);
+
+    // VLAN tags five deep, under which is a packet for the host.
+    let mut tagged = frame.clone();
+    (0..5).for_each(|_| vlan::push(&mut tagged, Tag { kind: vlan::CUSTOMER, id: 7 }));
+    network.hand_frame(ROUTER, 0, &tagged);
+    assert_eq!(network.counter(ROUTER, "not_ip"), 2);
 
     let overheard = hopcast_core::Frame { overheard: true, ..hopcast_core::Frame::new(frame.clone()) };
     network.hand(ROUTER, hopcast_core::Port::Below(0), Item::Frame(overheard));

@@ -9,15 +9,19 @@ use std::net::IpAddr;
 use hopcast_core::{Buffer, Duration};
 use hopcast_host::membership::Filter;
 use hopcast_host::querier;
-use hopcast_wire::membership::RecordType;
+use hopcast_wire::membership::{Query, RecordType, Version};
 use hopcast_wire::{igmp, router_alert};
 use shared_link::{SharedLink, Station, at, include, secs};
 
 /// A packet of IGMP to `destination`, from a station that is no host of the link.
 fn forged(destination: [u8; 4], message: impl FnOnce(&mut Buffer)) -> Buffer {
+    forged_from([10, 0, 0, 66], destination, message)
+}
+
+fn forged_from(source: [u8; 4], destination: [u8; 4], message: impl FnOnce(&mut Buffer)) -> Buffer {
     let mut packet = Buffer::default();
     message(&mut packet);
-    router_alert::prepend_v4(&mut packet, [10, 0, 0, 66].into(), destination.into());
+    router_alert::prepend_v4(&mut packet, source.into(), destination.into());
     packet
 }
 
@@ -93,4 +97,75 @@ fn forged_sources_do_not_add_up_between_two_queries() {
     let longest = link.packets.iter().map(|(.., packet)| packet.len()).max().unwrap();
     // IPv6's general query is the longest but for those with four sources.
     assert!(longest <= 76, "{longest}");
+}
+
+#[test]
+fn reports_of_a_million_groups_take_no_more_room_than_there_is_and_leave_it_in_time() {
+    const MILLION: u32 = 1_000_000;
+    // As many records as a packet of 1500 bytes holds: 24 bytes of IPv4 with router alert, 8 of IGMP, 8 a record.
+    const RECORDS: u32 = (1500 - 24 - 8) / 8;
+    let mut link = SharedLink::pair();
+    let own = |n: u32| IpAddr::from((0xef01_0000 + n).to_be_bytes());
+    (0..100).for_each(|n| link.set(0, &own(n).to_string(), Filter::Any));
+    let mut forged_groups = (0..MILLION).map(|n| IpAddr::from((0xe100_0000 + n).to_be_bytes())).peekable();
+    while forged_groups.peek().is_some() {
+        let groups: Vec<_> = forged_groups.by_ref().take(RECORDS as usize).collect();
+        let records: Vec<_> =
+            groups.iter().map(|&group| (RecordType::ToExclude, group, &[] as &[IpAddr])).collect();
+        let packet = forged([224, 0, 0, 22], |packet| igmp::prepend_report(packet, &records));
+        link.deliver(Station::Host(9), &packet);
+        link.settle();
+    }
+    let room = querier::Config::default().max_groups;
+    assert_eq!(link.known[0].len(), room);
+    assert_eq!(link.counters(0)["querier_groups_refused"], u64::from(MILLION) - (room - 100) as u64);
+    // Nobody answers for the forged ones, and the host does for its own.
+    link.run(secs(600));
+    assert!(link.known[0].iter().map(|(group, _)| *group).eq((0..100).map(own)), "{:?}", link.known[0]);
+}
+
+#[test]
+fn queries_at_line_rate_cause_a_bounded_number_of_packets_and_all_groups_are_known_afterwards() {
+    // Of 100 Mbit/s: frames of 64 bytes with preamble and gap.
+    const GAP: Duration = Duration::from_nanos(6_720);
+    const SECOND: u64 = 1_000_000_000 / 6_720;
+    let group = |n: u64| format!("239.0.0.{}", n % 100);
+    // From a station that a querier gives way to, having the lower address, and from one that it does not. What the
+    // former asked of one group, the router would take for its own (RFC 3376 section 6.6.1).
+    for (source, gives_way) in [([9, 0, 0, 1], true), ([10, 0, 0, 66], false)] {
+        let mut link = SharedLink::pair();
+        (0..100).for_each(|n| link.set(0, &group(n), Filter::Any));
+        link.run(secs(10));
+        let then = link.millis();
+        let query = |n: u64| {
+            let to: Option<IpAddr> = (n % 7 != 0 && !gives_way).then(|| group(n).parse().unwrap());
+            let (max_response, interval) = (Duration::ZERO, secs(125));
+            let query = Query {
+                version: Version::V3,
+                group: to,
+                max_response,
+                suppress: false,
+                robustness: 2,
+                interval,
+            };
+            let destination = match to {
+                Some(IpAddr::V4(to)) => to.octets(),
+                _ => [224, 0, 0, 1],
+            };
+            forged_from(source, destination, |packet| igmp::prepend_query(packet, &query, &[]))
+        };
+        let queries: Vec<_> = (0..700).map(query).collect();
+        for n in 0..SECOND {
+            link.deliver(Station::Router(9), &queries[n as usize % 700]);
+            link.run(GAP);
+        }
+        let sent = link.packets.iter().filter(|(at, ..)| *at >= then).count();
+        // The host's reports: 100 a second, and as many at once.
+        assert!((80..=210).contains(&sent), "{sent}");
+        link.run(secs(600));
+        // After the querier that there never was, the router asks when 5 s of the memberships are left, and the host has
+        // 10 s to answer (RFC 3376 sections 8.4 and 8.5): they may end, and begin again.
+        let told = if gives_way { 300 } else { 100 };
+        assert_eq!((link.known[0].len(), link.told.len()), (100, told));
+    }
 }

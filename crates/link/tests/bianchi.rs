@@ -111,8 +111,8 @@ fn noise(share: f64, transmissions: f64) -> f64 {
     5.0 / (share * transmissions / 2.0).sqrt()
 }
 
-/// Every cell is within 1 % of counters that freeze, as the standard's do, and so within 3 % of Bianchi's model, whose
-/// do not; as many frames collide as where the counters are followed one by one.
+/// Every cell is within 0.5 % of counters that freeze, as the standard's do, and within 1 % of Bianchi's model, whose do
+/// not: measured were 0.35 % and 0.77 %. As many frames collide as where the counters are followed one by one.
 fn follows_the_models(window: (u32, u32)) {
     const SECONDS: u64 = 400;
     for (n, (access, each_listed)) in STATIONS.into_iter().flat_map(|n| WAYS.map(|way| (n, way))) {
@@ -133,8 +133,8 @@ fn follows_the_models(window: (u32, u32)) {
             found.collided,
             percent(found.collided, followed.collided)
         );
-        assert!(off(found.frames, frozen.frames).abs() < 0.01, "{what}: {found:?} for {frozen:?}");
-        assert!(off(found.frames, bianchi.frames).abs() < 0.03, "{what}: {found:?} for {bianchi:?}");
+        assert!(off(found.frames, frozen.frames).abs() < 0.005, "{what}: {found:?} for {frozen:?}");
+        assert!(off(found.frames, bianchi.frames).abs() < 0.01, "{what}: {found:?} for {bianchi:?}");
         let noise = noise(found.collided, found.frames * SECONDS as f64);
         assert!(off(found.collided, followed.collided).abs() < noise, "{what}: {found:?} for {followed:?}");
     }
@@ -169,7 +169,7 @@ fn whether_counters_freeze_changes_the_throughput_by_less_than_one_percent() {
     let most = differences.iter().fold(0.0f64, |most, off| most.max(off.abs()));
     println!("{:.2} % at most", most * 100.0);
     // The one is not the other, either way: the idle slot behind each transmission costs, and saves collisions.
-    assert!(most < 0.01 && most > 0.005, "{most}");
+    assert!(most < 0.0075 && most > 0.005, "{most}");
     assert!(differences.iter().any(|off| *off > 0.004) && differences.iter().any(|off| *off < -0.004));
 }
 

@@ -116,6 +116,78 @@ fn a_host_that_has_left_its_segment_is_reached_no_more_by_its_address_there() {
 }
 
 #[test]
+fn relays_are_reached_when_a_link_beside_the_route_whose_prefix_they_have_goes_down() {
+    for over in ["hop-arq", "brtp", "split-bbr"] {
+        let run = run(&format!(
+            "
+title: Beside
+duration: 6 s
+topology:
+  nodes: [a, r, c, d]
+  links:
+    - {{ between: [r, d], rate: 10 Mbit/s, delay: 1 ms, prefix: 10.7.0.0/30 }}
+    - {{ between: [a, r], rate: 10 Mbit/s, delay: 1 ms }}
+    - {{ between: [r, c], rate: 10 Mbit/s, delay: 1 ms }}
+flows: [{{ name: f, from: a, to: c, over: {over}, app: {{ bulk: {{ bytes: 2 MB }} }} }}]
+events: [{{ at: 1 s, links: r-d, down: true }}]
+"
+        ));
+        assert_eq!(run.flows[0].figures.reliability, Some(1.0), "{over}");
+        assert_eq!(host(&run, "no_route"), 0, "{over}");
+    }
+}
+
+#[test]
+fn disjoint_routes_lead_to_a_receiver_by_each_of_its_links_whatever_their_prefixes() {
+    let mbits = |prefixed: &[&str], paths: usize| {
+        let ends = ["[s, n]", "[n, d]", "[s, m]", "[m, d]", "[n, m]"];
+        let link = |(number, ends): (usize, &&str)| {
+            let has_one = prefixed.contains(ends);
+            let prefix = if has_one { format!(", prefix: 10.7.{number}.0/30") } else { String::new() };
+            format!("    - {{ between: {ends}, rate: 10 Mbit/s, delay: 1 ms{prefix} }}\n")
+        };
+        let links: String = ends.iter().enumerate().map(link).collect();
+        let run = run(&format!(
+            "
+title: Two routes
+duration: 6 s
+topology:
+  nodes: [s, n, m, d]
+  links:
+{links}
+measure: {{ from: 2 s, to: 5 s }}
+flows: [{{ name: f, from: s, to: d, over: brtp, paths: {paths}, app: bulk }}]
+"
+        ));
+        assert_eq!(run.flows[0].figures.reliability, Some(1.0), "{prefixed:?}");
+        assert_eq!((carried(&run, "n", "m"), carried(&run, "m", "n")), (0, 0), "{prefixed:?}");
+        run.flows[0].figures.goodput_mbps.unwrap()
+    };
+    assert!(mbits(&[], 1) < 10.0);
+    let plain = mbits(&[], 2);
+    assert!(plain > 17.0, "{plain}");
+    for prefixed in [&["[n, d]"][..], &["[m, d]"], &["[s, n]", "[n, d]", "[s, m]", "[m, d]", "[n, m]"]] {
+        assert_eq!(mbits(prefixed, 2), plain, "{prefixed:?}");
+    }
+}
+
+#[test]
+fn a_saturating_sender_to_a_group_is_paced_by_the_link_that_its_tree_begins_with() {
+    // A packet to c's address in the prefix goes by b, and one to the group against c's own way to a.
+    let group = "groups: [{ name: g, members: [c], delivery: ip-multicast }]";
+    let text = ring(group).replace("rate: 10 Mbit/s, delay: 5 ms", "rate: 2 Mbit/s, delay: 5 ms");
+    let run = run(&text.replace(
+        "to: c, over: udp, app: { cbr: { rate: 80 kbit/s, size: 1000 B } }",
+        "to: g, over: udp, app: bulk",
+    ));
+    assert_eq!((carried(&run, "a", "b"), carried(&run, "b", "c")), (0, 0));
+    let flow = &run.flows[0];
+    assert_eq!(flow.figures.reliability, Some(1.0), "{:?}", flow.figures);
+    let goodput = flow.figures.goodput_mbps.unwrap();
+    assert!((1.9..2.0).contains(&goodput), "{goodput}");
+}
+
+#[test]
 fn a_static_route_wins_over_a_prefix_where_it_is_longer_or_the_host_is_not_on_the_segment() {
     let via = |routes: &str| {
         let run = run(&ring(&format!("routes: [{routes}]")));

@@ -14,7 +14,7 @@ use hopcast_core::{Duration, Seed, Stream};
 
 use crate::error::BuildError;
 use crate::group::Group;
-use crate::network::{GlobalRoutes, Hop, Network, NetworkPlan, NodeId};
+use crate::network::{GlobalRoutes, Hop, Network, NetworkPlan, NodeId, addresses_of};
 use crate::transport::{Layer, Port};
 
 pub use builder::{FlowBuilder, Join, PlacedFlow};
@@ -109,17 +109,20 @@ impl<'a> FlowPlan<'a> {
         seed: Seed,
         spec: FlowSpec<'a>,
     ) -> Result<Self, BuildError> {
-        let to = |&to: &NodeId| plan.route(network, &mut global.borrow_mut(), (spec.from, to), spec.ipv6);
         // A group may have every node of a large network, and the search for a route is one through all of it. Where
         // links agree on their MTU, or packets come by one tree, a route to one member says what else is to be known.
         let has_tree = spec.group.is_some_and(|group| group.delivery.settings().is_routed());
         let one_does = has_tree || spec.group.is_some() && plan.has_one_mtu();
         let searched = if one_does { &spec.to[..1] } else { spec.to };
+        let to = |&to: &NodeId| match has_tree {
+            true => plan.tree_route(network, &mut global.borrow_mut(), (spec.from, to)),
+            false => plan.route(network, &mut global.borrow_mut(), (spec.from, to), spec.address(plan, to)),
+        };
         let mut routes: Vec<_> = searched.iter().map(to).collect();
         let on_tree = || plan.tree_mtu(network, &mut global.borrow_mut(), spec.from, spec.to);
         let tree_mtu = has_tree.then(on_tree).flatten();
         while routes.len() < spec.paths {
-            let Some(route) = plan.disjoint_route(network, &routes, spec.from, spec.to[0], spec.ipv6) else {
+            let Some(route) = plan.disjoint_route(network, &routes, spec.from, spec.to[0]) else {
                 let (flow, wanted, found) = (spec.name.to_owned(), spec.paths, routes.len());
                 return Err(BuildError::TooFewPaths { flow, wanted, found });
             };
@@ -226,7 +229,16 @@ impl FlowSpec<'_> {
     /// The two ends, with this receiver, as the sender sees them.
     pub(crate) fn ends(&self, plan: &NetworkPlan, to: NodeId) -> Ends {
         let port = FIRST_PORT - 2 * self.number as u16;
-        Ends::new([self.from, to].map(|node| plan.address(node, self.ipv6)), port + 1, port)
+        Ends::new([self.from, to].map(|node| self.address(plan, node)), port + 1, port)
+    }
+
+    /// The address of one of its ends. The routes to an address in a prefix all lead over that prefix's segment, so of
+    /// several disjoint ones only one could: they are those to the node's own address.
+    pub(super) fn address(&self, plan: &NetworkPlan, end: NodeId) -> IpAddr {
+        match self.paths {
+            0 | 1 => plan.address(end, self.ipv6),
+            _ => addresses_of(end)[usize::from(self.ipv6)],
+        }
     }
 }
 

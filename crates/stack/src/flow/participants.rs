@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use super::{FlowSpec, can_relay};
-use crate::network::{Network, NetworkPlan, NodeId, Path};
+use crate::network::{Network, NetworkPlan, NodeId, Path, addresses_of};
 
 /// A node that takes part in a flow, with its place between the sender and the receivers.
 #[derive(Clone, Debug)]
@@ -43,12 +43,13 @@ impl Participants {
         let proxies = if taken_over { network.role("proxy") } else { &[] };
         let named_relays = network.roles.get("relay");
         let relays = |node: &&NodeId| named_relays.is_none_or(|relays| relays.contains(node));
-        let address = |node, port| SocketAddr::new(plan.address(node, spec.ipv6), port);
-        let at = |node| address(node, source.remote.port());
+        // A prefix may be that of a link beside the route, and end with it: a node's own address is reached as long as
+        // any link leads to it.
+        let at = |node| SocketAddr::new(addresses_of(node)[usize::from(spec.ipv6)], source.remote.port());
         let relaying: BTreeSet<NodeId> = routes.iter().flat_map(nodes).filter(|node| relays(&node)).collect();
-        let edge_at = |node| match relaying.contains(&node) {
-            true => address(node, source.local.port()),
-            false => at(node),
+        let edge_at = |node| {
+            let ports = if relaying.contains(&node) { source.local } else { source.remote };
+            SocketAddr::new(spec.address(plan, node), ports.port())
         };
         let (mut tree, mut places) = (Self::default(), BTreeMap::new());
         // Several routes to one receiver have participants of their own.

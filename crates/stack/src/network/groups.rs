@@ -133,3 +133,67 @@ impl GroupRoutes for NodeGroups {
         self.0.routes.borrow_mut().groups.change(self.0.node, group, source, joined);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hopcast_host::Prefix;
+    use hopcast_link::Config;
+
+    use super::*;
+    use crate::network::{Link, LinkModel, Network, NetworkPlan, Node};
+
+    const HUB: NodeId = 4;
+
+    /// Nodes 0 to 3, each with a link to the hub, whose interfaces have their numbers; that of 0 has a prefix.
+    fn star() -> GlobalRoutes {
+        let nodes: Vec<_> = (0..=HUB).map(|n| Node { name: format!("n{n}"), position: None }).collect();
+        let link = |node: NodeId| Link {
+            name: String::new(),
+            ends: vec![node, HUB],
+            prefixes: Prefix::new([10, 7, 0, 0].into(), 24).into_iter().filter(|_| node == 0).collect(),
+            model: LinkModel::PointToPoint(Config::default()),
+        };
+        let links: Vec<_> = (0..HUB).map(link).collect();
+        let network = Network { nodes: &nodes, links: &links, roles: &BTreeMap::new(), services: &[] };
+        NetworkPlan::of(network).routes(network)
+    }
+
+    /// The nodes that the hub sends on to.
+    fn onwards(routes: &mut GlobalRoutes, source: &str, group: &str) -> Vec<u32> {
+        let route = routes.group_route(HUB, source.parse().unwrap(), group.parse().unwrap()).unwrap();
+        route.egress.to_vec()
+    }
+
+    #[test]
+    fn trees_are_those_of_a_source_and_a_group() {
+        let (g, h, k) = ("239.0.0.1", "239.0.0.2", "232.0.0.1");
+        let mut routes = star();
+        for (group, source, members) in [(g, None, &[1, 2][..]), (h, None, &[3]), (k, Some("10.7.0.1"), &[2])]
+        {
+            let source = source.map(|source| source.parse().unwrap());
+            members.iter().for_each(|&node| routes.change_member(node, group.parse().unwrap(), source, true));
+        }
+        // Asked for twice: found, and then known.
+        for _ in 0..2 {
+            // Of several senders to one group, each at a place of its own.
+            assert_eq!(onwards(&mut routes, "10.0.0.1", g), [1, 2]);
+            assert_eq!(onwards(&mut routes, "10.0.0.2", g), [2]);
+            assert_eq!(onwards(&mut routes, "10.0.0.3", g), [1]);
+            // Of one sender to several groups.
+            assert_eq!(onwards(&mut routes, "10.0.0.1", h), [3]);
+            // Of one node by each of its addresses, of which the members want one.
+            assert_eq!(onwards(&mut routes, "10.7.0.1", k), [2]);
+            assert!(onwards(&mut routes, "10.0.0.1", k).is_empty());
+        }
+        let at_hub = |routes: &mut GlobalRoutes, source: &str| {
+            let route = routes.group_route(HUB, source.parse().unwrap(), g.parse().unwrap()).unwrap();
+            route.ingress
+        };
+        assert_eq!(["10.7.0.1", "10.0.0.3"].map(|source| at_hub(&mut routes, source)), [Some(0), Some(2)]);
+        routes.change_member(1, g.parse().unwrap(), None, false);
+        assert_eq!(
+            (onwards(&mut routes, "10.0.0.1", g), onwards(&mut routes, "10.0.0.1", h)),
+            (vec![2], vec![3])
+        );
+    }
+}

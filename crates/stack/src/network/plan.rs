@@ -14,7 +14,7 @@ use super::addresses::{MacAddress, mac_address};
 use super::layers::Layers;
 use super::routes::GlobalRoutes;
 use super::segments::{SegmentEnd, Segments};
-use super::shortest_paths::{Crossing, ShortestPaths};
+use super::shortest_paths::{Crossing, ShortestPaths, Target};
 use super::{LinkId, LinkModel, Network, NodeId};
 
 /// One link of a route, and the attachment by which it is entered.
@@ -183,19 +183,40 @@ impl NetworkPlan {
         ShortestPaths::over(network.nodes.len(), network.links, self.layers.segments())
     }
 
-    /// The path of what a node sends to another in packets of one version of IP, by `routes` as they are now but for
-    /// those of the file; as far as they lead.
+    /// The path of what a node sends to an address of another, by `routes` as they are now but for those of the file; as
+    /// far as they lead.
     pub fn route(
         &self,
         network: Network<'_>,
         routes: &mut GlobalRoutes,
         (from, to): (NodeId, NodeId),
-        ipv6: bool,
+        address: IpAddr,
     ) -> Path {
-        let address = self.address(to, ipv6);
+        self.follow(network, (from, to), |node| routes.next_hop(node, address))
+    }
+
+    /// The path of what a node sends to a group, to a member: the member's to the node, backwards.
+    pub(crate) fn tree_route(
+        &self,
+        network: Network<'_>,
+        routes: &mut GlobalRoutes,
+        (root, member): (NodeId, NodeId),
+    ) -> Path {
+        let mut path = self.follow(network, (member, root), |node| routes.last_hop(root, node));
+        path.hops.reverse();
+        path
+    }
+
+    /// The path by the steps that `step` says of each node, as far as they lead.
+    fn follow(
+        &self,
+        network: Network<'_>,
+        (from, to): (NodeId, NodeId),
+        mut step: impl FnMut(NodeId) -> Option<(Crossing, NodeId)>,
+    ) -> Path {
         let mut node = from;
         let crossed = std::iter::from_fn(|| {
-            let (crossing, next) = (node != to).then(|| routes.next_hop(node, address)).flatten()?;
+            let (crossing, next) = (node != to).then(|| step(node)).flatten()?;
             node = next;
             Some(crossing)
         });
@@ -242,14 +263,14 @@ impl NetworkPlan {
         least
     }
 
-    /// A shortest path that shares no link and no node between the ends with `others`, as the network is at the start.
+    /// A shortest path that shares no link and no node between the ends with `others`, as the network is at the start:
+    /// to the node itself, since those to one of its prefixes all share the last link.
     pub(crate) fn disjoint_route(
         &self,
         network: Network<'_>,
         others: &[Path],
         from: NodeId,
         to: NodeId,
-        ipv6: bool,
     ) -> Option<Path> {
         let taken = others.iter().flat_map(|path| &path.hops);
         let links: BTreeSet<LinkId> = taken.clone().map(|hop| hop.link).collect();
@@ -261,7 +282,7 @@ impl NetworkPlan {
         for &Hop { link, attachment } in nodes.iter().flat_map(|&node| self.interfaces(node)) {
             paths.set_up(link, Some(attachment), false);
         }
-        paths.search_from(self.addresses.target_of(to, ipv6), &[from]);
+        paths.search_from(Target::Node(to), &[from]);
         let path = self.path(network, paths.path(from, to));
         (!path.hops.is_empty()).then_some(path)
     }
