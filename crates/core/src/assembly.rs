@@ -87,9 +87,50 @@ impl Assembly {
 
     /// Wakes one machine, and delivers what it hands over; the others are left alone until they are due.
     pub fn wake_machine(&mut self, now: Instant, slot: Slot) {
+        let mut out = std::mem::take(&mut self.out);
+        self.wake_machine_into(now, slot, &mut |port, item| out.push(port, item));
+        self.out = out;
+    }
+
+    /// As [`wake_machine`](Self::wake_machine), but what leaves by a port of the assembly is given to `out` at once,
+    /// not kept for [`Machine::poll`].
+    pub fn wake_machine_into(&mut self, now: Instant, slot: Slot, out: &mut impl FnMut(Port, Item)) {
         self.parts[slot.0].machine.wake(now);
-        self.drain(now, slot.0);
-        self.settle(now);
+        self.drain(now, slot.0, out);
+        self.settle(now, out);
+    }
+
+    /// As [`Machine::handle`], but what leaves by a port of the assembly is given to `out` at once, not kept for
+    /// [`Machine::poll`].
+    pub fn handle_into(&mut self, now: Instant, port: Port, item: Item, out: &mut impl FnMut(Port, Item)) {
+        let inner = match port {
+            Port::Below(index) => self.outside_below.get(index as usize),
+            Port::Above(index) => self.outside_above.get(index as usize),
+        };
+        let Some(&Some((index, port))) = inner else {
+            self.unconnected += 1;
+            return;
+        };
+        self.parts[index].machine.handle(now, port, item);
+        self.drain(now, index, out);
+        self.settle(now, out);
+    }
+
+    /// As [`Machine::wake`], but what leaves by a port of the assembly is given to `out` at once, not kept for
+    /// [`Machine::poll`].
+    pub fn wake_into(&mut self, now: Instant, out: &mut impl FnMut(Port, Item)) {
+        let mut due = std::mem::take(&mut self.due);
+        due.extend(self.deadlines.range(..=(now, usize::MAX)).map(|&(_, index)| index));
+        due.sort_unstable();
+        for index in due.drain(..) {
+            // An item of another machine may have moved the deadline.
+            if self.parts[index].deadline.is_some_and(|at| at <= now) {
+                self.parts[index].machine.wake(now);
+                self.drain(now, index, out);
+                self.settle(now, out);
+            }
+        }
+        self.due = due;
     }
 
     fn set_wire(&mut self, (slot, port): (Slot, Port), wire: Wire) {
@@ -105,14 +146,14 @@ impl Assembly {
     }
 
     /// Delivers the line until it is empty.
-    fn settle(&mut self, now: Instant) {
+    fn settle(&mut self, now: Instant, out: &mut impl FnMut(Port, Item)) {
         while let Some((index, port, item)) = self.line.pop_front() {
             self.parts[index].machine.handle(now, port, item);
-            self.drain(now, index);
+            self.drain(now, index, out);
         }
     }
 
-    fn drain(&mut self, now: Instant, index: usize) {
+    fn drain(&mut self, now: Instant, index: usize, out: &mut impl FnMut(Port, Item)) {
         let part = &mut self.parts[index];
         while let Some((port, item)) = part.machine.poll(now) {
             let wire = match port {
@@ -121,7 +162,7 @@ impl Assembly {
             };
             match wire {
                 Some(&Wire::Inside(to, port)) => self.line.push_back((to, port, item)),
-                Some(&Wire::Outside(port)) => self.out.push(port, item),
+                Some(&Wire::Outside(port)) => out(port, item),
                 Some(Wire::Nowhere) | None => self.unconnected += 1,
             }
         }
@@ -136,32 +177,15 @@ impl Assembly {
 
 impl Machine for Assembly {
     fn handle(&mut self, now: Instant, port: Port, item: Item) {
-        let inner = match port {
-            Port::Below(index) => self.outside_below.get(index as usize),
-            Port::Above(index) => self.outside_above.get(index as usize),
-        };
-        let Some(&Some((index, port))) = inner else {
-            self.unconnected += 1;
-            return;
-        };
-        self.parts[index].machine.handle(now, port, item);
-        self.drain(now, index);
-        self.settle(now);
+        let mut out = std::mem::take(&mut self.out);
+        self.handle_into(now, port, item, &mut |port, item| out.push(port, item));
+        self.out = out;
     }
 
     fn wake(&mut self, now: Instant) {
-        let mut due = std::mem::take(&mut self.due);
-        due.extend(self.deadlines.range(..=(now, usize::MAX)).map(|&(_, index)| index));
-        due.sort_unstable();
-        for index in due.drain(..) {
-            // An item of another machine may have moved the deadline.
-            if self.parts[index].deadline.is_some_and(|at| at <= now) {
-                self.parts[index].machine.wake(now);
-                self.drain(now, index);
-                self.settle(now);
-            }
-        }
-        self.due = due;
+        let mut out = std::mem::take(&mut self.out);
+        self.wake_into(now, &mut |port, item| out.push(port, item));
+        self.out = out;
     }
 
     fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {

@@ -1,6 +1,6 @@
 //! One direction of a point-to-point link.
 
-use hopcast_core::{Buffer, Instant, Stream};
+use hopcast_core::{Buffer, Instant, Stream, earliest};
 
 use crate::config::{Direction as Config, DropReason};
 use crate::flight::{Arriving, Flight, Wired};
@@ -57,20 +57,32 @@ impl Direction {
     }
 
     /// When the next frame arrives.
+    #[inline]
     pub(crate) fn next_arrival(&self) -> Option<Instant> {
         self.flight.next()
     }
 
     /// Takes the next frame, arrived or not.
+    #[inline]
     pub(crate) fn arrive(&mut self) -> Option<Arriving<Wired>> {
         let frame = self.flight.pop()?;
         self.path.delivered(&frame);
         Some(frame)
     }
 
+    /// An instant not after the next arrival: exactly that, if it is known.
+    #[inline]
+    pub(crate) fn arrives_by(&self) -> Option<Instant> {
+        match self.flight.next() {
+            // Nothing that leaves later overtakes it.
+            Some(next) if self.flight.is_in_order() => Some(next),
+            next => earliest(next, self.launches_by()),
+        }
+    }
+
     /// An instant not after the first arrival among the frame in serialisation and those behind it: exactly that of
     /// the frame in serialisation if nothing behind it can arrive earlier.
-    pub(crate) fn launches_by(&self) -> Option<Instant> {
+    fn launches_by(&self) -> Option<Instant> {
         let end = self.sender.end()?;
         if self.path.varies() && self.sender.has_backlog() {
             return Some(end + self.path.min_delay());
@@ -83,6 +95,7 @@ impl Direction {
         self.sender.ready_since().map(|_| end + self.path.min_delay())
     }
 
+    #[inline]
     pub(crate) fn offer(&mut self, now: Instant, frame: Buffer, free: bool, reports: &mut Reports) {
         self.sender.offer(now, frame, free, reports);
     }

@@ -75,7 +75,14 @@ impl<R: Copy> Flight<R> {
         self.push(Arriving { at, order, from, to, overheard, corrupted, copy, frame, reception });
     }
 
+    /// Whether none of them, nor any launched later, overtakes another.
+    #[inline]
+    pub(crate) fn is_in_order(&self) -> bool {
+        matches!(self, Self::InOrder(_))
+    }
+
     /// When the first of them arrives.
+    #[inline]
     pub(crate) fn next(&self) -> Option<Instant> {
         match self {
             Self::InOrder(frames) => frames.front().map(|frame| frame.at),
@@ -84,6 +91,7 @@ impl<R: Copy> Flight<R> {
     }
 
     /// Takes the first of them, arrived or not.
+    #[inline]
     pub(crate) fn pop(&mut self) -> Option<Arriving<R>> {
         match self {
             Self::InOrder(frames) => frames.pop_front(),

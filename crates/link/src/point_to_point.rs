@@ -4,6 +4,7 @@ use hopcast_core::{Buffer, Instant, Stream, earliest};
 
 use crate::config::{Config, Duplex};
 use crate::direction::Direction;
+use crate::flight::Arriving;
 use crate::reports::Reports;
 use crate::sender::longest_waiting;
 use crate::{Attachment, Backlog, Change, Counters, Event, Link, Quality};
@@ -17,6 +18,8 @@ pub struct PointToPoint {
     directions: [Direction; 2],
     duplex: Duplex,
     reports: Reports,
+    /// The instant with which it has caught up; `None` if something has come since that may have left by then.
+    current: Option<Instant>,
 }
 
 impl PointToPoint {
@@ -30,11 +33,18 @@ impl PointToPoint {
             ],
             duplex: config.duplex,
             reports: Reports::default(),
+            current: None,
         }
     }
 
     #[inline]
     fn advance(&mut self, now: Instant) {
+        if self.current != Some(now) {
+            self.catch_up(now);
+        }
+    }
+
+    fn catch_up(&mut self, now: Instant) {
         match self.duplex {
             Duplex::Full => {
                 for direction in &mut self.directions {
@@ -50,6 +60,7 @@ impl PointToPoint {
                 }
             }
         }
+        self.current = Some(now);
     }
 
     /// The direction that occupies the line of a half-duplex link.
@@ -77,7 +88,7 @@ impl PointToPoint {
             Duplex::Half if self.sending().is_none() => self.take_turn(now),
             Duplex::Half => {}
         }
-        self.advance(now);
+        self.catch_up(now);
     }
 }
 
@@ -87,17 +98,12 @@ impl Link for PointToPoint {
     }
 
     fn offer(&mut self, now: Instant, from: Attachment, frame: Buffer) {
-        match self.duplex {
-            Duplex::Full => {
-                let direction = &mut self.directions[from];
-                direction.advance(now, &mut self.reports);
-                direction.offer(now, frame, true, &mut self.reports);
-            }
-            Duplex::Half => {
-                self.advance(now);
-                let free = self.sending().is_none();
-                self.directions[from].offer(now, frame, free, &mut self.reports);
-            }
+        self.advance(now);
+        let free = self.duplex == Duplex::Full || self.sending().is_none();
+        let direction = &mut self.directions[from];
+        direction.offer(now, frame, free, &mut self.reports);
+        if direction.sender.end().is_some_and(|end| end <= now) {
+            self.current = None;
         }
     }
 
@@ -107,34 +113,36 @@ impl Link for PointToPoint {
 
     fn poll(&mut self, now: Instant) -> Option<Event> {
         self.advance(now);
-        let [forward, backward] = [0, 1].map(|from: Attachment| self.directions[from].next_arrival());
-        let from = match (forward, backward) {
-            (Some(forward), Some(backward)) => Attachment::from(backward < forward),
-            (Some(_), None) => 0,
-            (None, Some(_)) => 1,
+        let [forward, backward] = self.directions.each_ref().map(Direction::next_arrival);
+        let (from, arrival) = match (forward, backward) {
+            (Some(forward), Some(backward)) if backward < forward => (1, backward),
+            (Some(forward), _) => (0, forward),
+            (None, Some(backward)) => (1, backward),
             (None, None) => return self.reports.pop(),
         };
-        let arrival = self.directions[from].next_arrival()?;
         if self.reports.next().is_some_and(|report| report <= arrival) {
             return self.reports.pop();
         }
         if arrival > now {
             return None;
         }
-        self.directions[from].arrive().map(|frame| frame.into_event())
+        self.directions[from].arrive().map(Arriving::into_event)
     }
 
     fn deadline(&self) -> Option<Instant> {
         let [forward, backward] = &self.directions;
-        let mut deadline = earliest(forward.next_arrival(), backward.next_arrival());
-        for (direction, other) in [(forward, backward), (backward, forward)] {
-            let Some(end) = direction.sender.end() else {
-                continue;
-            };
-            let next = if self.reports.on() { Some(end) } else { direction.launches_by() };
-            deadline = earliest(deadline, next);
-            if self.duplex == Duplex::Half {
-                deadline = earliest(deadline, other.follows_by(end));
+        let mut deadline = earliest(forward.arrives_by(), backward.arrives_by());
+        if self.reports.on() || self.duplex == Duplex::Half {
+            for (direction, other) in [(forward, backward), (backward, forward)] {
+                let Some(end) = direction.sender.end() else {
+                    continue;
+                };
+                if self.reports.on() {
+                    deadline = earliest(deadline, Some(end));
+                }
+                if self.duplex == Duplex::Half {
+                    deadline = earliest(deadline, other.follows_by(end));
+                }
             }
         }
         deadline

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 /// The checksum of `bytes`: what belongs into the field if it holds zero, and zero if it holds what belongs there.
+#[inline]
 pub fn checksum(bytes: &[u8]) -> u16 {
     Sum::default().with(bytes).checksum()
 }
@@ -23,6 +24,7 @@ pub fn transport(source: IpAddr, destination: IpAddr, protocol: u8, segment: &[u
 }
 
 /// The sum over the pseudo-header of a segment of `len` bytes. Both versions' pseudo-headers hold the same words.
+#[inline]
 pub fn pseudo_header(source: IpAddr, destination: IpAddr, protocol: u8, len: usize) -> Sum {
     let sum = match source {
         IpAddr::V4(source) => Sum::default().with(&source.octets()),
@@ -36,6 +38,7 @@ pub fn pseudo_header(source: IpAddr, destination: IpAddr, protocol: u8, len: usi
 }
 
 /// The checksum after one 16-bit word that it covers has changed from `old` to `new` (RFC 1624, equation 3).
+#[inline]
 pub fn adjust(checksum: u16, old: u16, new: u16) -> u16 {
     let sum = u32::from(!checksum) + u32::from(!old) + u32::from(new);
     let sum = (sum & 0xffff) + (sum >> 16);
@@ -52,33 +55,49 @@ impl Sum {
     #[inline]
     #[must_use]
     pub fn with(self, bytes: &[u8]) -> Self {
-        // Words are added as they lie in memory: the sum's byte order is that of the words (RFC 1071, section 2 B).
-        // Eight independent 64-bit lanes of 32-bit words cannot overflow and become vector instructions.
-        let (blocks, rest) = bytes.as_chunks::<32>();
-        let mut lanes = [0u64; 8];
+        // Words are added as they lie in memory, four at a time: neither the order of bytes nor the length of the
+        // additions matters (RFC 1071, section 2 B and C). A block is one chain of additions with carry.
+        let (blocks, rest) = bytes.as_chunks::<64>();
+        let mut sum = self.0;
         for block in blocks {
-            for (lane, word) in lanes.iter_mut().zip(block.as_chunks::<4>().0) {
-                *lane += u64::from(u32::from_ne_bytes(*word));
+            let mut carry = false;
+            for word in block.as_chunks::<8>().0 {
+                (sum, carry) = sum.carrying_add(u64::from_ne_bytes(*word), carry);
             }
+            // No overflow: a sum of all ones has no carry.
+            sum += u64::from(carry);
         }
-        let (words, rest) = rest.as_chunks::<2>();
-        let mut sum: u64 = lanes.iter().map(|lane| (lane & 0xffff_ffff) + (lane >> 32)).sum();
-        sum += words.iter().map(|word| u64::from(u16::from_ne_bytes(*word))).sum::<u64>();
-        if let [last] = rest {
-            sum += u64::from(u16::from_ne_bytes([*last, 0]));
+        let mut sum = Self(sum);
+        let (words, mut rest) = rest.as_chunks::<8>();
+        for word in words {
+            sum = sum.plus(u64::from_ne_bytes(*word));
         }
-        // 64 KiB parts leave 28 bits of room here; folding keeps any number of them within bounds.
-        Self((self.0 & 0xffff_ffff) + (self.0 >> 32) + sum)
+        if let Some((word, behind)) = rest.split_first_chunk() {
+            (sum, rest) = (sum.plus(u32::from_ne_bytes(*word).into()), behind);
+        }
+        if let Some((word, behind)) = rest.split_first_chunk() {
+            (sum, rest) = (sum.plus(u16::from_ne_bytes(*word).into()), behind);
+        }
+        match rest {
+            [last] => sum.plus(u16::from_ne_bytes([*last, 0]).into()),
+            _ => sum,
+        }
+    }
+
+    /// The ones' complement sum of 64 bits, in which a carry is added at the lower end.
+    #[inline]
+    const fn plus(self, words: u64) -> Self {
+        let (sum, carry) = self.0.overflowing_add(words);
+        Self(sum + carry as u64)
     }
 
     /// The checksum of what was added.
     #[inline]
     pub fn checksum(self) -> u16 {
-        let mut sum = self.0;
-        while sum >> 16 != 0 {
-            sum = (sum & 0xffff) + (sum >> 16);
-        }
-        !u16::from_be(sum as u16)
+        let (sum, carry) = (self.0 as u32).overflowing_add((self.0 >> 32) as u32);
+        let sum = sum + u32::from(carry);
+        let (sum, carry) = (sum as u16).overflowing_add((sum >> 16) as u16);
+        !u16::from_be(sum + u16::from(carry))
     }
 }
 
@@ -90,6 +109,15 @@ mod tests {
     #[test]
     fn the_example_of_rfc_1071_sums_as_printed() {
         assert_eq!(checksum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), !0xddf2);
+    }
+
+    /// The most that there is to carry.
+    #[test]
+    fn no_carry_of_bytes_of_all_ones_is_lost() {
+        for len in [2, 8, 64, 70, 128, 1500, 65_536] {
+            let sum = Sum::default().with(&[0xff; 64]).with(&vec![0xff; len]);
+            assert_eq!(sum.checksum(), 0, "{len}");
+        }
     }
 
     fn naive(bytes: &[u8]) -> u16 {

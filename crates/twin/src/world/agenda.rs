@@ -11,17 +11,47 @@ use hopcast_core::Instant;
 /// The heap is indexed: an actor whose deadline moves is moved, so that no stale entry is ever left behind and the
 /// agenda's size is that of the network, however long it runs.
 pub(super) struct Agenda {
-    /// A four-ary heap of (deadline, actor).
-    heap: Vec<(Instant, u32)>,
+    /// A four-ary heap.
+    heap: Vec<Entry>,
     /// Each actor's place in the heap, or `ABSENT`.
     place: Vec<u32>,
 }
 
+/// A deadline, in nanoseconds, above its actor's number in the lower [`ACTOR_BITS`]: a single number to compare.
+type Entry = u128;
+
+/// Number of bits of an actor's number.
+const ACTOR_BITS: u32 = 32;
 /// No place.
 const ABSENT: u32 = u32::MAX;
 /// Children of a node of the heap. Chosen: a heap of four is half as deep as one of two, and its children share a cache
 /// line.
 const ARITY: usize = 4;
+
+fn entry(at: Instant, actor: usize) -> Entry {
+    Entry::from(at.as_nanos()) << ACTOR_BITS | actor as Entry
+}
+
+fn at(entry: Entry) -> Instant {
+    Instant::from_nanos((entry >> ACTOR_BITS) as u64)
+}
+
+fn actor(entry: Entry) -> usize {
+    entry as u32 as usize
+}
+
+/// The first of some entries in time, and its place among them.
+#[inline]
+fn soonest(entries: &[Entry]) -> Option<(usize, Entry)> {
+    let (&first, rest) = entries.split_first()?;
+    let mut soonest = (0, first);
+    for (place, &entry) in (1..).zip(rest) {
+        if entry < soonest.1 {
+            soonest = (place, entry);
+        }
+    }
+    Some(soonest)
+}
 
 impl Agenda {
     pub(super) fn new(actors: usize) -> Self {
@@ -30,7 +60,7 @@ impl Agenda {
 
     /// The next deadline and whose it is.
     pub(super) fn next(&self) -> Option<(Instant, usize)> {
-        self.heap.first().map(|&(at, actor)| (at, actor as usize))
+        self.heap.first().map(|&first| (at(first), actor(first)))
     }
 
     /// Gives `actor` a new deadline, or none.
@@ -40,15 +70,15 @@ impl Agenda {
             (None, ABSENT) => {}
             (None, place) => self.remove(place as usize),
             (Some(at), ABSENT) => {
-                self.heap.push((at, actor as u32));
-                self.rise(self.heap.len() - 1);
+                let entry = entry(at, actor);
+                self.heap.push(entry);
+                self.rise(self.heap.len() - 1, entry);
             }
             (Some(at), place) => {
-                let place = place as usize;
-                let before = core::mem::replace(&mut self.heap[place].0, at);
-                match at.cmp(&before) {
-                    core::cmp::Ordering::Less => self.rise(place),
-                    core::cmp::Ordering::Greater => self.sink(place),
+                let (place, entry) = (place as usize, entry(at, actor));
+                match entry.cmp(&self.heap[place]) {
+                    core::cmp::Ordering::Less => self.rise(place, entry),
+                    core::cmp::Ordering::Greater => self.sink(place, entry),
                     core::cmp::Ordering::Equal => {}
                 }
             }
@@ -56,45 +86,54 @@ impl Agenda {
     }
 
     fn remove(&mut self, place: usize) {
-        let (_, actor) = self.heap.swap_remove(place);
-        self.place[actor as usize] = ABSENT;
-        if place < self.heap.len() {
-            // Whichever of the two does not apply leaves the entry that now stands at `place` where it is.
-            self.rise(place);
-            self.sink(place);
+        let removed = self.heap.swap_remove(place);
+        self.place[actor(removed)] = ABSENT;
+        if let Some(&moved) = self.heap.get(place) {
+            if moved < removed {
+                self.rise(place, moved);
+            } else {
+                self.sink(place, moved);
+            }
         }
     }
 
-    fn rise(&mut self, mut place: usize) {
-        let entry = self.heap[place];
+    /// Puts `entry` at `place`, or as far above as it belongs.
+    fn rise(&mut self, mut place: usize, entry: Entry) {
         while place > 0 {
             let parent = (place - 1) / ARITY;
-            if self.heap[parent] <= entry {
+            let above = self.heap[parent];
+            if above <= entry {
                 break;
             }
-            self.heap[place] = self.heap[parent];
-            self.place[self.heap[place].1 as usize] = place as u32;
+            self.put(place, above);
             place = parent;
         }
-        self.heap[place] = entry;
-        self.place[entry.1 as usize] = place as u32;
+        self.put(place, entry);
     }
 
-    fn sink(&mut self, mut place: usize) {
-        let entry = self.heap[place];
+    /// Puts `entry` at `place`, or as far below as it belongs.
+    fn sink(&mut self, mut place: usize, entry: Entry) {
         loop {
             let first = place * ARITY + 1;
-            let end = (first + ARITY).min(self.heap.len());
-            let Some(child) = (first..end).min_by_key(|&child| self.heap[child]) else { break };
-            if entry <= self.heap[child] {
+            let children = self.heap.get(first..).unwrap_or_default();
+            // All but one node have no children or all, whose number the compiler knows.
+            let soonest = match children.first_chunk::<ARITY>() {
+                Some(all) => soonest(all),
+                None => soonest(children),
+            };
+            let Some((child, soonest)) = soonest else { break };
+            if entry <= soonest {
                 break;
             }
-            self.heap[place] = self.heap[child];
-            self.place[self.heap[place].1 as usize] = place as u32;
-            place = child;
+            self.put(place, soonest);
+            place = first + child;
         }
+        self.put(place, entry);
+    }
+
+    fn put(&mut self, place: usize, entry: Entry) {
         self.heap[place] = entry;
-        self.place[entry.1 as usize] = place as u32;
+        self.place[actor(entry)] = place as u32;
     }
 }
 

@@ -22,7 +22,7 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use hopcast_core::{Duration, Frame, FrameStatus, Instant, Item, Machine, Port};
+use hopcast_core::{Duration, Frame, FrameStatus, Instant, Item, Machine, Port, Slot};
 use hopcast_link::{Attachment, Change, Counters, Event, Link};
 use hopcast_stack::PlacedMachine;
 use hopcast_stack::VirtualNode;
@@ -210,13 +210,9 @@ impl World {
             }
             Some(index) if index < self.links.len() => {
                 self.links[index].model.wake(now);
-                self.work.push_back(Work::Link(index));
+                self.drain_link(index);
             }
-            Some(index) => {
-                let node = index - self.links.len();
-                self.nodes[node].assembly.wake(now);
-                self.drain_node(node);
-            }
+            Some(index) => self.wake_node(index - self.links.len()),
         }
         self.settle();
         self.look_at_transfer();
@@ -249,32 +245,36 @@ impl World {
 
     /// Hands an item to a node, at one of its interfaces.
     fn hand(&mut self, node: NodeId, interface: u32, item: Item) {
-        self.nodes[node].assembly.handle(self.now, Port::Below(interface), item);
-        self.drain_node(node);
+        let VirtualNode { assembly, attachments, .. } = &mut self.nodes[node];
+        assembly.handle_into(
+            self.now,
+            Port::Below(interface),
+            item,
+            &mut offering(self.now, attachments, &mut self.links, &mut self.work),
+        );
+        self.schedule_node(node);
     }
 
-    fn drain_node(&mut self, node: NodeId) {
-        let station = &mut self.nodes[node];
-        while let Some((port, item)) = station.assembly.poll(self.now) {
-            let Port::Below(interface) = port else { continue };
-            let Some(&Hop { link, attachment: from }) = station.attachments.get(interface as usize) else {
-                continue;
-            };
-            let model = &mut self.links[link].model;
-            match item {
-                Item::Frame(frame) => model.offer(self.now, from, frame.bytes),
-                Item::ReportFrameStatus => {
-                    model.report_status(from);
-                    continue;
-                }
-                _ => continue,
-            }
-            // Several frames for one link are one visit.
-            if !matches!(self.work.back(), Some(&Work::Link(last)) if last == link) {
-                self.work.push_back(Work::Link(link));
-            }
-        }
-        self.agenda.set(1 + self.links.len() + node, station.assembly.deadline());
+    /// Wakes the machines of a node that are due.
+    fn wake_node(&mut self, node: NodeId) {
+        let VirtualNode { assembly, attachments, .. } = &mut self.nodes[node];
+        assembly.wake_into(self.now, &mut offering(self.now, attachments, &mut self.links, &mut self.work));
+        self.schedule_node(node);
+    }
+
+    /// Wakes one machine of a node.
+    fn wake_machine(&mut self, node: NodeId, slot: Slot) {
+        let VirtualNode { assembly, attachments, .. } = &mut self.nodes[node];
+        assembly.wake_machine_into(
+            self.now,
+            slot,
+            &mut offering(self.now, attachments, &mut self.links, &mut self.work),
+        );
+        self.schedule_node(node);
+    }
+
+    fn schedule_node(&mut self, node: NodeId) {
+        self.agenda.set(1 + self.links.len() + node, self.nodes[node].assembly.deadline());
     }
 
     fn drain_link(&mut self, link: LinkId) {
@@ -313,10 +313,7 @@ impl World {
                     self.routes.borrow_mut().change_link(*link, *from, change);
                 }
             }
-            Step::Join(Join { node, slot, .. }) => {
-                self.nodes[node].assembly.wake_machine(self.now, slot);
-                self.drain_node(node);
-            }
+            Step::Join(Join { node, slot, .. }) => self.wake_machine(node, slot),
             Step::Open => (self.opened, self.sent[0]) = (self.read_counters(), self.sent_bytes()),
             Step::Close => (self.closed, self.sent[1]) = (self.read_counters(), self.sent_bytes()),
             Step::Sample => self.sample(),
@@ -424,6 +421,30 @@ impl World {
     /// Ends the capture, if there is one, and says whether all of it could be written.
     pub(crate) fn finish_capture(&mut self) -> io::Result<()> {
         self.capture.take().map_or(Ok(()), Capture::finish)
+    }
+}
+
+/// Takes what leaves a node: offers frames to the links that its interfaces are attached to, and notes that these are
+/// to be polled.
+fn offering<'a>(
+    now: Instant,
+    attachments: &'a [Hop],
+    links: &'a mut [Wired],
+    work: &'a mut VecDeque<Work>,
+) -> impl FnMut(Port, Item) + 'a {
+    move |port, item| {
+        let Port::Below(interface) = port else { return };
+        let Some(&Hop { link, attachment: from }) = attachments.get(interface as usize) else { return };
+        let model = &mut links[link].model;
+        match item {
+            Item::Frame(frame) => model.offer(now, from, frame.bytes),
+            Item::ReportFrameStatus => return model.report_status(from),
+            _ => return,
+        }
+        // Several frames for one link are one visit.
+        if !matches!(work.back(), Some(&Work::Link(last)) if last == link) {
+            work.push_back(Work::Link(link));
+        }
     }
 }
 
