@@ -1,4 +1,4 @@
-//! The group round-trip time: the largest of any receiver, as its sender estimates it (RFC 5401, section 3.3.1).
+//! The group round-trip time: the largest of any receiver, as its sender estimates it (RFC 5401, section 3.7.1).
 
 use hopcast_core::Duration;
 
@@ -15,17 +15,20 @@ pub struct Grtt {
     max: Duration,
 }
 
-/// Factor by which the estimate rises between two probes at most, once it is measured. Chosen: a receiver that lies
+/// Factor by which the estimate rises between two probes at most. Chosen: a receiver that lies
 /// about its delay takes that many probes to lead the group astray, a real change of route is followed within a few.
-const MAX_RISE: u64 = 4;
+const MAX_RISE: u64 = 2;
 
-/// Share of what the estimate was in its decline (RFC 5401, section 3.3.1: a conservative decay).
+/// Share of what the estimate was in its decline towards a lower peak. Chosen: RFC 5401, section 3.7.1, has
+/// max(0.9 GRTT, peak), which is as conservative, but ends at once at the peak of a single probe.
 const KEEP: f64 = 0.75;
 
 impl Grtt {
     /// An estimator that assumes `initial`, and never exceeds `max`.
     pub fn new(initial: Duration, max: Duration) -> Self {
-        Self { estimate: initial.min(max), measured: false, peak: None, ceiling: max, max }
+        let initial = initial.min(max);
+        let ceiling = (initial.max(MIN_CEILING) * MAX_RISE).min(max);
+        Self { estimate: initial, measured: false, peak: None, ceiling, max }
     }
 
     /// The estimate.
@@ -40,13 +43,10 @@ impl Grtt {
 
     /// Takes a receiver's round-trip time. The first one replaces the assumption.
     pub fn sample(&mut self, round_trip: Duration) {
-        let round_trip = round_trip.min(self.max);
-        if !self.measured {
-            self.measured = true;
-            self.estimate = round_trip;
-            self.ceiling = (round_trip.max(MIN_CEILING) * MAX_RISE).min(self.max);
-        }
         let round_trip = round_trip.min(self.ceiling);
+        if !std::mem::replace(&mut self.measured, true) {
+            self.estimate = round_trip;
+        }
         self.peak = Some(self.peak.map_or(round_trip, |peak| peak.max(round_trip)));
         self.estimate = self.estimate.max(round_trip);
     }
@@ -58,9 +58,7 @@ impl Grtt {
         {
             self.estimate = self.estimate.mul_f64(KEEP) + peak.mul_f64(1.0 - KEEP);
         }
-        if self.measured {
-            self.ceiling = (self.estimate.max(MIN_CEILING) * MAX_RISE).min(self.max);
-        }
+        self.ceiling = (self.estimate.max(MIN_CEILING) * MAX_RISE).min(self.max);
     }
 }
 
@@ -99,14 +97,13 @@ mod tests {
 
     #[test]
     fn a_receiver_that_lies_raises_it_by_a_factor_a_probe_and_never_over_the_maximum() {
-        let mut grtt = Grtt::new(ms(500), ms(2_000));
-        grtt.sample(ms(200));
+        let mut grtt = Grtt::new(ms(200), ms(2_000));
         grtt.sample(Duration::MAX);
-        assert_eq!(grtt.get(), ms(800));
-        grtt.probed();
-        grtt.sample(Duration::MAX);
-        grtt.probed();
-        grtt.sample(Duration::MAX);
-        assert_eq!(grtt.get(), ms(2_000));
+        assert_eq!(grtt.get(), ms(400));
+        for expected in [800, 1_600, 2_000, 2_000] {
+            grtt.probed();
+            grtt.sample(Duration::MAX);
+            assert_eq!(grtt.get(), ms(expected));
+        }
     }
 }

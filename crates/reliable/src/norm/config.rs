@@ -31,7 +31,9 @@ pub struct SenderConfig {
     pub group_size: Option<u64>,
     /// Number of times that the end of what was sent is repeated (NORM_ROBUST_FACTOR of RFC 5740).
     pub robust: u16,
-    /// Bytes held of a stream for repairs, at least two blocks; and of what waits to be sent.
+    /// Maximum number of bytes of a stream that are held for repairs; at least two blocks are. Held is what is sent
+    /// within the time in which repairs can be asked for, or 4 MiB if that is more; at most 4 MiB more wait to be sent.
+    /// A buffer below that slows the stream down: 1 Gbit/s at a round trip of half a second takes 512 MiB.
     pub buffer: u64,
     /// Objects held for repairs.
     pub objects: usize,
@@ -57,7 +59,7 @@ impl Default for SenderConfig {
             backoff: None,
             group_size: None,
             robust: 20,
-            buffer: 4 << 20,
+            buffer: 512 << 20,
             objects: 256,
             ackers: Vec::new(),
             unicast_feedback: false,

@@ -5,24 +5,35 @@ use hopcast_core::{Duration, Instant, Stream};
 use crate::backoff::truncated_exponential;
 use crate::equation::{loss_of, tcp_rate};
 use crate::loss_events::LossEvents;
+use crate::norm::congestion::CLOSE;
 use crate::norm::wire::{CcFeedback, CcFlags, CcNode, NodeId, quantise};
 
 /// Loss, rate and round trip on the way from one sender.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Congestion {
     losses: LossEvents,
-    /// The last probe: its number, and whether the sender controls its rate.
+    /// Number of the last probe; none if the sender does not control its rate.
     probe: Option<u16>,
+    /// Rate of the sender, as its last probe says, in bytes per second.
+    sender_rate: f64,
     /// Round-trip time that the sender measured.
     round_trip: Option<Duration>,
     role: CcFlags,
     /// Bytes since a time, and the rate at which they came before.
     window: Option<(Instant, u64)>,
     rate: f64,
+    /// When the last packet came.
+    last: Option<Instant>,
     /// Mean length of packets.
     packet: f64,
-    /// When to say how it is.
+    /// When to answer the probe.
     due: Option<Instant>,
+    /// Time over which answers are spread, and before which no probe is answered that does not ask this receiver by
+    /// name.
+    spread: Duration,
+    hold_off: Instant,
+    /// Time after which the probe is not answered any more.
+    stale: Instant,
 }
 
 /// Minimum back-off factor of this feedback (libnorm has the same): it is said by all receivers, and not by those that
@@ -30,25 +41,56 @@ pub(super) struct Congestion {
 const MIN_BACKOFF: u8 = 4;
 /// Shortest time over which a rate is measured. Chosen: some packets at any rate that matters.
 const MIN_WINDOW: Duration = Duration::from_millis(50);
+/// Times of a packet at the sender's rate after which the next one begins a new measurement, if none was lost between
+/// them: the sender had nothing to send. Chosen: more than a probe, a repair and a late wake-up take.
+const PAUSE: f64 = 4.0;
+/// GRTT after a probe in which it is answered, if none follows: then the sender or the way to it has failed, and nobody
+/// would spare anybody (RFC 5740, section 5.5.2.2, answers within one).
+const MAX_PROBE_AGE: u64 = 3;
 
 impl Congestion {
     /// Notes a packet.
     pub(super) fn packet(&mut self, now: Instant, sequence: u16, marked: bool, bytes: usize, grtt: Duration) {
         let round_trip = self.round_trip.unwrap_or(grtt);
         let had_loss = self.losses.any();
-        self.losses.packet(now, sequence, marked, round_trip);
+        let (lost, _) = self.losses.packet(now, sequence, marked, round_trip);
         self.packet =
             if self.packet == 0.0 { bytes as f64 } else { 0.95 * self.packet + 0.05 * bytes as f64 };
-        let (began, received) = self.window.get_or_insert((now, 0));
+        self.measure(now, lost, bytes, round_trip);
+        if !had_loss && self.losses.any() {
+            // RFC 5348, section 6.3.1: as if losses had been such that TCP had half the rate of the sender, which says
+            // it for that (RFC 5740, section 5.5.2.1). What arrives may be less because there is nothing to send, but
+            // far less is a path that carries no more.
+            let target = match self.rate {
+                0.0 => self.sender_rate / 2.0,
+                rate if self.sender_rate > 0.0 => (self.sender_rate / 2.0).min(rate * 2.0),
+                rate => rate,
+            };
+            if target > 0.0 {
+                self.losses.assume_first(loss_of(self.packet, round_trip, target));
+            }
+        }
+    }
+
+    /// Measures the rate at which packets come (RFC 4654, section 4.3.4).
+    fn measure(&mut self, now: Instant, lost: u16, bytes: usize, round_trip: Duration) {
+        let gap = self.last.replace(now).map_or(Duration::ZERO, |last| now.since(last));
+        let pause = match self.sender_rate {
+            0.0 => Duration::MAX,
+            rate => MIN_WINDOW.max(Duration::from_secs_f64(PAUSE * self.packet / rate)),
+        };
+        let (began, received) = match &mut self.window {
+            Some(window) if lost > 0 || gap <= pause => window,
+            _ => {
+                self.window = Some((now, 0));
+                return;
+            }
+        };
         *received += bytes as u64;
         let time = now.since(*began);
         if time >= round_trip.max(MIN_WINDOW) {
             self.rate = *received as f64 / time.as_secs_f64();
             self.window = Some((now, 0));
-        }
-        if !had_loss && self.losses.any() && self.rate > 0.0 {
-            // RFC 5348, section 6.3.1: as if losses had been such that TCP had half this rate.
-            self.losses.assume_first(loss_of(self.packet, round_trip, self.rate / 2.0));
         }
     }
 
@@ -62,27 +104,49 @@ impl Congestion {
         (grtt, backoff, group_size): (Duration, u8, f64),
         random: &mut Stream,
     ) {
-        if rate.is_none() {
+        let Some(rate) = rate else {
             self.probe = None;
             self.due = None;
             return;
-        }
+        };
         self.probe = Some(sequence);
+        self.due = self.due.filter(|&at| at > now);
+        self.stale = now + MIN_WINDOW.max(grtt * MAX_PROBE_AGE);
+        self.spread = grtt * u64::from(backoff.max(MIN_BACKOFF));
+        self.sender_rate = quantise::rate(rate);
         let listed = nodes.iter().find(|node| node.node == own);
         self.role = listed.map_or(CcFlags::default(), |node| node.flags);
         if let Some(node) = listed.filter(|node| node.flags.contains(CcFlags::RTT)) {
             self.round_trip = Some(quantise::rtt(node.rtt));
         }
-        if listed.is_some() {
+        if self.limits() {
             // Those that limit the rate answer each probe at once.
             self.due = Some(now);
-        } else if self.due.is_none() {
-            // A receiver that is much better off than the leader has nothing to say.
-            let leader = nodes.first().map_or(f64::INFINITY, |node| quantise::rate(node.rate));
-            if self.own_rate(grtt) < leader {
-                let max = grtt * u64::from(backoff.max(MIN_BACKOFF));
-                self.due = Some(now + truncated_exponential(random, max, group_size));
-            }
+            return;
+        }
+        if nodes.iter().any(|node| self.is_spared(node.flags, node.rate, grtt)) {
+            self.spare(now);
+        } else if self.due.is_none() && now >= self.hold_off {
+            self.due = Some(now + truncated_exponential(random, self.spread, group_size));
+        }
+    }
+
+    /// Whether the sender asks for an answer to each probe.
+    fn limits(&self) -> bool {
+        self.role.contains(CcFlags::CLR) || self.role.contains(CcFlags::PLR)
+    }
+
+    /// Whether the sender needs nothing of this receiver where it knows of another one's rate (RFC 5740, section
+    /// 5.5.2.2): one that does not know its round trip is only spared by its like.
+    fn is_spared(&self, flags: CcFlags, rate: u16, grtt: Duration) -> bool {
+        let knows_as_much = self.round_trip.is_some() || !flags.contains(CcFlags::RTT);
+        rate != 0 && knows_as_much && self.own_rate(grtt) > CLOSE * quantise::rate(rate)
+    }
+
+    /// An answer is not due any more, and none is for a while (RFC 5740, section 5.5.2.2: T_ccHoldoff).
+    fn spare(&mut self, now: Instant) {
+        if self.due.take().is_some() {
+            self.hold_off = now + self.spread;
         }
     }
 
@@ -110,31 +174,32 @@ impl Congestion {
         })
     }
 
-    /// Somebody with a lower rate was heard: the sender needs nothing of this one.
-    pub(super) fn heard(&mut self, cc: CcFeedback, grtt: Duration) {
-        let is_leader = self.role.contains(CcFlags::CLR) || self.role.contains(CcFlags::PLR);
-        if !is_leader && self.own_rate(grtt) > 0.9 * quantise::rate(cc.rate) {
-            self.due = None;
+    /// Takes what another receiver told the sender, or the sender says that one did.
+    pub(super) fn heard(&mut self, now: Instant, cc: CcFeedback, grtt: Duration) {
+        if !self.limits() && self.is_spared(cc.flags, cc.rate, grtt) {
+            self.spare(now);
         }
     }
 
     pub(super) fn is_due(&self, now: Instant) -> bool {
-        self.due.is_some_and(|at| at <= now)
+        self.deadline().is_some_and(|at| at <= now)
     }
 
-    /// It was said.
+    /// The sender was told, in an answer or with a request.
     pub(super) fn said(&mut self) {
         self.due = None;
+        self.hold_off = self.last.unwrap_or_default() + self.spread;
     }
 
+    /// When to answer; never where that is too long after the probe.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.due
+        self.due.filter(|&at| at <= self.stale)
     }
 }
 
 impl super::remote::Remote {
     /// Takes what another receiver told the sender's congestion control.
-    pub(super) fn heard_congestion(&mut self, _now: Instant, cc: CcFeedback) {
-        self.congestion.heard(cc, self.grtt);
+    pub(super) fn heard_congestion(&mut self, now: Instant, cc: CcFeedback) {
+        self.congestion.heard(now, cc, self.grtt);
     }
 }

@@ -17,6 +17,8 @@ pub(super) struct Block {
     wanted: u16,
     /// Symbols to be sent again, where there is no fresh parity.
     again: BTreeSet<u16>,
+    /// When the first symbol was sent.
+    pub(super) begun: Option<Instant>,
     /// When symbols were sent, the latest last; at most [`REMEMBERED`].
     sent: VecDeque<Instant>,
     /// When each symbol was last sent again.
@@ -38,8 +40,9 @@ const REMEMBERED: usize = 255;
 pub(super) struct Request<'a> {
     /// How many symbols the receiver lacks.
     pub(super) count: u16,
-    /// The symbols that it named.
+    /// The symbols that it named; of those beyond `symbols` there are none.
     pub(super) named: &'a [u16],
+    pub(super) symbols: u16,
     /// The receiver had by then what was sent until here.
     pub(super) seen: Instant,
     /// Share of symbols that are lost again on the way to the group, for which the answer makes up.
@@ -49,6 +52,7 @@ pub(super) struct Request<'a> {
 impl Block {
     /// Notes that a symbol of it was sent for the first time.
     pub(super) fn sent(&mut self, now: Instant) {
+        self.begun.get_or_insert(now);
         if self.sent.len() == REMEMBERED {
             self.sent.pop_front();
         }
@@ -73,7 +77,7 @@ impl Block {
     /// Takes a request; `parity` is the number of parity symbols that the block can have. True if it asks for more
     /// than was to be sent already.
     pub(super) fn request(&mut self, now: Instant, request: Request<'_>, parity: u16) -> bool {
-        let after = self.sent.iter().rev().take_while(|&&at| at > request.seen).count() as u16;
+        let after = (self.sent.len() - self.sent.partition_point(|&at| at <= request.seen)) as u16;
         let lacking = request.count.saturating_sub(after);
         if lacking > 0 && self.rounds == 0 {
             self.need = Some(self.need.unwrap_or(0).max(self.parity.saturating_add(lacking)));
@@ -86,7 +90,7 @@ impl Block {
         let fresh = missing.saturating_add(spare).min(parity.saturating_sub(self.parity + self.wanted));
         self.wanted += fresh;
         let mut left = missing.saturating_sub(fresh);
-        for &symbol in request.named {
+        for &symbol in request.named.iter().filter(|&&symbol| symbol < request.symbols) {
             if left == 0 {
                 break;
             }
@@ -146,7 +150,7 @@ mod tests {
     }
 
     fn request(count: u16, seen: u64) -> Request<'static> {
-        Request { count, named: &[], seen: at(seen), loss: 0.0 }
+        Request { count, named: &[], symbols: 12, seen: at(seen), loss: 0.0 }
     }
 
     /// A block of four source symbols, sent from 1 ms on, one each millisecond.
@@ -209,7 +213,11 @@ mod tests {
     fn a_request_for_everything_is_bounded_by_the_block() {
         let mut block = block();
         let named: Vec<u16> = (0..4).collect();
-        block.request(at(10), Request { count: u16::MAX, named: &named, seen: at(5), loss: 0.9 }, 8);
+        block.request(
+            at(10),
+            Request { count: u16::MAX, named: &named, symbols: 12, seen: at(5), loss: 0.9 },
+            8,
+        );
         assert_eq!(std::iter::from_fn(|| block.next(at(11), 4)).count(), 12);
     }
 }

@@ -5,9 +5,8 @@ use hopcast_core::{Duration, Instant};
 use super::Sender;
 use super::block::Request;
 use super::object::Object;
-use super::probe::Probe;
 use crate::norm::wire::{
-    Ack, Acknowledged, Command, Nack, NodeId, Position, Repair, RepairFlags, RepairForm, Timestamp, serial,
+    Ack, Acknowledged, CcFeedback, Command, Nack, NodeId, Repair, RepairFlags, RepairForm, Timestamp, serial,
 };
 
 /// Blocks that a NACK may ask for; those after them are asked for again. Chosen: one forged datagram costs no more work
@@ -15,6 +14,19 @@ use crate::norm::wire::{
 const MAX_BLOCKS: usize = 256;
 /// Symbols that are named of a block at most.
 const MAX_NAMED: usize = 255;
+/// All symbols that a block can have.
+const ALL: [u16; MAX_NAMED] = {
+    let mut all = [0; MAX_NAMED];
+    let mut symbol = 0;
+    while symbol < MAX_NAMED {
+        all[symbol] = symbol as u16;
+        symbol += 1;
+    }
+    all
+};
+/// Advertisements in a GRTT at most. Chosen: each reaches those whose back-off ends within the next quarter, and a
+/// flood of requests takes no more than that of the rate.
+const ADVERTISEMENTS: u64 = 4;
 
 impl Sender {
     /// Takes a NACK.
@@ -23,7 +35,8 @@ impl Sender {
             return;
         }
         self.counts.nacks_received += 1;
-        let round_trip = self.response(now, nack.grtt_response);
+        let heard = self.first_heard(&nack.repairs);
+        let round_trip = self.response(now, nack.grtt_response, nack.cc, heard);
         let round = self.round();
         self.group.nack(now, from.0, round);
         if let Some(cc) = nack.cc {
@@ -36,8 +49,7 @@ impl Sender {
             raised |= self.requested(now, seen, repair, &mut left);
         }
         if raised && self.config.unicast_feedback {
-            // At once, so that those whose back-off is not over hear of it.
-            self.advertise.get_or_insert(now);
+            self.advertise(now);
         }
     }
 
@@ -46,7 +58,7 @@ impl Sender {
         if ack.sender != self.node || ack.instance != self.instance {
             return;
         }
-        let round_trip = self.response(now, ack.grtt_response);
+        let round_trip = self.response(now, ack.grtt_response, ack.cc, None);
         self.group.note(now, from.0);
         if let Some(cc) = ack.cc {
             self.congestion_feedback(now, from, cc, round_trip);
@@ -59,41 +71,59 @@ impl Sender {
         }
     }
 
-    /// The round trip that a response shows, which the group's follows.
-    fn response(&mut self, now: Instant, response: Timestamp) -> Option<Duration> {
-        let round_trip = Probe::round_trip(now, response);
-        match round_trip {
-            Some(round_trip) => self.grtt.sample(round_trip),
-            None => self.counts.refused += u64::from(!response.is_zero()),
-        }
-        round_trip.filter(|&round_trip| round_trip <= self.config.max_grtt)
+    /// The round trip that a response shows, which the group's follows. It is no longer than the time since `heard`, at
+    /// which something was sent that the receiver had by then.
+    fn response(
+        &mut self,
+        now: Instant,
+        response: Timestamp,
+        cc: Option<CcFeedback>,
+        heard: Option<Instant>,
+    ) -> Option<Duration> {
+        let shown = self.probe.round_trip(now, response, cc.map(|cc| cc.sequence));
+        self.counts.refused += u64::from(shown.is_none() && !response.is_zero());
+        let round_trip = shown?.min(heard.map_or(Duration::MAX, |heard| now.since(heard)));
+        self.grtt.sample(round_trip);
+        Some(round_trip).filter(|&round_trip| round_trip <= self.config.max_grtt)
+    }
+
+    /// When the last block that requests name was begun: whoever asks for something of it has heard of it.
+    fn first_heard(&self, repairs: &[Repair]) -> Option<Instant> {
+        let place = repairs.last()?.items.last()?;
+        let last = self.source.last_object()?;
+        let number = last.checked_add_signed(i64::from(serial::distance16(place.object, last as u16)))?;
+        let object = self.objects.get(&number)?;
+        object.blocks.get(&self.block_of(number, place.id.block))?.begun
+    }
+
+    /// Tells the group of requests and feedback that came by unicast: at once, so that those whose back-off is not over
+    /// hear of it, but no more often than a few times in a round trip.
+    pub(super) fn advertise(&mut self, now: Instant) {
+        let earliest = self.advertised.map_or(now, |last| last + self.grtt() / ADVERTISEMENTS);
+        self.advertise.get_or_insert(now.max(earliest));
     }
 
     /// Takes one request. True if it raised what is to be sent.
     fn requested(&mut self, now: Instant, seen: Instant, repair: &Repair, left: &mut usize) -> bool {
         let level = repair.flags;
-        let pairs: Vec<(Position, Position)> = match repair.form {
-            RepairForm::Ranges => repair.items.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect(),
-            RepairForm::Items | RepairForm::Erasures => {
-                repair.items.iter().map(|&item| (item, item)).collect()
-            }
-        };
+        let step = if repair.form == RepairForm::Ranges { 2 } else { 1 };
         let mut raised = false;
         // Symbols of one block are collected, whatever items they are in.
         let mut named: Vec<u16> = Vec::new();
         let mut open: Option<(u64, u32, u16)> = None;
-        for (first, last) in pairs {
+        for pair in repair.items.chunks_exact(step) {
+            let (first, last) = (pair[0], pair[step - 1]);
+            if *left == 0 {
+                break;
+            }
             let Some(from) = self.number_of(first.object) else { continue };
             let to = self.number_of(last.object).unwrap_or(from);
             if level.contains(RepairFlags::INFO) {
+                *left -= 1;
                 raised |= self.wants_info(from);
             }
             if level.contains(RepairFlags::OBJECT) {
-                for number in (from..=to).take(MAX_BLOCKS) {
-                    raised |= self.wants_info(number);
-                    let blocks = self.blocks_sent(number);
-                    raised |= self.wants_blocks(now, seen, number, blocks, left);
-                }
+                raised |= self.wants_objects(now, seen, from, to, left);
                 continue;
             }
             let block = self.block_of(from, first.id.block);
@@ -148,13 +178,28 @@ impl Sender {
         object.first_block()..object.blocks.last_key_value().map_or(0, |(&last, _)| last + 1)
     }
 
+    fn wants_objects(&mut self, now: Instant, seen: Instant, from: u64, to: u64, left: &mut usize) -> bool {
+        let (mut raised, mut next) = (false, from);
+        while *left > 0
+            && next <= to
+            && let Some((&number, _)) = self.objects.range(next..=to).next()
+        {
+            *left -= 1;
+            raised |= self.wants_info(number);
+            let blocks = self.blocks_sent(number);
+            raised |= self.wants_blocks(now, seen, number, blocks, left);
+            next = number + 1;
+        }
+        raised
+    }
+
     fn wants_info(&mut self, number: u64) -> bool {
         let Some(object) = self.objects.get_mut(&number) else { return false };
         if object.info.is_none() || object.info_wanted {
             return false;
         }
         object.info_wanted = true;
-        self.pending.insert((number, object.first_block()));
+        self.pending.insert((number, object.first_block()), Instant::ZERO, false);
         true
     }
 
@@ -177,8 +222,8 @@ impl Sender {
             }
             let Some(object) = self.objects.get(&number) else { break };
             let source = object.source(block);
-            let named: Vec<u16> = (0..source).collect();
-            raised |= self.wants(now, seen, Some((number, block, source)), &named, left);
+            let named = &ALL[..usize::from(source).min(ALL.len())];
+            raised |= self.wants(now, seen, Some((number, block, source)), named, left);
         }
         raised
     }
@@ -206,12 +251,12 @@ impl Sender {
         }
         let source = object.source(block);
         let parity = if object.is_whole(block) { self.config.parity } else { 0 };
-        let known: Vec<u16> = named.iter().copied().filter(|&symbol| symbol < source + parity).collect();
         let Some(state) = object.blocks.get_mut(&block) else { return false };
-        let request = Request { count: count.min(source), named: &known, seen, loss };
+        let request = Request { count: count.min(source), named, symbols: source + parity, seen, loss };
         let raised = state.request(now, request, parity);
         if state.is_pending() {
-            self.pending.insert((number, block));
+            let spent = state.rounds > u32::from(self.config.robust);
+            self.pending.insert((number, block), state.asked.unwrap_or(now), spent);
         }
         raised
     }
@@ -230,13 +275,15 @@ impl Sender {
         Some(Command::Squelch { first, invalid: Vec::new() })
     }
 
-    /// What was asked for, as far as it fits a segment, so that those that hear it need not ask.
-    pub(super) fn advertisement(&self) -> Option<Command<'static>> {
+    /// What was asked for, as far as it fits a segment, and the rate that limits the sender, so that those that hear of
+    /// it need neither ask nor answer.
+    pub(super) fn advertisement(&self, now: Instant) -> Option<Command<'static>> {
         let (mut repairs, mut room) = (Vec::new(), usize::from(self.config.segment));
         let mut limited = false;
-        for &(number, block) in &self.pending {
-            let Some(object) = self.objects.get(&number) else { continue };
-            let Some(state) = object.blocks.get(&block) else { continue };
+        for (number, block) in self.pending.places() {
+            let Some(state) = self.block((number, block)).filter(|state| state.is_pending()) else {
+                continue;
+            };
             let item = Self::position(number, block, state.pending());
             let repair =
                 Repair { form: RepairForm::Erasures, flags: RepairFlags::SEGMENT, items: vec![item] };
@@ -247,6 +294,8 @@ impl Sender {
             room = rest;
             repairs.push(repair);
         }
-        (!repairs.is_empty()).then_some(Command::RepairAdvertisement { limited, cc: None, repairs })
+        let cc = self.congestion.as_ref().and_then(|congestion| congestion.suppression(now));
+        let has_news = !repairs.is_empty() || cc.is_some();
+        has_news.then_some(Command::RepairAdvertisement { limited, cc, repairs })
     }
 }

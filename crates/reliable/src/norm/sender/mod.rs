@@ -9,18 +9,20 @@ mod block;
 mod feedback;
 mod flush;
 mod object;
+mod pending;
 mod proactive;
 mod probe;
 mod source;
 mod stream;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use hopcast_core::{Buffer, Duration, Instant, Pacer, Rate};
 
 use self::block::Block;
 use self::flush::Flush;
 use self::object::Object;
+use self::pending::{Pending, Place};
 use self::proactive::Need;
 use self::probe::Probe;
 pub(super) use self::source::Refusal;
@@ -45,8 +47,7 @@ pub(super) struct Sender {
     /// The objects held, by their number; its low 16 bits are the object transport id.
     objects: BTreeMap<u64, Object>,
     source: Source,
-    /// Blocks of which something is to be sent again, in the order in which they are.
-    pending: BTreeSet<(u64, u32)>,
+    pending: Pending,
     need: Need,
     grtt: Grtt,
     group: GroupSize,
@@ -57,12 +58,11 @@ pub(super) struct Sender {
     /// Requests for what is no longer held: when that is to be said.
     squelch: Option<Instant>,
     squelched: Option<Instant>,
-    /// When to tell the group what was asked by unicast.
+    /// When to tell the group what was asked and answered by unicast, and when it was told last.
     advertise: Option<Instant>,
+    advertised: Option<Instant>,
     /// Packets of data sent: every few of them bear the FTI.
     data_packets: u64,
-    /// The block that is being repaired, and how many symbols of it are left of its turn.
-    turn: Option<((u64, u32), u16)>,
     /// Repairs since the last new data.
     repairs: u32,
     pub(super) traffic: Traffic,
@@ -86,8 +86,8 @@ pub(super) struct Counts {
 /// A packet to be sent.
 #[derive(Debug)]
 pub(super) struct Packet {
-    /// All but the numbering of datagrams is done.
     pub(super) kind: Kind,
+    /// The message, but for the sequence number.
     pub(super) bytes: Buffer,
 }
 
@@ -118,7 +118,7 @@ impl Sender {
             codec,
             objects: BTreeMap::new(),
             source: Source::new(instance),
-            pending: BTreeSet::new(),
+            pending: Pending::default(),
             need: Need::new(config.proactive),
             grtt: Grtt::new(config.grtt, config.max_grtt),
             group: GroupSize::new(config.group_size, ASSUMED_GROUP),
@@ -129,8 +129,8 @@ impl Sender {
             squelch: None,
             squelched: None,
             advertise: None,
+            advertised: None,
             data_packets: 0,
-            turn: None,
             repairs: 0,
             traffic: Traffic::default(),
             counts: Counts::default(),
@@ -196,14 +196,27 @@ impl Sender {
 
     /// The next packet, if the rate allows one and there is something to send.
     pub(super) fn next(&mut self, now: Instant) -> Option<Packet> {
-        if self.pacer.departure() > now {
+        let departure = self.pacer.departure();
+        if departure > now {
+            if self.congestion.is_some() && self.has_data(now) {
+                let grtt = self.grtt();
+                self.congestion.as_mut()?.held_back(now, departure, grtt);
+            }
             return None;
         }
         let packet = self.choose(now)?;
         let bytes = packet.bytes.len();
         self.traffic.add(packet.kind, bytes);
+        if let (Some(congestion), Kind::Data | Kind::Repair) = (&mut self.congestion, packet.kind) {
+            congestion.sent(now);
+        }
         self.pacer.sent(now, self.rate(), bytes as u64 + u64::from(self.config.overhead));
         Some(packet)
+    }
+
+    /// Whether there are data that could be sent at once.
+    fn has_data(&self, now: Instant) -> bool {
+        !self.pending.is_empty() || self.source.is_ready(&self.objects) && !self.is_stalled(now)
     }
 
     fn choose(&mut self, now: Instant) -> Option<Packet> {
@@ -244,7 +257,8 @@ impl Sender {
         }
         if self.advertise.is_some_and(|at| at <= now) {
             self.advertise = None;
-            if let Some(command) = self.advertisement() {
+            if let Some(command) = self.advertisement(now) {
+                self.advertised = Some(now);
                 return Some(command);
             }
         }
@@ -253,14 +267,14 @@ impl Sender {
         let sent = self.probe.next(now, is_active, interval)?;
         self.grtt.probed();
         self.group.expire(now, GROUP_MEMORY);
+        let (sequence, grtt) = (self.probe.sequence(), self.grtt());
         let (rate, nodes) = match &mut self.congestion {
             Some(congestion) => {
-                congestion.probed(now, self.grtt.get());
+                congestion.probed(now, sequence, grtt);
                 (Some(quantise::from_rate(congestion.rate().bits_per_sec() as f64 / 8.0)), congestion.nodes())
             }
             None => (None, Vec::new()),
         };
-        let sequence = self.probe.sequence();
         Some(Command::CongestionControl { sequence, sent, rate, syn: false, nodes })
     }
 
@@ -272,60 +286,47 @@ impl Sender {
         }
     }
 
-    /// The block to repair now: each has its turn, of as many symbols as it lacked when that began. Where there are new
-    /// data to send meanwhile, requests of one round are waited for.
-    fn due_repair(&mut self, now: Instant, may_send_new: bool) -> Option<(u64, u32)> {
-        if may_send_new && self.repairs >= MAX_REPAIRS {
+    /// The block to repair now; where there are new data to send meanwhile, repairs have their share.
+    fn due_repair(&mut self, now: Instant, may_send_new: bool) -> Option<Place> {
+        if self.pending.is_empty() || may_send_new && self.repairs >= MAX_REPAIRS {
             return None;
         }
-        if let Some((block, left)) = self.turn
-            && left > 0
-            && self.pending.contains(&block)
-        {
-            self.turn = Some((block, left - 1));
-            return Some(block);
-        }
-        let wait = if may_send_new { self.grtt() } else { Duration::ZERO };
-        let after = self.turn.map_or((0, 0), |((object, block), _)| (object, block + 1));
-        let mut in_turn = self.pending.range(after..).chain(self.pending.range(..after)).copied();
-        let next = in_turn.find(|&block| self.asked(block).is_none_or(|at| at + wait <= now))?;
-        let left = self.block(next).map_or(1, Block::pending);
-        self.turn = Some((next, left.saturating_sub(1)));
-        Some(next)
+        let wait = may_send_new.then(|| self.grtt());
+        let objects = &self.objects;
+        self.pending.next(now, wait, |(number, block)| {
+            let state = objects.get(&number).and_then(|object| object.blocks.get(&block));
+            state.map_or(1, Block::pending)
+        })
     }
 
-    fn block(&self, (object, block): (u64, u32)) -> Option<&Block> {
+    fn block(&self, (object, block): Place) -> Option<&Block> {
         self.objects.get(&object)?.blocks.get(&block)
-    }
-
-    /// When a block was asked for first that is to be repaired.
-    fn asked(&self, block: (u64, u32)) -> Option<Instant> {
-        self.block(block)?.asked
     }
 
     /// A repair of a block.
     fn repair(&mut self, now: Instant, number: u64, block: u32) -> Option<Packet> {
         let object = self.objects.get_mut(&number);
         let Some(object) = object else {
-            self.pending.remove(&(number, block));
+            self.pending.remove((number, block));
             return None;
         };
         if std::mem::take(&mut object.info_wanted) {
             if object.blocks.get(&block).is_none_or(|state| !state.is_pending()) {
-                self.pending.remove(&(number, block));
+                self.pending.remove((number, block));
             }
             return self.info(number, Kind::Repair);
         }
         let source = object.source(block);
         let Some(state) = object.blocks.get_mut(&block) else {
-            self.pending.remove(&(number, block));
+            self.pending.remove((number, block));
             return None;
         };
         let symbol = state.next(now, source);
+        object.sent = Some(now);
         self.repairs += 1;
         if !state.is_pending() {
             self.counts.rounds += 1;
-            self.pending.remove(&(number, block));
+            self.pending.remove((number, block));
         }
         self.flush.reset(now);
         self.data(number, block, symbol?, Kind::Repair)
@@ -413,8 +414,10 @@ impl Sender {
         cc: CcFeedback,
         round_trip: Option<Duration>,
     ) {
-        if let Some(congestion) = &mut self.congestion {
-            congestion.feedback(now, from, cc, round_trip);
+        let grtt = self.grtt();
+        let Some(congestion) = &mut self.congestion else { return };
+        if congestion.feedback(now, from, cc, round_trip, grtt) && self.config.unicast_feedback {
+            self.advertise(now);
         }
     }
 }

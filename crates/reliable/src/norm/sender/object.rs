@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hopcast_core::Buffer;
+use hopcast_core::{Buffer, Instant};
 
 use super::block::Block;
 use super::stream::Stream;
@@ -32,12 +32,14 @@ pub(super) struct Object {
     pub(super) fti: Fti,
     /// Blocks of which something was sent.
     pub(super) blocks: BTreeMap<u32, Block>,
+    /// When something of it was sent last.
+    pub(super) sent: Option<Instant>,
 }
 
 impl Object {
     pub(super) fn new(contents: Contents, info: Option<Arc<[u8]>>, flags: Flags, fti: Fti) -> Self {
         let flags = if info.is_some() { flags.with(Flags::INFO) } else { flags };
-        Self { contents, info, info_wanted: false, flags, fti, blocks: BTreeMap::new() }
+        Self { contents, info, info_wanted: false, flags, fti, blocks: BTreeMap::new(), sent: None }
     }
 
     /// Number of source symbols of a block so far.

@@ -1,5 +1,7 @@
 //! The probes by which round trips are measured, and what their answers say.
 
+use std::collections::VecDeque;
+
 use hopcast_core::{Duration, Instant};
 
 use crate::norm::wire::Timestamp;
@@ -9,7 +11,16 @@ use crate::norm::wire::Timestamp;
 pub(super) struct Probe {
     next: Option<Instant>,
     sequence: u16,
+    /// When the first one was sent.
+    first: Option<Instant>,
+    /// The last ones and when they were sent, the latest last; at most [`MAX_KNOWN`].
+    sent: VecDeque<(u16, Instant)>,
 }
+
+/// Probes to which answers are taken. Chosen: a path on which more are on their way is none.
+const MAX_KNOWN: usize = 64;
+/// Precision of times on the wire.
+const PRECISION: Duration = Duration::from_micros(2);
 
 /// What a sender's clock shows at the start: a zero on the wire is no time.
 const EPOCH: Duration = Duration::from_secs(1);
@@ -31,6 +42,11 @@ impl Probe {
         }
         self.next = Some(now + interval);
         self.sequence = self.sequence.wrapping_add(1);
+        self.first.get_or_insert(now);
+        if self.sent.len() == MAX_KNOWN {
+            self.sent.pop_front();
+        }
+        self.sent.push_back((self.sequence, now));
         Some(Self::stamp(now))
     }
 
@@ -45,13 +61,26 @@ impl Probe {
     }
 
     /// The round trip that an answer shows: the time since the sender's clock was what it says. `None` if it says
-    /// nothing, or a time at which nothing was sent.
-    pub(super) fn round_trip(now: Instant, response: Timestamp) -> Option<Duration> {
+    /// nothing, or a time that lies before the probe: that of the `sequence` that it names, or otherwise the first one.
+    pub(super) fn round_trip(
+        &self,
+        now: Instant,
+        response: Timestamp,
+        sequence: Option<u16>,
+    ) -> Option<Duration> {
         if response.is_zero() {
             return None;
         }
+        let sent = match sequence {
+            Some(number) => {
+                let behind = usize::from(self.sequence.wrapping_sub(number));
+                let index = self.sent.len().checked_sub(behind + 1)?;
+                self.sent.get(index)?.1
+            }
+            None => self.first?,
+        };
         let round_trip = Self::stamp(now).since(response)?;
-        (round_trip <= now.since(Instant::ZERO)).then_some(round_trip)
+        (round_trip <= now.since(sent) + PRECISION).then_some(round_trip)
     }
 }
 
@@ -65,12 +94,20 @@ mod tests {
 
     #[test]
     fn an_answer_shows_the_round_trip_less_the_time_it_was_held() {
-        let sent = Probe::stamp(Instant::ZERO + ms(500));
-        let now = Instant::ZERO + ms(700);
-        assert_eq!(Probe::round_trip(now, sent.after(ms(150))), Some(ms(50)));
-        assert_eq!(Probe::round_trip(now, Timestamp::default()), None);
-        assert_eq!(Probe::round_trip(now, sent.after(ms(250))), None, "in the future");
-        assert_eq!(Probe::round_trip(now, Timestamp { seconds: 0, micros: 1 }), None, "before the start");
+        let mut probe = Probe::default();
+        let at = |millis| Instant::ZERO + ms(millis);
+        for sent in [100, 500] {
+            probe.next(at(sent), true, ms(100));
+        }
+        let (sent, now) = (Probe::stamp(at(500)), at(700));
+        let round_trip = |response, sequence| probe.round_trip(now, response, sequence);
+        assert_eq!(round_trip(sent.after(ms(150)), Some(2)), Some(ms(50)));
+        assert_eq!(round_trip(sent.after(ms(150)), None), Some(ms(50)));
+        assert_eq!(round_trip(Timestamp::default(), None), None);
+        assert_eq!(round_trip(sent.after(ms(250)), None), None, "in the future");
+        assert_eq!(round_trip(Probe::stamp(at(50)), None), None, "before the first");
+        assert_eq!(round_trip(Probe::stamp(at(400)), Some(2)), None, "before the probe that it answers");
+        assert_eq!(round_trip(sent, Some(3)), None, "none was sent of that number");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use hopcast_core::{Duration, Instant};
 
+use super::block::Block;
 use super::object::{Contents, Object};
 use super::stream::Stream;
 use super::{Packet, Sender};
@@ -31,15 +32,22 @@ pub(super) struct Source {
     last: Option<(u64, u32, u16)>,
     /// Blocks whose need is known at a time, in the order of that.
     settle: VecDeque<(Instant, u64, u32)>,
-    /// Since when the next block of a stream waits for room.
+    /// Since when the next block of a stream, or the next object, waits for room.
     stalled: Option<Instant>,
-    /// Blocks that were dropped while somebody asked for them, less those that were not: each halves the patience.
+    full: Option<Instant>,
+    /// Blocks and objects that were dropped while somebody asked for them, less those that were not: each halves the
+    /// patience.
     forced: u32,
 }
 
-/// Times that a block of a stream is held for those that still ask for it. Chosen: at 50 % loss a block is complete
-/// after a few rounds, of which each hold has several.
+/// Times for which a block of a stream or an object is held for those that still ask for it, where the next one waits
+/// for its room. Chosen: at 50 % loss a block is complete after a few rounds, of which each hold has several.
 const PATIENCE: u64 = 4;
+/// Bytes of a stream that are held where the buffer has room for them, however slow it is, and maximum number of bytes
+/// that wait to be sent. Chosen: a receiver that was cut off for seconds of a slow stream completes.
+const MIN_BUFFER: u64 = 4 << 20;
+/// Maximum buffer size that a stream announces. Chosen: as much as a receiver may be asked to reserve.
+const MAX_ANNOUNCED: u64 = 64 << 20;
 /// Halvings of the patience with those that never have enough. Chosen: what is left is less than a packet's time.
 const MAX_HALVINGS: u32 = 16;
 
@@ -58,6 +66,7 @@ impl Source {
             last: None,
             settle: VecDeque::new(),
             stalled: None,
+            full: None,
             forced: 0,
         }
     }
@@ -127,7 +136,8 @@ impl Sender {
     /// Opens a stream.
     pub(in crate::norm) fn open_stream(&mut self, now: Instant) -> Result<u64, Refusal> {
         self.make_room(now)?;
-        let fti = self.fti(self.config.buffer);
+        // Receivers of others reserve this much.
+        let fti = self.fti(self.held_bytes().min(MAX_ANNOUNCED));
         let stream = Stream::new(self.config.segment, self.config.source);
         Ok(self.add(Object::new(Contents::Stream(stream), None, Flags::STREAM, fti)))
     }
@@ -149,15 +159,30 @@ impl Sender {
             return Ok(());
         }
         let (&oldest, object) = self.objects.first_key_value().ok_or(Refusal::Full)?;
-        let is_sent = oldest < self.source.current;
-        let last = object.blocks.values().filter_map(|block| block.last_sent()).max();
-        let is_old = last.is_none_or(|last| last + self.hold() <= now);
-        let is_wanted = self.pending.range((oldest, 0)..(oldest + 1, 0)).next().is_some();
-        if !is_sent || !is_old || is_wanted {
+        let is_old = object.sent.is_none_or(|last| last + self.hold() <= now);
+        if oldest >= self.source.current || !is_old && !self.pending.has_object(oldest) {
             return Err(Refusal::Full);
         }
+        if self.pending.has_object(oldest) {
+            // Whoever asks for it without end holds up everybody else no longer than this.
+            let since = *self.source.full.get_or_insert(now);
+            if now < since + self.patience() {
+                return Err(Refusal::Full);
+            }
+            self.pending.remove_object(oldest);
+            self.counts.given_up += 1;
+            self.source.forced += 1;
+        } else {
+            self.source.forced = self.source.forced.saturating_sub(1);
+        }
+        self.source.full = None;
         self.objects.remove(&oldest);
         Ok(())
+    }
+
+    /// Time for which what is still asked for keeps its room, once something else waits for that.
+    fn patience(&self) -> Duration {
+        self.hold() * PATIENCE / (1 << self.source.forced.min(MAX_HALVINGS))
     }
 
     /// Time for which what was sent is held in any case: that of some requests of a receiver, of which each waits
@@ -176,41 +201,66 @@ impl Sender {
         let number = self.source.current;
         let object = self.objects.get(&number)?;
         let stream = object.stream()?;
-        let symbols = u64::from(self.config.source) * stream.symbol() as u64;
-        let held = (self.config.buffer / symbols).max(2);
-        if !stream.begins_block() || (stream.held() as u64) < held {
+        let max = self.config.buffer / self.block_bytes(stream);
+        if !stream.begins_block() || (stream.held() as u64) < max.max(2) {
             return None;
         }
         let first = stream.first();
         let sent = object.blocks.get(&first).and_then(|block| block.last_sent()).unwrap_or(Instant::ZERO);
-        let hold = self.hold();
-        if self.pending.contains(&(number, first)) {
+        if self.pending.contains((number, first)) {
             // Whoever asks for it without end holds up everybody else no longer than this.
-            let since = self.source.stalled.unwrap_or(sent);
-            let patience = hold * PATIENCE / (1 << self.source.forced.min(MAX_HALVINGS));
-            return Some(since + patience);
+            return Some(self.source.stalled.unwrap_or(sent) + self.patience());
         }
-        Some(sent + hold)
+        Some(sent + self.hold())
     }
 
-    /// Drops the oldest block of the stream to make room for the next one.
+    fn block_bytes(&self, stream: &Stream) -> u64 {
+        u64::from(self.config.source) * stream.symbol() as u64
+    }
+
+    /// Bytes of a stream that are held in any case: what is sent while repairs of it can be asked for.
+    fn held_bytes(&self) -> u64 {
+        let needed = self.rate().bits_per_sec() as f64 / 8.0 * self.hold().as_secs_f64();
+        (needed as u64).max(MIN_BUFFER).min(self.config.buffer)
+    }
+
+    /// Drops blocks of the stream for which nobody can be expected to ask any more, and the oldest one where the next
+    /// one waits for its room.
     fn release(&mut self, now: Instant) {
-        if self.release_time().is_none_or(|at| at > now) {
-            return;
-        }
         let number = self.source.current;
-        self.source.stalled = None;
-        let Some(object) = self.objects.get_mut(&number) else { return };
-        let Some(stream) = object.stream_mut() else { return };
+        if self.release_time().is_some_and(|at| at <= now) {
+            self.source.stalled = None;
+            if self.drop_first(number) {
+                self.counts.given_up += 1;
+                self.source.forced += 1;
+            } else {
+                self.source.forced = self.source.forced.saturating_sub(1);
+            }
+        }
+        let (hold, bytes) = (self.hold(), self.held_bytes());
+        while let Some(object) = self.objects.get(&number)
+            && let Some(stream) = object.stream()
+            && stream.begins_block()
+            && stream.held() as u64 > (bytes / self.block_bytes(stream)).max(2)
+            && !self.pending.contains((number, stream.first()))
+            && object
+                .blocks
+                .get(&stream.first())
+                .and_then(Block::last_sent)
+                .is_none_or(|sent| sent + hold <= now)
+        {
+            self.drop_first(number);
+        }
+    }
+
+    /// Drops the first block of a stream. True if somebody asked for it.
+    fn drop_first(&mut self, number: u64) -> bool {
+        let Some(object) = self.objects.get_mut(&number) else { return false };
+        let Some(stream) = object.stream_mut() else { return false };
         let first = stream.first();
         stream.drop_first();
         object.blocks.remove(&first);
-        if self.pending.remove(&(number, first)) {
-            self.counts.given_up += 1;
-            self.source.forced += 1;
-        } else {
-            self.source.forced = self.source.forced.saturating_sub(1);
-        }
+        self.pending.remove((number, first))
     }
 
     /// The next packet of what is new.
@@ -242,6 +292,7 @@ impl Sender {
             };
             let object = self.objects.get_mut(&number)?;
             object.blocks.entry(block).or_default().sent(now);
+            object.sent = Some(now);
             self.source.last = Some((number, block, symbol));
             self.repairs = 0;
             self.flush.advance(now);
@@ -325,7 +376,7 @@ impl Sender {
 
     /// Bytes of a stream that may wait to be sent.
     pub(in crate::norm) fn buffer(&self) -> u64 {
-        self.config.buffer
+        self.config.buffer.min(MIN_BUFFER)
     }
 
     /// How its rate is set.
