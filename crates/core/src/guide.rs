@@ -56,7 +56,7 @@
 //!                     packet.advance(2);
 //!                     if number == self.expected {
 //!                         self.expected = self.expected.wrapping_add(1);
-//!                         let message = Message { id: number.into(), payload: packet };
+//!                         let message = Message::new(number.into(), packet);
 //!                         self.out.up(Item::Message(message));
 //!                     }
 //!                     // Acknowledged even if it is old news: the acknowledgement may have been lost.
@@ -139,7 +139,7 @@
 //!
 //! let mut now = Instant::ZERO;
 //! for text in ["ahoy", "over", "out"] {
-//!     let message = Message { id: 0, payload: Buffer::copy_from(text.as_bytes()) };
+//!     let message = Message::new(0, Buffer::copy_from(text.as_bytes()));
 //!     ends[0].handle(now, Port::Above(0), Item::Message(message));
 //! }
 //!

@@ -247,4 +247,33 @@ pub struct Message {
     pub id: u64,
     /// The unit's bytes.
     pub payload: Buffer,
+    /// Its name, as its sender gave it, if it has one: of a file, the file's name. Bytes of anybody's choice: whoever
+    /// makes a path of them checks them first.
+    pub name: Option<Arc<[u8]>>,
+    /// Address of its sender, on the way up where there may be several; otherwise `None`.
+    pub sender: Option<SocketAddr>,
+}
+
+impl Message {
+    /// A unit without a name.
+    pub const fn new(id: u64, payload: Buffer) -> Self {
+        Self { id, payload, name: None, sender: None }
+    }
+
+    /// The same with a name.
+    #[must_use]
+    pub fn named(self, name: impl Into<Arc<[u8]>>) -> Self {
+        Self { name: Some(name.into()), ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_is_no_larger_than_a_datagram_needs() {
+        assert!(size_of::<Message>() <= size_of::<Datagram>());
+        assert!(size_of::<Item>() <= size_of::<Datagram>() + size_of::<usize>(), "{}", size_of::<Item>());
+    }
 }

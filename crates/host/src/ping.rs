@@ -100,7 +100,7 @@ impl Ping {
         self.round_trips
     }
 
-    fn send(&mut self, now: Instant, Message { id, payload: mut packet }: Message) -> Option<()> {
+    fn send(&mut self, now: Instant, Message { id, payload: mut packet, .. }: Message) -> Option<()> {
         let PingConfig { source, destination, identifier, hop_limit } = self.config;
         if packet.len() > Self::MAX_PAYLOAD || Version::of(source) != Version::of(destination) {
             return None;
@@ -134,7 +134,7 @@ impl Ping {
                 self.round_trips.add(now.since(sent));
                 packet.truncate(header.total_len);
                 packet.advance(header.header_len + icmp::HEADER);
-                self.out.up(Item::Message(Message { id, payload: packet }));
+                self.out.up(Item::Message(Message::new(id, packet)));
                 Some(())
             }
             error if error.is_error(header.version) && self.is_about_request(body) => {

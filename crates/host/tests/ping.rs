@@ -73,7 +73,7 @@ fn an_error_about_a_ping_goes_to_the_ping_that_it_is_about() {
             network.hosts[A].bind_protocol(above, icmp_protocol(v6), Some(identifier)).unwrap();
         }
         let mut pings = [ping(1, v6), ping(2, v6)];
-        let big = Message { id: 0, payload: Buffer::zeroed(1000) };
+        let big = Message::new(0, Buffer::zeroed(1000));
         pings[1].handle(Instant::ZERO, Port::Above(0), Item::Message(big));
         let (_, big) = pings[1].poll(Instant::ZERO).unwrap();
         network.hand(A, Port::Above(6), big);
@@ -118,13 +118,13 @@ fn an_answer_counts_once_however_late_and_however_often_it_comes() {
 fn a_message_that_no_packet_holds_is_not_sent() {
     let mut ping = ping(1, false);
     for (size, sent) in [(Ping::MAX_PAYLOAD, true), (Ping::MAX_PAYLOAD + 1, false)] {
-        let message = Message { id: 0, payload: Buffer::zeroed(size) };
+        let message = Message::new(0, Buffer::zeroed(size));
         ping.handle(Instant::ZERO, Port::Above(0), Item::Message(message));
         assert_eq!(ping.poll(Instant::ZERO).is_some(), sent);
     }
     assert_eq!(counter(&ping, "pings_ignored"), 1);
     let mut mixed = Ping::new(PingConfig::new(address(A, false), address(B, true)));
-    let message = Message { id: 0, payload: Buffer::zeroed(20) };
+    let message = Message::new(0, Buffer::zeroed(20));
     mixed.handle(Instant::ZERO, Port::Above(0), Item::Message(message));
     assert!(mixed.poll(Instant::ZERO).is_none());
 }
@@ -194,7 +194,7 @@ fn payload(id: u64) -> [u8; 56] {
 
 /// The packet in which a ping sends a message.
 fn request(ping: &mut Ping, at: Instant, id: u64) -> Item {
-    let message = Message { id, payload: Buffer::copy_from(&payload(id)) };
+    let message = Message::new(id, Buffer::copy_from(&payload(id)));
     ping.handle(at, Port::Above(0), Item::Message(message));
     let Some((Port::Below(0), request)) = ping.poll(at) else { panic!("a request is sent") };
     request

@@ -38,8 +38,8 @@ pub struct Config {
 /// A member of a session, as a machine: an application above, datagrams below.
 ///
 /// Down come [`Item::Stream`] (each a stream of its own), [`Item::Datagram`] (messages in one stream) and
-/// [`Item::Message`] (each an object); up go the same, a datagram with the address of its sender. Streams and messages
-/// keep the order of their sender, objects come as they are complete.
+/// [`Item::Message`] (each an object, which is a file if it has a name); up go the same, datagrams and messages with the
+/// address of their sender. Streams and datagrams keep the order of their sender, objects come as they are complete.
 #[derive(Debug)]
 pub struct Session {
     config: Config,
@@ -137,8 +137,9 @@ impl Session {
             Item::Stream(id, item) if id.0.is_multiple_of(2) => self.stream_item(now, id, item),
             Item::Stream(id, item) => self.up.handle(id, &item, &mut self.out),
             Item::Datagram(datagram) => self.message(now, &datagram.payload),
-            Item::Message(Unit { payload, .. }) => {
-                self.send(now, Arc::from(&payload[..]), None, false);
+            Item::Message(Unit { payload, name, .. }) => {
+                let is_file = name.is_some();
+                self.send(now, Arc::from(&payload[..]), name, is_file);
             }
             _ => self.refused += 1,
         }
@@ -292,9 +293,12 @@ impl Session {
     fn deliver(&mut self, delivery: Delivery) {
         let (key, ends) = ((delivery.from, delivery.object), (self.config.local, delivery.address));
         match delivery.what {
-            Delivered::Object { bytes, .. } => {
-                let payload = Buffer::copy_from(&bytes);
-                self.out.up(Item::Message(Unit { id: delivery.object.into(), payload }));
+            Delivered::Object { info, bytes, .. } => {
+                let unit = Unit::new(delivery.object.into(), Buffer::copy_from(&bytes));
+                // An object without bytes has info in any case.
+                let name = info.filter(|info| !info.is_empty()).map(Arc::from);
+                let sender = Some(delivery.address);
+                self.out.up(Item::Message(Unit { name, sender, ..unit }));
             }
             Delivered::Message(bytes) => {
                 let datagram = Datagram::new(ends.0, ends.1, Buffer::copy_from(&bytes));

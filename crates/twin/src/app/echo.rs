@@ -133,7 +133,7 @@ impl Machine for MessageClient {
                 self.out.push_back(Item::Datagram(Datagram::new(local, remote, message)));
             }
             Transport::Echoes => {
-                self.out.push_back(Item::Message(Message { id: self.number, payload: message }));
+                self.out.push_back(Item::Message(Message::new(self.number, message)));
             }
             Transport::Stream => {
                 if self.number == 0 {

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Rate, StreamId, StreamItem};
+use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Message, Rate, StreamId, StreamItem};
 use proptest::prelude::*;
 
 use super::net::{Link, Net, address, contents, group};
@@ -92,6 +92,31 @@ pub(super) fn grant(net: &mut Net, receiver: usize) {
     for id in streams {
         net.give(receiver, Item::Stream(id, StreamItem::Credit(1 << 20)));
     }
+}
+
+#[test]
+fn a_file_comes_with_its_name_and_a_message_without_and_both_with_their_sender() {
+    let mut net = Net::new(1);
+    let senders = [0, 1].map(|_| net.add(Some(sender()), None, lossy(0.1), 1));
+    let receiver = net.add(None, Some(ReceiverConfig::default()), lossy(0.1), 1);
+    for (number, bytes) in [contents(5000, 1), Vec::new()].iter().enumerate() {
+        let plain = Message::new(0, Buffer::copy_from(bytes));
+        net.give(senders[0], Item::Message(plain.clone()));
+        net.give(senders[1], Item::Message(plain.named(format!("chart {number}").into_bytes())));
+    }
+    assert!(net.run(Duration::from_secs(60), |net| objects(net, receiver).len() == 4));
+    let message = |(_, item): &(Instant, Item)| match item {
+        Item::Message(Message { name, sender, payload, .. }) => {
+            Some((*sender, name.as_deref().map(<[u8]>::to_vec), payload.len()))
+        }
+        _ => None,
+    };
+    let mut found: Vec<_> = net.members[receiver].up.iter().filter_map(message).collect();
+    found.sort();
+    let [unnamed, named] = senders.map(|sender| Some(address(sender)));
+    let chart = |number: usize| Some(format!("chart {number}").into_bytes());
+    let expected = [(unnamed, None, 0), (unnamed, None, 5000), (named, chart(0), 5000), (named, chart(1), 0)];
+    assert_eq!(found, expected);
 }
 
 #[test]
