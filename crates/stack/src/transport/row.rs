@@ -43,8 +43,8 @@ pub struct Row {
     pub read: ReadOptions,
 }
 
-/// Reads the options of a transport into a layer; without any, the defaults. Only [`Options`] make layers, and note
-/// which options are not the default.
+/// Reads the options of a transport into a layer; without any, the defaults. Only [`Options`](crate::table::Options)
+/// make layers, and note which options are not the default.
 pub type ReadOptions = fn(&'static Row, Option<&Node>) -> Result<Layer, Diagnostic>;
 
 impl Row {
