@@ -111,8 +111,8 @@ fn noise(share: f64, transmissions: f64) -> f64 {
     5.0 / (share * transmissions / 2.0).sqrt()
 }
 
-/// Every cell is within 0.5 % of counters that freeze, as the standard's do, and within 1 % of Bianchi's model, whose do
-/// not: measured were 0.35 % and 0.77 %. As many frames collide as where the counters are followed one by one.
+/// Every cell is within 0.5 % of counters that freeze, as the standard's do, and within 1 % of Bianchi's model, whose
+/// do not: measured were 0.35 % and 0.77 %. As many frames collide as where the counters are followed one by one.
 fn follows_the_models(window: (u32, u32)) {
     const SECONDS: u64 = 400;
     for (n, (access, each_listed)) in STATIONS.into_iter().flat_map(|n| WAYS.map(|way| (n, way))) {

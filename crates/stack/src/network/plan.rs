@@ -183,8 +183,8 @@ impl NetworkPlan {
         ShortestPaths::over(network.nodes.len(), network.links, self.layers.segments())
     }
 
-    /// The path of what a node sends to an address of another, by `routes` as they are now but for those of the file; as
-    /// far as they lead.
+    /// The path of what a node sends to an address of another, by `routes` as they are now but for those of the file;
+    /// as far as they lead.
     pub fn route(
         &self,
         network: Network<'_>,
