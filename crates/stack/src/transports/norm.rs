@@ -15,8 +15,7 @@ use crate::transport::{Feedback, Form, Opt, Options, Port, Ports, Row, Transport
 
 pub(super) static NORM: Row = Row {
     name: "norm",
-    about: "all datagrams, in order, and whole files and messages, to one receiver or a group, repaired on request by parity \
-            (NORM, RFC 5740)",
+    about: "datagrams in order and whole messages, to one receiver or a group, repaired on request by parity (NORM, RFC 5740)",
     offers: Ports(&[Port::Datagram, Port::Message]),
     groups: true,
     feedback: Feedback::EndToEnd,
