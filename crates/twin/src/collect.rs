@@ -315,7 +315,11 @@ fn payload_share(flow: &model::Flow, frame: u64) -> f64 {
     let overhead = flow.full_overhead();
     let payload = match &flow.app {
         model::App::Program { program: model::Program::Ping(ping), .. } => ping.size.get(),
-        model::App::Cbr { size, .. } | model::App::Messages { size, .. } if !flow.on_stream() => size.get(),
+        model::App::Cbr { size, .. } | model::App::Messages { size, .. }
+            if !flow.on_stream() && !flow.on_messages() =>
+        {
+            size.get()
+        }
         model::App::Cbr { .. }
         | model::App::Messages { .. }
         | model::App::Bulk { .. }

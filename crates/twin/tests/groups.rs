@@ -414,8 +414,8 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         "cbr: { rate: 100 kbit/s }",
-        "messages: { size: 100 B, rate: 1 Hz }",
-        "bad.yaml:5:25: `to`: `messages` are echoed by one receiver; several may have `cbr`, `bulk`, `file` or `video`",
+        "messages: { size: 100 kB, rate: 1 Hz }",
+        "bad.yaml:5:67: `size`: expected 16 B to 65507 B, found `100 kB`",
     ),
     (
         "cbr: { rate: 100 kbit/s }",

@@ -9,8 +9,8 @@ use hopcast_twin::Monitor;
 use hopcast_twin::results::Summary;
 use hopcast_twin::scenario::Overrides;
 
-/// Bytes and seconds of 586 packets of 1,474 bytes to three receivers that lose a fifth, at 1024 kbit/s, in blocks of 64
-/// with an ideal code: computed outside this program.
+/// Bytes and seconds of 586 packets of 1,474 bytes to three receivers that lose a fifth, at 1024 kbit/s, in blocks of
+/// 64 with an ideal code: computed outside this program.
 const BOUND: (f64, f64) = (1.134e6, 8.86);
 
 fn mean(summary: &Summary, name: &str) -> f64 {

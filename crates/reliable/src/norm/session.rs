@@ -38,8 +38,9 @@ pub struct Config {
 /// A member of a session, as a machine: an application above, datagrams below.
 ///
 /// Down come [`Item::Stream`] (each a stream of its own), [`Item::Datagram`] (messages in one stream) and
-/// [`Item::Message`] (each an object, which is a file if it has a name); up go the same, datagrams and messages with the
-/// address of their sender. Streams and datagrams keep the order of their sender, objects come as they are complete.
+/// [`Item::Message`] (each an object, which is a file if it has a name). Up go the same, datagrams and messages with
+/// the address of their sender. Streams and datagrams keep the order of their sender; objects come as they are
+/// complete.
 #[derive(Debug)]
 pub struct Session {
     config: Config,

@@ -11,6 +11,8 @@ pub enum Port {
     Datagram,
     /// Bytes in order.
     Stream,
+    /// Whole units of the application, of any size.
+    Message,
     /// Frames of one interface.
     Frame,
 }
@@ -44,6 +46,7 @@ impl fmt::Display for Port {
             Self::Packet => "packets",
             Self::Datagram => "datagrams",
             Self::Stream => "a stream",
+            Self::Message => "messages",
             Self::Frame => "frames",
         })
     }

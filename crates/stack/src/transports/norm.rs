@@ -16,8 +16,8 @@ use crate::transport::{Feedback, Port, Ports, Row, Transport};
 
 pub(super) static NORM: Row = Row {
     name: "norm",
-    about: "all datagrams, in order, to one receiver or a group, repaired on request by parity (NORM, RFC 5740)",
-    offers: Ports(&[Port::Datagram]),
+    about: "datagrams in order and whole messages, to one receiver or a group, repaired on request by parity (NORM, RFC 5740)",
+    offers: Ports(&[Port::Datagram, Port::Message]),
     groups: true,
     feedback: Feedback::EndToEnd,
     coded: true,
@@ -97,6 +97,11 @@ static OPTIONS: Options<Norm> = Options(&[
 impl Transport for Norm {
     fn overhead(&self, _: u64) -> u64 {
         (Data::overhead(Fec::ReedSolomon8, true) + StreamHeader::LEN + LENGTH) as u64
+    }
+
+    fn repair_overhead(&self) -> u64 {
+        // Symbols of a file or message begin with no header of a stream, and few bear the layout of their object.
+        self.overhead(0) - Data::overhead(Fec::ReedSolomon8, false) as u64
     }
 
     fn put_on_end(&self, end: &mut End<'_, '_>) -> Result<Option<LowerPort>, BuildError> {

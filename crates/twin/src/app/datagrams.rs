@@ -1,6 +1,6 @@
-//! Datagrams at a constant rate, like iperf2's UDP test: `cbr`, and `bulk` over datagrams.
+//! Units at a constant rate, like iperf2's UDP test: `cbr`, `bulk` over datagrams, and `messages` that are not echoed.
 
-use hopcast_core::{Buffer, Datagram, Instant, Item, Machine, Port, Reactive};
+use hopcast_core::{Buffer, Datagram, Instant, Item, Machine, Message, Port, Reactive};
 
 use super::admission::Admission;
 use super::pace::{Clock, Pace};
@@ -8,7 +8,7 @@ use super::seen::{Arrival, Seen};
 use super::{Ends, STAMP, Schedule, check_unit, unit, write_stamp};
 use crate::meter::{Meters, SharedMeter};
 
-/// Sends numbered datagrams at a constant rate.
+/// Sends numbered datagrams or messages at a constant rate.
 pub(crate) struct DatagramSource {
     ends: Ends,
     clock: Clock,
@@ -20,6 +20,8 @@ pub(crate) struct DatagramSource {
     units: u64,
     meters: Meters,
     admission: Admission,
+    /// Whether each is a message for the transport, and not a datagram.
+    as_messages: bool,
     number: u64,
     bytes: u64,
     /// The payload of the datagram that is due now.
@@ -47,6 +49,7 @@ impl DatagramSource {
             units,
             meters,
             admission: Admission::Ungranted,
+            as_messages: false,
             number: 0,
             bytes: 0,
             ready: None,
@@ -57,6 +60,11 @@ impl DatagramSource {
     /// It waits until the transport grants it datagrams.
     pub(crate) fn granted(self) -> Self {
         Self { admission: Admission::Granted(0), ..self }
+    }
+
+    /// Each is handed over as a message, which may be longer than a datagram.
+    pub(crate) fn as_messages(self) -> Self {
+        Self { as_messages: true, ..self }
     }
 
     fn tick(&mut self, now: Instant) {
@@ -94,7 +102,8 @@ impl Machine for DatagramSource {
         let size = self.ready.take()?;
         let mut payload = self.template.clone();
         payload.truncate(size);
-        write_stamp(&mut payload, self.number, now);
+        let number = self.number;
+        write_stamp(&mut payload, number, now);
         self.number += 1;
         self.bytes += size as u64;
         let units = self.units;
@@ -105,8 +114,11 @@ impl Machine for DatagramSource {
         if self.left == Some(0) {
             self.meters.each(|meter| meter.end(now));
         }
-        let datagram = Datagram::new(self.ends.local, self.ends.remote, payload);
-        Some((Port::Below(0), Item::Datagram(datagram)))
+        let item = match self.as_messages {
+            true => Item::Message(Message::new(number, payload)),
+            false => Item::Datagram(Datagram::new(self.ends.local, self.ends.remote, payload)),
+        };
+        Some((Port::Below(0), item))
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -119,7 +131,7 @@ impl Machine for DatagramSource {
     }
 }
 
-/// Receives numbered datagrams.
+/// Receives numbered datagrams or messages.
 pub(crate) struct DatagramSink {
     meter: SharedMeter,
     seen: Seen,
@@ -136,7 +148,9 @@ impl DatagramSink {
 
 impl Reactive for DatagramSink {
     fn react(&mut self, now: Instant, _port: Port, item: Item) {
-        let Item::Datagram(Datagram { payload, .. }) = item else { return };
+        let (Item::Datagram(Datagram { payload, .. }) | Item::Message(Message { payload, .. })) = item else {
+            return;
+        };
         let (unit, len) = (check_unit(&payload, now), payload.len());
         payload.recycle();
         let mut meter = self.meter.borrow_mut();

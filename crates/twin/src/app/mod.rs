@@ -1,4 +1,4 @@
-//! The workloads: applications as machines, over a datagram or a stream port.
+//! The workloads: applications as machines, over a datagram, a stream or a message port.
 //!
 //! Each workload has a sending and a receiving end that share a [`Meter`](crate::meter::Meter). What they send is
 //! real: numbered, timed and patterned bytes (the pattern repeats every 64 KiB), and the receiving end holds every byte
@@ -16,6 +16,7 @@ mod seen;
 mod short_flows;
 mod stream;
 mod video;
+mod whole_file;
 
 use std::sync::{Arc, LazyLock};
 
@@ -30,6 +31,7 @@ pub(crate) use piece::PIECE_HEADER;
 pub(crate) use short_flows::{PORTS, ShortFlowSink, ShortFlowSource, Sizes};
 pub(crate) use stream::{Contents, StreamSink, StreamSource};
 pub(crate) use video::{Carriage, FrameAssembler, FrameLog, FrameSource, FrameStreamSink, VideoSender};
+pub(crate) use whole_file::{WholeFileReceiver, WholeFileSender};
 
 /// Schedule by which an application sends: spans that do not overlap, in order.
 #[derive(Clone, Debug, Default)]

@@ -31,7 +31,7 @@ const APPS: [&str; 12] = [
 ];
 /// Maximum UDP payload over IPv4, in bytes (RFC 768, RFC 791).
 const MAX_DATAGRAM: u64 = 65_507;
-/// Maximum message over a stream, in bytes. Chosen: one that buffers can hold.
+/// Maximum message over a stream, or handed over whole, in bytes. Chosen: one that buffers can hold.
 const MAX_MESSAGE: u64 = 16 << 20;
 /// Minimum size of a unit, in bytes: it carries its number and its time.
 const MIN_UNIT: u64 = 16;
@@ -155,7 +155,8 @@ fn spread(node: &Node, key: &str, words: [&str; 2]) -> Result<Spread, Diagnostic
 }
 
 fn messages(fields: Fields<'_>, stack: &Stack) -> Result<App, Diagnostic> {
-    let largest = if stack.offers.has(Port::Stream) { MAX_MESSAGE } else { MAX_DATAGRAM };
+    let takes_any = stack.offers.has(Port::Stream) || stack.offers.has(Port::Message);
+    let largest = if takes_any { MAX_MESSAGE } else { MAX_DATAGRAM };
     let size = size(fields.need("size", "size: 200 B")?, "size", MIN_UNIT..=largest)?;
     let every = match (fields.get("rate"), fields.get("every")) {
         (Some(_), Some(node)) => {

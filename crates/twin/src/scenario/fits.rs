@@ -4,7 +4,7 @@
 
 use hopcast_stack::network::{Crossing, ShortestPaths, Target};
 
-use super::model::{App, ETHERNET, Flow, NodeId, Program};
+use super::model::{App, ETHERNET, Flow, NodeId};
 use super::segments::Joined;
 use hopcast_config::Diagnostic;
 use hopcast_config::yaml::Node;
@@ -48,7 +48,7 @@ pub(crate) fn check(flows: &[Flow], written: &[Written<'_>], joined: &Joined<'_>
             continue;
         }
         routes.extend(there);
-        if matches!(flow.app, App::Messages { .. } | App::Program { program: Program::Ping(_), .. }) {
+        if flow.is_echoed() || flow.is_ping() {
             // Their echoes are as large as they are.
             routes.extend(flow.to.iter().map(|&from| route(true, from, flow.from)));
         }
@@ -128,7 +128,7 @@ fn check_first_links(
 
 /// The application of a flow that is paced at its first link's rate, in a person's words.
 pub(crate) fn saturating(flow: &Flow) -> Option<&'static str> {
-    if flow.on_stream() {
+    if flow.on_stream() || flow.on_messages() {
         return None;
     }
     match flow.app {
@@ -221,7 +221,9 @@ fn check_size(flow: &Flow, written: &Written<'_>, narrow: &Narrow<'_>, back: boo
 fn datagram(flow: &Flow) -> Option<u64> {
     match &flow.app {
         App::Program { program, .. } => program.datagram(flow.socket()),
-        App::Cbr { size, .. } | App::Messages { size, .. } if !flow.on_stream() => Some(size.get()),
+        App::Cbr { size, .. } | App::Messages { size, .. } if !flow.on_stream() && !flow.on_messages() => {
+            Some(size.get())
+        }
         App::Cbr { .. }
         | App::Messages { .. }
         | App::Bulk { .. }

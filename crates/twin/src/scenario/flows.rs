@@ -258,15 +258,18 @@ fn serves_members(node: &Node, stack: &Stack) -> Result<(), Diagnostic> {
 /// Several receivers need an application that needs no answer.
 fn needs_no_answer(node: &Node, app: &App, group: Option<&Group>, to: &[NodeId]) -> Result<(), Diagnostic> {
     match app {
-        App::Messages { .. } => Err(node
-            .error("`to`: `messages` are echoed by one receiver; several may have `cbr`, `bulk`, `file` or `video`")),
-        App::ShortFlows { .. } => Err(node
-            .error("`to`: `short-flows` are streams to one receiver; several may have `cbr`, `bulk`, `file` or `video`")),
+        App::ShortFlows { .. } => Err(node.error(
+            "`to`: `short-flows` are streams to one receiver; several may have `cbr`, `bulk`, `file`, `messages` or `video`",
+        )),
         App::Program { program, .. } => match program.refuses_group(group, to) {
             Some(why) => Err(node.error(format!("`to`: {why}"))),
             None => Ok(()),
         },
-        App::Cbr { .. } | App::Bulk { .. } | App::File { .. } | App::Video { .. } => Ok(()),
+        App::Cbr { .. }
+        | App::Bulk { .. }
+        | App::File { .. }
+        | App::Messages { .. }
+        | App::Video { .. } => Ok(()),
     }
 }
 

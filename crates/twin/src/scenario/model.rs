@@ -258,6 +258,23 @@ impl Flow {
         self.group.is_some() || self.to.len() > 1
     }
 
+    /// Whether the application hands over its units whole: a file, and messages that are not echoed, where the stack
+    /// takes them.
+    pub fn on_messages(&self) -> bool {
+        let offered = self.over.first().is_some_and(|top| top.row().offers.has(Port::Message));
+        let sends_units = match self.app {
+            App::File { .. } => true,
+            App::Messages { .. } => !self.is_echoed(),
+            _ => false,
+        };
+        offered && sends_units && !self.on_stream()
+    }
+
+    /// Whether its receiver sends back what it receives, which one of several does not.
+    pub fn is_echoed(&self) -> bool {
+        matches!(self.app, App::Messages { .. }) && !self.is_to_several()
+    }
+
     /// Whether its transports hold back what has arrived until what comes before it has, or is decoded.
     pub fn holds_back(&self) -> bool {
         self.over.iter().any(|layer| layer.row().holds_back)

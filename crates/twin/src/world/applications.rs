@@ -10,6 +10,7 @@ use crate::app::{
     Carriage, Contents, DatagramEcho, DatagramSink, DatagramSource, Ends, FileReceiver, FileSender,
     FrameAssembler, FrameSource, FrameStreamSink, MessageClient, PIECE_HEADER, PORTS, Pace, STAMP, Schedule,
     ShortFlowSink, ShortFlowSource, Sizes, StreamEcho, StreamSink, StreamSource, Transport, VideoSender,
+    WholeFileReceiver, WholeFileSender,
 };
 use crate::meter::SharedMeter;
 use crate::scenario::model::{Action, App, Event, Flow, FlowId, NodeId, Program, Scenario, Span};
@@ -58,6 +59,10 @@ impl FlowApps<'_> {
             App::File { contents, span } if on_stream => {
                 self.streams(Contents::file(contents.clone()), None, source, span)
             }
+            App::File { contents, span } if self.flow.on_messages() => {
+                let sender = || WholeFileSender::new(self.schedule(span), contents.clone(), meters());
+                (self.sender(sender), self.receivers(|meter| WholeFileReceiver::new(contents.clone(), meter)))
+            }
             App::File { contents, span } => {
                 let (pace, piece) = (self.saturating()?, full - STAMP);
                 let sender = || {
@@ -67,6 +72,14 @@ impl FlowApps<'_> {
                 };
                 let receivers = self.receivers(|meter| FileReceiver::new(contents.clone(), piece, meter));
                 (self.sender(sender), receivers)
+            }
+            App::Messages { size, every, span } if !self.flow.is_echoed() => {
+                let (pace, size) = (Pace::every(*every), size.get() as usize);
+                let sender = || {
+                    let sender = DatagramSource::new(source, self.schedule(span), pace, size, None, meters());
+                    if self.flow.on_messages() { sender.as_messages() } else { sender }
+                };
+                (self.sender(sender), self.receivers(|meter| DatagramSink::new(None, meter)))
             }
             App::Messages { size, every, span } => {
                 let size = size.get() as usize;

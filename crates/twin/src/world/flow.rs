@@ -125,7 +125,9 @@ fn spec(scenario: &Scenario, number: FlowId) -> FlowSpec<'_> {
         paths: flow.paths,
         is_program: flow.is_program(),
         client_ports: client_ports(scenario, number),
-        app_can_wait: matches!(flow.app, App::File { .. } | App::Bulk { .. }) && !flow.on_stream(),
+        app_can_wait: matches!(flow.app, App::File { .. } | App::Bulk { .. })
+            && !flow.on_stream()
+            && !flow.on_messages(),
     }
 }
 
