@@ -127,6 +127,18 @@ impl Session {
         self.sender.as_ref().is_some_and(Sender::is_acknowledged)
     }
 
+    /// The rate at which it sends.
+    #[cfg(test)]
+    pub(super) fn rate(&self) -> Option<hopcast_core::Rate> {
+        self.sender.as_ref().map(Sender::rate)
+    }
+
+    /// Its estimate of the group round-trip time.
+    #[cfg(test)]
+    pub(super) fn grtt(&self) -> hopcast_core::Duration {
+        self.sender.as_ref().map_or(hopcast_core::Duration::ZERO, Sender::grtt)
+    }
+
     /// Bytes that it holds of others: of what is incomplete, and of what was decoded.
     #[cfg(test)]
     pub(super) fn held(&self) -> (u64, u64) {

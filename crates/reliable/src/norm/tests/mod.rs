@@ -5,4 +5,5 @@ mod groups;
 mod hostile;
 mod net;
 mod scale;
+mod senders;
 mod transfers;
