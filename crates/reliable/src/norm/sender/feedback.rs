@@ -35,8 +35,11 @@ impl Sender {
             return;
         }
         self.counts.nacks_received += 1;
-        let heard = self.first_heard(&nack.repairs);
-        let round_trip = self.response(now, nack.grtt_response, nack.cc, heard);
+        // Without the number of a probe there is only what it asks for that shows since when it can have heard.
+        let round_trip = match (nack.cc, self.first_heard(&nack.repairs)) {
+            (None, None) => None,
+            (cc, heard) => self.response(now, nack.grtt_response, cc, heard),
+        };
         let round = self.round();
         self.group.nack(now, from.0, round);
         if let Some(cc) = nack.cc {
@@ -87,7 +90,8 @@ impl Sender {
         Some(round_trip).filter(|&round_trip| round_trip <= self.config.max_grtt)
     }
 
-    /// When the last block that requests name was begun: whoever asks for something of it has heard of it.
+    /// When the last block that requests name was begun: whoever asks for something of it has heard of it. `None` if it
+    /// was not, or is no longer held.
     fn first_heard(&self, repairs: &[Repair]) -> Option<Instant> {
         let place = repairs.last()?.items.last()?;
         let last = self.source.last_object()?;

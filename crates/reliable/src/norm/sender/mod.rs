@@ -216,7 +216,7 @@ impl Sender {
 
     /// Whether there are data that could be sent at once.
     fn has_data(&self, now: Instant) -> bool {
-        !self.pending.is_empty() || self.source.is_ready(&self.objects) && !self.is_stalled(now)
+        !self.pending.is_empty() || self.source.has_more(&self.objects) && !self.is_stalled(now)
     }
 
     fn choose(&mut self, now: Instant) -> Option<Packet> {

@@ -87,6 +87,18 @@ impl Source {
         }
     }
 
+    /// Whether there is something new beyond doubt: [`is_ready`](Self::is_ready) finds an object that is finished only
+    /// when it looks for more of it.
+    pub(super) fn has_more(&self, objects: &BTreeMap<u64, Object>) -> bool {
+        let Some(object) = objects.get(&self.current) else { return self.proactive.is_some() };
+        let has_more = match &object.contents {
+            Contents::Whole { blocks, .. } => self.block < blocks.count(),
+            Contents::Stream(stream) => stream.is_ready(true),
+        };
+        let info = object.info.is_some() && !self.info_sent;
+        self.proactive.is_some() || has_more || info || objects.contains_key(&(self.current + 1))
+    }
+
     /// The last source symbol that was sent, if its object is held.
     pub(super) fn last(&self, objects: &BTreeMap<u64, Object>) -> Option<(u64, u32, u16)> {
         self.last.filter(|(object, ..)| objects.contains_key(object))

@@ -11,11 +11,11 @@ use crate::norm::wire::{
 };
 use crate::norm::{RateControl, ReceiverConfig, SenderConfig};
 
-fn tcp_friendly() -> SenderConfig {
+fn tcp_friendly(max: Rate) -> SenderConfig {
     let rate = RateControl::Tcp {
         initial: Rate::from_bits_per_sec(256_000),
         min: Rate::from_bits_per_sec(12_000),
-        max: Rate::from_mbit(1_000),
+        max,
     };
     SenderConfig { rate, ..SenderConfig::default() }
 }
@@ -45,12 +45,16 @@ fn position(object: u16, block: u32, symbol: u16) -> Position {
 
 #[test]
 fn a_rate_that_the_application_does_not_use_stays() {
-    for loss in [0.0, 0.001] {
+    // In slow start, since there is no more than the path carries; after a few losses; and after many.
+    for (max, loss) in [(5, 0.0), (1_000, 0.0), (1_000, 0.001)] {
+        let config = tcp_friendly(Rate::from_mbit(max));
         let link = Link { queue: Duration::from_millis(60), ..Link::default() };
-        let mut net =
-            Net::star(1, tcp_friendly(), &ReceiverConfig::default(), &[link, Link { loss, ..link }]);
+        let mut net = Net::star(1, config, &ReceiverConfig::default(), &[link, Link { loss, ..link }]);
         assert!(send(&mut net, &contents(6_000_000, 1)));
         assert!(net.run(Duration::from_secs(60), |net| objects(net, 1).len() == 1));
+        // The last answers of slow start name twice what arrived.
+        assert!(send(&mut net, &[0]));
+        run_for(&mut net, Duration::from_millis(500));
         let before = rate(&net);
         assert!(before > 1e6, "{before} bit/s");
         // An object of a packet ten times a second, an hundredth of what the path carries.
@@ -58,8 +62,10 @@ fn a_rate_that_the_application_does_not_use_stays() {
             assert!(send(&mut net, &contents(1_000, number)));
             run_for(&mut net, Duration::from_millis(100));
             let now = rate(&net);
-            // The last answers of slow start may name twice what arrived.
-            assert!((0.5..=2.1).contains(&(now / before)), "{now} in place of {before}, {loss}");
+            assert!(
+                (0.5..=2.2).contains(&(now / before)),
+                "{now} in place of {before}, {max} Mbit/s, {loss}"
+            );
         }
     }
 }
@@ -93,7 +99,7 @@ fn answers(receivers: usize, seed: u64) -> f64 {
         unicast_feedback: true,
         group_size: Some(receivers as u64),
         grtt: Duration::from_millis(50),
-        ..tcp_friendly()
+        ..tcp_friendly(Rate::from_mbit(1_000))
     };
     let receiver = ReceiverConfig { unicast_feedback: true, ..ReceiverConfig::default() };
     let link = Link { delay: Duration::from_millis(10), ..Link::default() };
@@ -164,30 +170,33 @@ fn a_flood_of_requests_is_advertised_a_few_times_in_a_round_trip() {
     assert!(send(&mut net, &contents(2_000_000, 6)));
     for step in 0..1_000 {
         let block = (step / 40) as u32;
-        let item = position(1, block, (step % 60) as u16);
-        let asked = Repair { form: RepairForm::Items, flags: RepairFlags::SEGMENT, items: vec![item] };
+        // Each asks for more of a block than the one before it.
+        let item = position(1, block, 1 + (step % 60) as u16);
+        let asked = Repair { form: RepairForm::Erasures, flags: RepairFlags::SEGMENT, items: vec![item] };
         net.forge(0, 9, &nack(100, Timestamp::default(), vec![asked]));
         run_for(&mut net, Duration::from_millis(1));
     }
-    // The GRTT is 100 ms, for nobody has answered: four in each, and the probes.
+    // Without that they are 17.
     let commands = net.counter(0, "control_packets_sent");
-    assert!(commands <= 45 + 10, "{commands} commands");
+    assert!(commands <= 12, "{commands} commands");
 }
 
 #[test]
 fn a_lie_about_the_round_trip_is_no_longer_than_the_time_since_the_block_was_sent() {
     let mut net = Net::star(7, sender(), &ReceiverConfig::default(), &[Link::default(), lossy(0.05)]);
-    assert!(send(&mut net, &contents(3_000_000, 7)));
+    assert!(send(&mut net, &contents(6_000_000, 7)));
     run_for(&mut net, Duration::from_secs(5));
     assert!(net.members[0].session.grtt() < Duration::from_millis(100));
-    for _ in 0..20 {
-        // Its clock showed one second at the start.
+    for _ in 0..400 {
+        // The last block but one, which began 0.4 s ago, and a time shortly after the start, when the clock showed one
+        // second.
+        let block = (net.now.as_secs_f64() * 4e6 / 8.0 / (64.0 * 1460.0)) as u32 - 1;
         let long_ago = Timestamp { seconds: 1, micros: 500_000 };
-        let last =
-            Repair { form: RepairForm::Items, flags: RepairFlags::SEGMENT, items: vec![position(1, 27, 3)] };
-        net.forge(0, 9, &nack(100, long_ago, vec![last]));
+        let items = vec![position(1, block, 3)];
+        let asked = Repair { form: RepairForm::Items, flags: RepairFlags::SEGMENT, items };
+        net.forge(0, 9, &nack(100, long_ago, vec![asked]));
         run_for(&mut net, Duration::from_millis(10));
     }
     let grtt = net.members[0].session.grtt();
-    assert!(grtt <= Duration::from_millis(400), "{grtt}");
+    assert!(grtt <= Duration::from_millis(800), "{grtt}");
 }
