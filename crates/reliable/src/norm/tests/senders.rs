@@ -134,8 +134,8 @@ fn a_hopeless_receiver_does_not_stop_a_sender_of_objects() {
         net.run(Duration::from_millis(100 * step), |_| false);
     }
     let found = objects(&net, 1).len() as u64;
-    // Four are held for 1.2 s each: 200 at most.
-    assert!(found > 120 && found + 4 >= sent, "{found} of {sent}");
+    // Four are held for 1.2 s each: 200 at most. 86 if the sender waits for as long as it is asked.
+    assert!(found > 100 && found + 4 >= sent, "{found} of {sent}");
     assert!(net.counter(0, "repairs_given_up") > 0);
 }
 
