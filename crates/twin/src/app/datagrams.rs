@@ -21,7 +21,7 @@ pub(crate) struct DatagramSource {
     meters: Meters,
     admission: Admission,
     /// Whether each is a message for the transport, and not a datagram.
-    as_messages: bool,
+    of_messages: bool,
     number: u64,
     bytes: u64,
     /// The payload of the datagram that is due now.
@@ -49,7 +49,7 @@ impl DatagramSource {
             units,
             meters,
             admission: Admission::Ungranted,
-            as_messages: false,
+            of_messages: false,
             number: 0,
             bytes: 0,
             ready: None,
@@ -63,8 +63,8 @@ impl DatagramSource {
     }
 
     /// Each is handed over as a message, which may be longer than a datagram.
-    pub(crate) fn as_messages(self) -> Self {
-        Self { as_messages: true, ..self }
+    pub(crate) fn of_messages(self) -> Self {
+        Self { of_messages: true, ..self }
     }
 
     fn tick(&mut self, now: Instant) {
@@ -114,7 +114,7 @@ impl Machine for DatagramSource {
         if self.left == Some(0) {
             self.meters.each(|meter| meter.end(now));
         }
-        let item = match self.as_messages {
+        let item = match self.of_messages {
             true => Item::Message(Message::new(number, payload)),
             false => Item::Datagram(Datagram::new(self.ends.local, self.ends.remote, payload)),
         };

@@ -77,7 +77,7 @@ impl FlowApps<'_> {
                 let (pace, size) = (Pace::every(*every), size.get() as usize);
                 let sender = || {
                     let sender = DatagramSource::new(source, self.schedule(span), pace, size, None, meters());
-                    if self.flow.on_messages() { sender.as_messages() } else { sender }
+                    if self.flow.on_messages() { sender.of_messages() } else { sender }
                 };
                 (self.sender(sender), self.receivers(|meter| DatagramSink::new(None, meter)))
             }
