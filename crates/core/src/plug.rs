@@ -124,6 +124,10 @@ pub struct FramesPlug {
 ///   an interface if a route of its own leads to it by another.
 /// - What a virtual device or an adapter's driver puts together from several packets is taken as one, and a checksum
 ///   that a program on this machine left to hardware is missing; `ethtool -K DEVICE gro off` here, `tx off` there.
+/// - A packet of more than 65,531 bytes does not fit into the kernel's report of it: it is dropped, and counted among
+///   `socket_receive_errors`.
+/// - A packet that is too long for the interface that it names is counted among `socket_send_refused`, not as
+///   `too_big`; its sender is not told either. By the routes the kernel tells it, and fragments what may be fragmented.
 /// - Whether the host forwards is asked when the plug is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookPlug {

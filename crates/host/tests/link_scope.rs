@@ -112,6 +112,20 @@ fn groups_of_the_link_are_not_forwarded_whatever_hops_they_have_left() {
 }
 
 #[test]
+fn a_fragment_whose_bytes_look_like_mld_is_forwarded() {
+    for kind in [130, 131, 132, 143] {
+        let mut network = network();
+        let mut fragment = packet("ff15::7", 64);
+        // A later fragment of a message of ICMPv6 (RFC 8200 section 4.5): its payload may be anything.
+        fragment[6] = 44;
+        fragment[40..48].copy_from_slice(&[ip::ICMPV6, 0, 0, 8, 0, 0, 0, 1]);
+        fragment[48] = kind;
+        arrive(&mut network, fragment);
+        assert_eq!(counted(&network), [0, 0, 1], "{kind}");
+    }
+}
+
+#[test]
 fn a_packet_to_a_wider_group_is_forwarded_until_its_hops_are_used_up() {
     for group in GROUPS {
         let mut network = network();

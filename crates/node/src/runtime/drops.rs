@@ -8,25 +8,28 @@ pub(super) struct Drops {
     table: Option<File>,
     /// The row: the column that identifies it, and its content there.
     row: (usize, String),
+    /// The column of the drops.
+    column: usize,
 }
 
-/// Column of the drops in both tables: the last one of `/proc/net/udp`, and the transmitting side's `drop` of
-/// `/proc/net/dev` (proc(5)).
-const COLUMN: usize = 12;
-
 impl Drops {
-    /// The drops of the UDP socket with this inode.
+    /// The drops of the UDP socket with this inode: the last column of `/proc/net/udp` (proc(5)).
     pub(super) fn of_udp(v6: bool, inode: u64) -> Self {
-        Self::open(if v6 { "udp6" } else { "udp" }, (9, inode.to_string()))
+        Self::open(if v6 { "udp6" } else { "udp" }, (9, inode.to_string()), 12)
     }
 
-    /// The drops of packets that the host sent into an interface.
+    /// The drops of packets that the host sent into an interface: the transmitting side's `drop` of `/proc/net/dev`.
     pub(super) fn of_interface(name: &str) -> Self {
-        Self::open("dev", (0, format!("{name}:")))
+        Self::open("dev", (0, format!("{name}:")), 12)
     }
 
-    fn open(table: &str, row: (usize, String)) -> Self {
-        Self { table: File::open(format!("/proc/thread-self/net/{table}")).ok(), row }
+    /// The drops of the netlink socket with this inode: the last column but one of `/proc/net/netlink`.
+    pub(super) fn of_netlink(inode: u64) -> Self {
+        Self::open("netlink", (9, inode.to_string()), 8)
+    }
+
+    fn open(table: &str, row: (usize, String), column: usize) -> Self {
+        Self { table: File::open(format!("/proc/thread-self/net/{table}")).ok(), row, column }
     }
 
     pub(super) fn count(&self) -> u64 {
@@ -39,6 +42,6 @@ impl Drops {
         let (column, name) = &self.row;
         let mut rows = text.lines().map(|line| line.split_whitespace());
         let row = rows.find(|row| row.clone().nth(*column) == Some(name));
-        row.and_then(|mut row| row.nth(COLUMN)?.parse().ok()).unwrap_or(0)
+        row.and_then(|mut row| row.nth(self.column)?.parse().ok()).unwrap_or(0)
     }
 }

@@ -11,11 +11,15 @@ use nix::sys::socket::{SockProtocol, setsockopt};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv, sockopt};
 
+use super::super::drops::Drops;
 use super::netlink::{Request, attributes, messages};
 
 /// Size of the kernel's buffer of logged packets, in bytes. Chosen, as that of frames; with less, packets are lost
 /// while another process has the processor.
 const RECEIVE_BUFFER: usize = 4 << 20;
+/// Maximum length of a packet in a report, whose attributes have lengths of 16 bits, header included
+/// (`NFULNL_COPY_RANGE_MAX`): of a longer packet this much is logged.
+pub(super) const MAX_PACKET: usize = 0xffff - 4;
 /// Maximum length of a report: the longest packet, and what is said of it.
 const MAX_REPORT: usize = (64 << 10) + 1024;
 
@@ -26,10 +30,8 @@ const CONFIG_COMMAND: u16 = 1;
 const CONFIG_MODE: u16 = 2;
 const CONFIG_MESSAGE_BYTES: u16 = 3;
 const CONFIG_THRESHOLD: u16 = 5;
-const CONFIG_FLAGS: u16 = 6;
 const INDEX_OF_DEVICE: u16 = 4;
 const PACKET: u16 = 9;
-const SEQUENCE: u16 = 12;
 /// Length of `struct nfgenmsg`, with which the body of each begins.
 const GENERAL: usize = 4;
 
@@ -38,9 +40,7 @@ pub(super) struct Intake {
     socket: OwnedFd,
     memory: Vec<u8>,
     waiting: VecDeque<Taken>,
-    /// The number of the report that is expected next.
-    expected: Option<u32>,
-    dropped: u64,
+    drops: Drops,
 }
 
 /// A packet that was taken.
@@ -64,11 +64,11 @@ impl Intake {
         request().with(CONFIG_COMMAND, &[1]).ask(&socket)?;
         // Whole packets.
         request().with(CONFIG_MODE, &[0, 0, 0xff, 0xff, 2, 0]).ask(&socket)?;
-        // Each at once, numbered, and in a message no longer than it needs.
-        let each =
-            request().with(CONFIG_THRESHOLD, &1u32.to_be_bytes()).with(CONFIG_FLAGS, &1u16.to_be_bytes());
+        // Each at once, and in a message no longer than it needs.
+        let each = request().with(CONFIG_THRESHOLD, &1u32.to_be_bytes());
         each.with(CONFIG_MESSAGE_BYTES, &256u32.to_be_bytes()).ask(&socket)?;
-        Ok(Self { socket, memory: vec![0; MAX_REPORT], waiting: VecDeque::new(), expected: None, dropped: 0 })
+        let drops = Drops::of_netlink(rustix::fs::fstat(&socket)?.st_ino);
+        Ok(Self { socket, memory: vec![0; MAX_REPORT], waiting: VecDeque::new(), drops })
     }
 
     /// The next packet; `None` if none waits.
@@ -81,11 +81,6 @@ impl Intake {
             };
             for (_, body) in messages(&self.memory[..len]).filter(|&(kind, _)| kind == REPORT) {
                 let report = Report::of(body.get(GENERAL..).unwrap_or_default());
-                if let Some(sequence) = report.sequence {
-                    let missed = self.expected.map_or(0, |expected| sequence.wrapping_sub(expected));
-                    self.dropped += u64::from(missed);
-                    self.expected = Some(sequence.wrapping_add(1));
-                }
                 let packet = report.packet.map(Buffer::copy_from);
                 self.waiting.extend(packet.map(|packet| Taken { packet, device: report.device }));
             }
@@ -93,9 +88,10 @@ impl Intake {
         Ok(self.waiting.pop_front())
     }
 
-    /// Packets that were lost since they were not read in time.
-    pub(super) const fn dropped(&self) -> u64 {
-        self.dropped
+    /// Packets that were lost since they were not read in time, by the kernel's own count: it has those of the end too,
+    /// which no report follows.
+    pub(super) fn dropped(&self) -> u64 {
+        self.drops.count()
     }
 }
 
@@ -110,18 +106,17 @@ impl AsFd for Intake {
 struct Report<'a> {
     packet: Option<&'a [u8]>,
     device: u32,
-    sequence: Option<u32>,
 }
 
 impl<'a> Report<'a> {
     fn of(bytes: &'a [u8]) -> Self {
         let mut report = Self::default();
-        let number = |value: &[u8]| value.first_chunk().map(|&bytes| u32::from_be_bytes(bytes));
         for (kind, value) in attributes(bytes) {
             match kind {
                 PACKET => report.packet = Some(value),
-                INDEX_OF_DEVICE => report.device = number(value).unwrap_or(0),
-                SEQUENCE => report.sequence = number(value),
+                INDEX_OF_DEVICE => {
+                    report.device = value.first_chunk().map_or(0, |&bytes| u32::from_be_bytes(bytes));
+                }
                 _ => {}
             }
         }

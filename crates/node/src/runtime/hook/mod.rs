@@ -36,7 +36,7 @@ use nix::net::if_::if_nametoindex;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 
-use self::intake::{Intake, Taken};
+use self::intake::{Intake, MAX_PACKET, Taken};
 use self::way_in::WayIn;
 use self::way_out::WayOut;
 use super::counters::Counters;
@@ -234,6 +234,10 @@ impl Socket for Hooked {
                     continue;
                 }
             };
+            if is_cut(&packet) {
+                self.counters.receive_errors += 1;
+                continue;
+            }
             let ingress = match device {
                 LOOPBACK => None,
                 device => match self.number(device) {
@@ -270,6 +274,11 @@ impl Socket for Hooked {
     fn counters(&self) -> Counters {
         Counters { device_dropped: self.intake.dropped(), ..self.counters }
     }
+}
+
+/// Whether the log had no room for all of a packet.
+fn is_cut(packet: &[u8]) -> bool {
+    packet.len() >= MAX_PACKET && !ip::parse(packet).is_ok_and(|header| header.total_len == packet.len())
 }
 
 fn is_group(destination: IpAddr) -> bool {
