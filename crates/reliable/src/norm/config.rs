@@ -20,8 +20,8 @@ pub struct SenderConfig {
     pub rate: RateControl,
     /// Bytes that lower layers add to each datagram, which its rate counts.
     pub overhead: u16,
-    /// Group round-trip time until a receiver has answered. Too short costs a few NACKs, too long delays the first
-    /// repairs.
+    /// Group round-trip time that is assumed until a receiver has answered. A value too small costs a few NACKs, one
+    /// too large delays the first repairs.
     pub grtt: Duration,
     /// Maximum group round-trip time, whatever receivers say.
     pub max_grtt: Duration,
@@ -29,7 +29,8 @@ pub struct SenderConfig {
     pub backoff: Option<u8>,
     /// Number of receivers; `None` where nobody knows.
     pub group_size: Option<u64>,
-    /// Number of times that the end of what was sent is repeated (NORM_ROBUST_FACTOR of RFC 5740).
+    /// Number of times that NORM_CMD(FLUSH) is sent at the end (NORM_ROBUST_FACTOR of RFC 5740, section 4.2.3), and of
+    /// rounds of repairs of a block after which other blocks and new data go first.
     pub robust: u16,
     /// Maximum number of bytes of a stream that are held for repairs; at least two blocks are. Held is what is sent
     /// within the time in which repairs can be asked for, or 4 MiB if that is more; at most 4 MiB more wait to be sent.

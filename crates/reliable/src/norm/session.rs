@@ -114,6 +114,18 @@ impl Session {
         }
     }
 
+    /// The rate at which it sends.
+    #[cfg(test)]
+    pub(super) fn rate(&self) -> Option<hopcast_core::Rate> {
+        self.sender.as_ref().map(Sender::rate)
+    }
+
+    /// Its estimate of the group round-trip time.
+    #[cfg(test)]
+    pub(super) fn grtt(&self) -> hopcast_core::Duration {
+        self.sender.as_ref().map_or(hopcast_core::Duration::ZERO, Sender::grtt)
+    }
+
     /// Says to the group that this member leaves, once all has been sent.
     pub fn leave(&mut self, now: Instant) {
         if let Some(sender) = &mut self.sender {
@@ -125,18 +137,6 @@ impl Session {
     /// Whether each receiver that was to acknowledge has, all that was sent.
     pub fn is_acknowledged(&self) -> bool {
         self.sender.as_ref().is_some_and(Sender::is_acknowledged)
-    }
-
-    /// The rate at which it sends.
-    #[cfg(test)]
-    pub(super) fn rate(&self) -> Option<hopcast_core::Rate> {
-        self.sender.as_ref().map(Sender::rate)
-    }
-
-    /// Its estimate of the group round-trip time.
-    #[cfg(test)]
-    pub(super) fn grtt(&self) -> hopcast_core::Duration {
-        self.sender.as_ref().map_or(hopcast_core::Duration::ZERO, Sender::grtt)
     }
 
     /// Bytes that it holds of others: of what is incomplete, and of what was decoded.

@@ -1,4 +1,4 @@
-//! The end of what was sent: told again and again until it is old news, and acknowledged by those that are asked to.
+//! The end of what was sent: NORM_CMD(FLUSH), repeated, and acknowledged by the receivers that are asked to.
 
 use std::collections::BTreeMap;
 
@@ -19,10 +19,10 @@ pub(super) struct Flush {
     leaving: Option<u16>,
 }
 
-/// Growth of the time between two of them. Chosen: the first ones start the repair of the tail, for which a GRTT is
-/// long; with the last ones twenty of them take seconds, as with libnorm, so that a short outage is survived.
+/// Factor by which the time between two commands grows. Chosen: the first commands start the repair of the last blocks,
+/// for which a GRTT is long; all twenty take seconds, as with libnorm, so that receivers survive a short outage.
 const GROWTH: f64 = 1.3;
-/// Maximum time between two of them. Chosen: libnorm's twice its initial GRTT, and again twice.
+/// Maximum time between two commands. Chosen: four times libnorm's initial GRTT; libnorm itself has twice the GRTT.
 const MAX_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Flush {
