@@ -213,7 +213,7 @@ fn a_group_has_no_short_flows_and_a_node_not_too_many() {
         of(
             "  - { from: n0, to: [n1, n2], over: brtp, app: { short-flows: { size: 1 kB, arrivals: 1 /s } } }\n"
         ),
-        "bad.yaml:4:21: `to`: `short-flows` are streams to one receiver; several may have `cbr`, `bulk`, `file` or `video`"
+        "bad.yaml:4:21: `to`: `short-flows` are streams to one receiver; several may have `cbr`, `bulk`, `file`, `messages` or `video`"
     );
     let one =
         "  - { from: n0, to: n2, over: tcp-cubic, app: { short-flows: { size: 1 kB, arrivals: 1 /s } } }\n";

@@ -46,8 +46,8 @@ impl BlockBound {
         let attachments = link.ends.iter().enumerate().filter(|(_, node)| flow.to.contains(node));
         let losses: Option<Vec<f64>> =
             attachments.map(|(to, _)| independent(loss_between(link, from, to))).collect();
-        let headers = flow.full_overhead() - flow.repair_overhead();
-        let payload = frame.checked_sub(flow.full_overhead()).filter(|&payload| payload > 0)?;
+        let headers = flow.full_overhead();
+        let payload = frame.checked_sub(headers).filter(|&payload| payload > 0)?;
         let packets = bytes.div_ceil(payload);
         let repairs = transmissions(packets, &losses?) - packets as f64;
         let bytes = (bytes + packets * headers) as f64 + repairs * (payload + headers) as f64;
