@@ -14,8 +14,8 @@ pub(super) struct Need {
     known: Option<(f64, f64)>,
 }
 
-/// Weight of a new block. Chosen: ten blocks are a megabyte; with less the estimate follows changes too slowly, with
-/// more a single block decides it.
+/// Weight of a new block. Chosen: ten blocks are a megabyte; less follows changes too slowly, more takes one block
+/// for the rule.
 const WEIGHT: f64 = 0.2;
 
 impl Need {
@@ -51,8 +51,8 @@ impl Need {
     }
 }
 
-/// Maximum loss for which answers make up. Chosen: a receiver that says it has nothing is not worth everybody's rate.
-const MAX_LOSS: f64 = 0.8;
+/// Loss for which answers make up at most: a receiver that says it has nothing is not worth everybody's rate. Chosen.
+const MAX_LOSS: f64 = 0.5;
 
 #[cfg(test)]
 mod tests {

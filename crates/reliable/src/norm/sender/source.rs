@@ -32,9 +32,8 @@ pub(super) struct Source {
     last: Option<(u64, u32, u16)>,
     /// Blocks whose need is known at a time, in the order of that.
     settle: VecDeque<(Instant, u64, u32)>,
-    /// Time since which the next block of a stream waits for room.
+    /// Since when the next block of a stream, or the next object, waits for room.
     stalled: Option<Instant>,
-    /// Time since which the next object waits for room.
     full: Option<Instant>,
     /// Blocks and objects that were dropped while somebody asked for them, less those that were not: each halves the
     /// patience.

@@ -200,25 +200,3 @@ fn a_lie_about_the_round_trip_is_no_longer_than_the_time_since_the_block_was_sen
     let grtt = net.members[0].session.grtt();
     assert!(grtt <= Duration::from_millis(800), "{grtt}");
 }
-
-#[test]
-fn at_a_loss_of_half_and_more_a_repair_takes_few_rounds() {
-    // With answers that are enough for half of those who ask, they take 8.0, 23.4 and 50.3 s.
-    for (loss, parity, max) in [(0.5, 64, 7.0), (0.6, 64, 12.0), (0.6, 0, 16.0)] {
-        let (seeds, mut seconds, mut rounds) = (8, 0.0, 0);
-        for seed in 0..seeds {
-            let config = SenderConfig { group_size: Some(2), parity, ..sender() };
-            let link = Link { delay: Duration::from_millis(50), ..Link::default() };
-            let links = [link, Link { loss, ..link }, Link { loss, ..link }];
-            let mut net = Net::star(seed, config, &ReceiverConfig::default(), &links);
-            let file = contents(1_000_000, seed);
-            assert!(send(&mut net, &file));
-            let all = |net: &Net| (1..=2).all(|member| objects(net, member) == [file.clone()]);
-            assert!(net.run(Duration::from_secs(100), all), "{loss}, {parity}, seed {seed}");
-            seconds += net.now.as_secs_f64() / seeds as f64;
-            rounds += net.counter(0, "repair_rounds");
-        }
-        println!("{loss}, {parity}: {seconds:.2} s, {} rounds", rounds / seeds);
-        assert!(seconds < max, "{loss}, {parity}: {seconds} s");
-    }
-}
