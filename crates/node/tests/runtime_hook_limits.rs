@@ -1,4 +1,4 @@
-//! What a hook's plug bounds, loses and refuses: each is counted, and costs no other packet.
+//! Bounds, losses and refusals of a hook's plug: each is counted, and costs no other packet.
 
 #![allow(clippy::unwrap_used)]
 

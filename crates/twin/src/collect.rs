@@ -210,7 +210,9 @@ fn flow(
         let min_cut = min_cuts.into_iter().flatten().min_by(f64::total_cmp);
         total = figures(spec, &all, &counted, window, Bound { min_cut, share });
         total.network_bytes = network_bytes;
-        if let Some(bound) = BlockBound::of(scenario, spec, observed.frame).filter(|_| spec.is_to_several()) {
+        if spec.is_to_several()
+            && let Some(bound) = BlockBound::of(scenario, spec, observed.frame)
+        {
             (total.network_bytes_bound, total.completed_bound_s) = (Some(bound.bytes), bound.seconds);
         }
         counters.insert("damaged_units".to_owned(), all.damaged_units);

@@ -224,7 +224,7 @@ impl Congestion {
         }
     }
 
-    /// What a probe tells of the receivers that limit the rate, and of those that are to know their round trips.
+    /// Entries of a probe: the receivers that limit the rate, and those that are to know their round trips.
     pub(super) fn nodes(&mut self) -> Vec<CcNode> {
         let node = |receiver: &Limiting, role: CcFlags| {
             let start = if receiver.starting { CcFlags::START } else { CcFlags(0) };

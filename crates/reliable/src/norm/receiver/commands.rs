@@ -1,4 +1,4 @@
-//! What a sender says beside its objects: its end, what it no longer has, probes, requests for acknowledgement.
+//! Commands of a sender (NORM_CMD): its end, what it no longer has, probes, requests for acknowledgement.
 
 use hopcast_core::Instant;
 
@@ -105,7 +105,7 @@ impl Remote {
         })
     }
 
-    /// What comes before a position is no longer held by the sender.
+    /// The sender no longer holds anything before a position.
     fn squelched(&mut self, first: &Position, invalid: &[u16], ask: &mut Ask<'_>, out: &mut Output) {
         let Some((last, _)) = self.progress.last else { return };
         let numbered = |id| last.wrapping_add_signed(i64::from(serial::distance16(id, last as u16)));

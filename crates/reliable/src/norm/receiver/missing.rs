@@ -1,4 +1,4 @@
-//! What is missing.
+//! Objects, infos, blocks and symbols that are missing of a sender.
 
 use hopcast_core::{Duration, Instant};
 
@@ -25,7 +25,7 @@ pub(super) enum Missing {
 pub(super) const MAX_LOOKED_AT: usize = 512;
 
 impl Remote {
-    /// What is missing that is to be asked for, at most `most` of it, in the order in which it was sent; and when the
+    /// Missing things that are to be asked for, at most `most`, in the order in which they were sent; and when the
     /// answer to what was asked for is overdue, which is waited for `hold`.
     pub(super) fn missing(
         &self,
@@ -76,7 +76,7 @@ impl Remote {
         }
     }
 
-    /// What is missing of a block, which the sender has sent all of or, at its end, up to a symbol.
+    /// Symbols that are missing of a block, of which the sender has sent all or, at its end, those up to a symbol.
     fn missing_of_block(number: u64, object: &Object, block: u32, at_end: Option<u16>) -> Option<Missing> {
         let source = object.source(block);
         // Of the unfinished block of a stream there are only the symbols that were sent.

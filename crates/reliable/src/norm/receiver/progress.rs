@@ -20,7 +20,7 @@ pub(super) struct Progress {
     fresh: Option<u16>,
 }
 
-/// What a packet of a place shows.
+/// Conclusion from a packet of a place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Shown {
     /// There may be something new to ask for.

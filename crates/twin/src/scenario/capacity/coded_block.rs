@@ -9,10 +9,11 @@ use crate::scenario::model::{Action, App, Flow, LinkModel, Scenario};
 /// larger fields, or over the whole file. Chosen: what NORM's senders use, as in the published experiments.
 const BLOCK: u64 = 64;
 
-/// Packets of a block beyond which nobody lacks one. At a loss of a half, far beyond what any run sees.
+/// Probability that somebody still lacks a packet, below which the sum ends. Chosen: what is left out is less than a
+/// millionth of a packet.
 const NEGLIGIBLE: f64 = 1e-12;
 
-/// The least that a file to a group on one switch takes, on average, if the sender repairs blocks of 64 packets with an
+/// Minimum that a file to a group on one switch takes, on average, if the sender repairs blocks of 64 packets with an
 /// ideal code: each packet that a receiver gets of a block serves it, whichever they are, until it has as many as the
 /// block has, and the sender stops at once when all have. Requests cost nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]
