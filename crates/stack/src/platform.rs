@@ -281,7 +281,8 @@ fn put_services(
     };
     for PlacedService { service, takes } in &layers.services {
         let service = &network.services[*service];
-        let slot = assembly.add(Box::new(Restartable::new(service, node, host)));
+        let machine = Restartable::new(&service.layer, service.changes_at(node), host);
+        let slot = assembly.add(Box::new(machine));
         for (port, &taken) in (0..).zip(takes) {
             match lower(&placed, taken) {
                 FramePort::Service(below, upper) => assembly.wire((below, upper), (slot, Port::Below(port))),

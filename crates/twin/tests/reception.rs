@@ -14,8 +14,8 @@ use hopcast_core::{
 };
 use hopcast_link::Quality;
 use hopcast_runner::load_text;
-use hopcast_stack::network::{LayerInterface, NetworkPlan};
-use hopcast_stack::service::{HostConfig, Made, Service, ServiceLayer, ServiceRow, ServiceSpec};
+use hopcast_stack::network::{NetworkPlan, ServiceSpec};
+use hopcast_stack::service::{HostConfig, LowerInterface, Made, Service, ServiceLayer, ServiceRow};
 use hopcast_stack::table::{Options, Worlds};
 use hopcast_twin::scenario::Overrides;
 use hopcast_twin::{Monitor, World};
@@ -64,7 +64,7 @@ fn layer(row: &'static ServiceRow, node: &Node, all: &All) -> Result<ServiceLaye
 }
 
 impl Service for Listening {
-    fn makes(&self, name: &str, _: &[&LayerInterface]) -> Result<Vec<Made>, String> {
+    fn makes(&self, name: &str, _: &[LowerInterface<'_>]) -> Result<Vec<Made>, String> {
         Ok(vec![Made { name: name.to_owned(), over: 0, tags: Vec::new(), prefixes: Vec::new() }])
     }
 

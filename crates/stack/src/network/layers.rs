@@ -10,8 +10,9 @@ use hopcast_wire::vlan::Tag;
 
 use super::addresses::interface_name;
 use super::segments::{GivenPrefix, Segment, SegmentEnd, Segments, given, mtu_within};
+use super::services::ServiceError;
 use super::{Hop, Link, Network, NodeId};
-use crate::service::{Made, ServiceError};
+use crate::service::{LowerInterface, Made};
 
 /// Maximum number of interfaces that all services make. Chosen: a gigabyte of memory.
 const MAX_MADE: usize = 2_000_000;
@@ -38,11 +39,11 @@ pub(crate) struct NodeLayers {
 
 /// An interface at some layer of a node.
 #[derive(Clone, Debug)]
-pub struct LayerInterface {
+pub(crate) struct LayerInterface {
     /// Its name: `eth0`, `eth0.7`.
-    pub name: String,
+    pub(crate) name: String,
     /// The attachment through which its frames leave.
-    pub hop: Hop,
+    pub(crate) hop: Hop,
     /// The tags that its frames bear there, from the outermost.
     pub(crate) tags: Vec<Tag>,
     /// The prefixes whose addresses the host has there, beside those of the link.
@@ -129,6 +130,11 @@ impl LayerInterface {
     pub(crate) fn mtu(&self, links: &[Link]) -> u32 {
         mtu_within(&links[self.hop.link], self.hop.attachment, &self.tags)
     }
+
+    /// The interface as a service that is to stand on it sees it.
+    fn as_lower(&self) -> LowerInterface<'_> {
+        LowerInterface { name: &self.name, tags: &self.tags }
+    }
 }
 
 impl NodeLayers {
@@ -161,7 +167,7 @@ impl NodeLayers {
             }
             takes.push(place);
         }
-        let lower: Vec<&LayerInterface> = takes.iter().map(|&place| &self.interfaces[place]).collect();
+        let lower: Vec<_> = takes.iter().map(|&place| self.interfaces[place].as_lower()).collect();
         let names = |made: &[Made]| {
             made.iter().map(|made| (made.name.clone(), made.prefixes.clone())).collect::<Vec<_>>()
         };

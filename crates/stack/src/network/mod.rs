@@ -8,6 +8,7 @@ mod node_routes;
 mod plan;
 mod routes;
 mod segments;
+mod services;
 mod shortest_paths;
 mod static_routes;
 mod written;
@@ -16,18 +17,17 @@ use std::collections::BTreeMap;
 
 use hopcast_link::{Attachment, Config, Direction, Mac, MediumConfig, SwitchConfig};
 
-use crate::service::ServiceSpec;
-
 pub use address_plan::{Addresses, PrefixError, Subnet};
 pub use addresses::{HOP_LIMIT, MacAddress, addresses_of, interface_name};
 pub(crate) use groups::NodeGroups;
 pub use hopcast_host::Prefix;
+pub use layers::Layers;
 pub(crate) use layers::{Below, NodeLayers, PlacedService};
-pub use layers::{LayerInterface, Layers};
 pub(crate) use node_routes::NodeRoutes;
 pub use plan::{Hop, NetworkPlan, Path, directions};
 pub use routes::{Gateway, GlobalRoutes, Route};
 pub use segments::{GivenPrefix, Segment, SegmentEnd, SegmentId, Segments};
+pub use services::{ServiceChange, ServiceError, ServiceSpec};
 pub use shortest_paths::{Crossing, ShortestPaths, Target};
 pub use static_routes::{Destinations, StaticRoute};
 pub use written::read_prefixes;

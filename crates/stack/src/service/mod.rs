@@ -10,14 +10,12 @@ use std::sync::Arc;
 
 use hopcast_config::Diagnostic;
 use hopcast_config::yaml::Node;
-use hopcast_core::{Instant, Machine};
+use hopcast_core::Machine;
 pub use hopcast_host::Config as HostConfig;
-use hopcast_host::Hook;
+use hopcast_host::{Hook, Prefix};
 use hopcast_wire::vlan::Tag;
 
-use crate::network::{LayerInterface, NodeId, Prefix};
-use crate::table::{Configured, TableRow};
-use crate::table::{OptionDoc, Options, Worlds};
+use crate::table::{Configured, OptionDoc, Options, TableRow, Worlds};
 
 pub(crate) use restart::Restartable;
 
@@ -44,7 +42,7 @@ pub trait Service: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// Why it cannot stand on these, as a part of a sentence.
-    fn makes(&self, name: &str, lower: &[&LayerInterface]) -> Result<Vec<Made>, String> {
+    fn makes(&self, name: &str, lower: &[LowerInterface<'_>]) -> Result<Vec<Made>, String> {
         let _ = name;
         if lower.is_empty() {
             Ok(Vec::new())
@@ -63,6 +61,15 @@ pub trait Service: fmt::Debug + Send + Sync {
     fn machine(&self, host: &HostConfig) -> Box<dyn Machine>;
 }
 
+/// An interface that a service stands on.
+#[derive(Clone, Copy, Debug)]
+pub struct LowerInterface<'a> {
+    /// Its name: `eth0`, `eth0.7`.
+    pub name: &'a str,
+    /// The tags that its frames bear on the link, from the outermost.
+    pub tags: &'a [Tag],
+}
+
 /// An interface that a service makes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Made {
@@ -74,44 +81,6 @@ pub struct Made {
     pub tags: Vec<Tag>,
     /// The prefixes whose addresses hosts have there, at most one of each version of IP.
     pub prefixes: Vec<Prefix>,
-}
-
-/// A service of a scenario.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ServiceSpec {
-    /// Its name.
-    pub name: String,
-    /// What it is, with its settings.
-    pub layer: ServiceLayer,
-    /// The nodes that it runs on.
-    pub on: Vec<NodeId>,
-    /// The interfaces that it stands on at each of them: their own names, or those of the links that they lead to. None
-    /// of one that stands on the host.
-    pub interfaces: Vec<String>,
-    /// What events change at its nodes, in the order of time.
-    pub changes: Vec<ServiceChange>,
-}
-
-/// A change of a service by an event.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ServiceChange {
-    /// When.
-    pub at: Instant,
-    /// The nodes at which it changes, in their order.
-    pub on: Vec<NodeId>,
-    /// What it is from now on; `None` where it is stopped.
-    pub to: Option<ServiceLayer>,
-}
-
-/// A service cannot be placed on a node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServiceError {
-    /// Its place among the network's services.
-    pub service: usize,
-    /// The node.
-    pub node: NodeId,
-    /// Why.
-    pub why: String,
 }
 
 /// A service with its settings.

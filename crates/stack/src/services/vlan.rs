@@ -7,8 +7,8 @@ use hopcast_config::yaml::Node;
 use hopcast_core::Machine;
 use hopcast_wire::vlan::{CUSTOMER, MAX_ID, PROVIDER, Tag};
 
-use crate::network::{LayerInterface, Prefix, read_prefixes};
-use crate::service::{HostConfig, Made, Service, ServiceRow};
+use crate::network::{Prefix, read_prefixes};
+use crate::service::{HostConfig, LowerInterface, Made, Service, ServiceRow};
 use crate::table::{Form, Opt, Options, Worlds};
 
 pub(super) static VLAN: ServiceRow = ServiceRow {
@@ -94,7 +94,7 @@ fn ids(node: &Node, key: &str) -> Result<Vec<u16>, Diagnostic> {
 }
 
 impl Service for Settings {
-    fn makes(&self, _: &str, lower: &[&LayerInterface]) -> Result<Vec<Made>, String> {
+    fn makes(&self, _: &str, lower: &[LowerInterface<'_>]) -> Result<Vec<Made>, String> {
         let [lower] = lower else {
             return Err(format!("`vlan` stands on one interface, and not on {}", lower.len()));
         };

@@ -22,8 +22,9 @@ pub(crate) use super::workload::{MAX_FRAME, SHORT_FLOW};
 
 pub use hopcast_stack::flow::ETHERNET;
 pub use hopcast_stack::group::{Group, Member};
-pub use hopcast_stack::network::{Destinations, Link, LinkId, LinkModel, Node, NodeId, StaticRoute};
-pub use hopcast_stack::service::ServiceSpec;
+pub use hopcast_stack::network::{
+    Destinations, Link, LinkId, LinkModel, Node, NodeId, ServiceSpec, StaticRoute,
+};
 pub use hopcast_stack::transport::{Layer, Socket};
 /// A flow's place in [`Scenario::flows`].
 pub type FlowId = usize;

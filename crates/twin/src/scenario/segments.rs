@@ -6,10 +6,9 @@ use hopcast_config::Diagnostic;
 use hopcast_config::decode::{list, one_or_list};
 use hopcast_config::yaml::Node;
 use hopcast_stack::network::{
-    Addresses, GivenPrefix, Layers, Network, PrefixError, Segment, Segments, ShortestPaths, Target,
-    read_prefixes,
+    Addresses, GivenPrefix, Layers, Network, PrefixError, Segment, Segments, ServiceSpec, ShortestPaths,
+    Target, read_prefixes,
 };
-use hopcast_stack::service::ServiceSpec;
 
 use super::model::{LinkId, NodeId};
 use super::topology::Topology;

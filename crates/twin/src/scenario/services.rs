@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use hopcast_core::{Duration, Instant};
-use hopcast_stack::network::{Layers, Network};
-use hopcast_stack::service::{ServiceChange, ServiceLayer, ServiceSpec};
+use hopcast_stack::network::{Layers, Network, ServiceChange, ServiceSpec};
+use hopcast_stack::service::ServiceLayer;
 use hopcast_stack::services;
 
 use super::events;
