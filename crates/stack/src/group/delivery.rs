@@ -1,19 +1,17 @@
-//! Deliveries: what each is, in one row of a table, and what it puts on the nodes of a flow.
+//! Deliveries: what each is, in one row of a table, and what it puts on the ends of a flow.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use hopcast_config::Diagnostic;
 use hopcast_config::yaml::Node;
+use hopcast_core::{Instant, Machine};
 
 use super::Group;
-use crate::error::BuildError;
-use crate::flow::{FlowBuilder, FlowPlan};
-use crate::network::{Network, NodeId, Segments};
-use crate::platform::LowerPort;
-use crate::table::{Configured, TableRow};
-use crate::table::{OptionDoc, Options, Worlds};
+use super::member::Member;
+use crate::network::{Network, NetworkPlan, NodeId, Segments};
+use crate::table::{Configured, OptionDoc, Options, TableRow, Worlds};
 
 /// A row of the table of deliveries.
 #[derive(Debug)]
@@ -55,40 +53,62 @@ pub trait Delivery: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Puts its machine, if it has one there, on one end of a flow, above the host's datagrams; says which port is
-    /// above both.
-    ///
-    /// # Errors
-    /// See [`BuildError`].
-    fn put_on_end(&self, end: GroupEnd<'_, '_>) -> Result<LowerPort, BuildError>;
+    /// Its machine at one end of a flow, above the host's datagrams: `Below(0)` is attached to them, and `Above(0)` is
+    /// the transport's. `None` where it has none.
+    fn machine(&self, end: &GroupEnd<'_>) -> Option<DeliveryMachine>;
 }
 
-/// One end of a flow to a group, with the host's datagrams on it already.
-pub struct GroupEnd<'b, 'a> {
-    /// Puts machines on nodes.
-    pub builder: &'b mut FlowBuilder<'a>,
-    /// The node.
-    pub node: NodeId,
+/// One end of a flow to a group, as its delivery sees it.
+#[derive(Clone, Copy)]
+pub struct GroupEnd<'a> {
     /// The group.
     pub group: &'a Group,
-    /// The host's datagrams.
-    pub lower: LowerPort,
+    /// The node.
+    pub node: NodeId,
+    /// The flow's sender.
+    pub sender: NodeId,
+    /// The sender's address in the flow.
+    pub source: IpAddr,
+    /// Whether the flow's packets are IPv6.
+    pub ipv6: bool,
+    /// Whether machines are attached to the kernel here.
+    pub on_kernel: bool,
+    /// Nodes, and the links that they are attached to.
+    pub plan: &'a NetworkPlan,
 }
 
-impl<'a> GroupEnd<'_, 'a> {
-    /// The flow.
-    pub fn flow(&self) -> &'a FlowPlan<'a> {
-        self.builder.flow
-    }
-
+impl GroupEnd<'_> {
     /// Whether the flow comes from here.
     pub fn is_sender(&self) -> bool {
-        self.node == self.flow().spec.from
+        self.node == self.sender
     }
 
-    /// The sender's end of the flow.
-    pub fn source(&self) -> SocketAddr {
-        self.flow().source().local
+    /// The group's address.
+    pub fn address(&self) -> IpAddr {
+        self.group.address(self.ipv6)
+    }
+}
+
+/// The machine of a delivery at one end of a flow.
+pub struct DeliveryMachine {
+    /// The machine.
+    pub machine: Box<dyn Machine>,
+    /// The name before its counters where the end has several machines.
+    pub name: &'static str,
+    /// The times at which it joins or leaves a group, in order.
+    pub changes: Vec<Instant>,
+}
+
+impl DeliveryMachine {
+    /// A machine that joins no group.
+    pub fn new(name: &'static str, machine: impl Machine + 'static) -> Self {
+        Self { machine: Box::new(machine), name, changes: Vec::new() }
+    }
+
+    /// A machine that joins a group and leaves it.
+    pub(crate) fn member(member: Member) -> Self {
+        let changes = member.times().collect();
+        Self { machine: Box::new(member), name: "", changes }
     }
 }
 

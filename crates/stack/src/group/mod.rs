@@ -16,7 +16,7 @@ use hopcast_core::Duration;
 
 use crate::network::NodeId;
 
-pub use delivery::{Delivery, DeliveryLayer, DeliveryRow, GroupEnd};
+pub use delivery::{Delivery, DeliveryLayer, DeliveryMachine, DeliveryRow, GroupEnd};
 pub(crate) use fan_out::{FanOut, OnSegment};
 pub(crate) use member::Member as MemberMachine;
 pub use members::{Member, Members};

@@ -10,11 +10,11 @@ use hopcast_core::{Buffer, Duration, Machine};
 
 use super::{on_off, shown};
 use crate::error::BuildError;
-use crate::flow::{End, FlowBuilder, FlowPlan};
 use crate::platform::LowerPort;
 use crate::table::{Form, Opt, Options};
 use crate::transport::{
-    Count, Feedback, MemoryShare, Port, Ports, Row, SiteEdge, SiteRelay, SiteTransport, Transport,
+    Count, End, Feedback, FlowNodes, FlowPlan, MemoryShare, Port, Ports, Row, SiteEdge, SiteRelay,
+    SiteTransport, Transport,
 };
 
 pub(super) static BTP: Row = Row {
@@ -223,18 +223,18 @@ impl Bats {
     }
 
     /// Puts the relays on their nodes.
-    pub(super) fn put_relays(&self, flow: &mut FlowBuilder<'_>, depth: usize) -> Result<(), BuildError> {
-        let plan = flow.flow;
+    pub(super) fn put_relays(&self, nodes: &mut FlowNodes<'_>, depth: usize) -> Result<(), BuildError> {
+        let plan = nodes.flow;
         if !plan.others_take_part(depth) {
             return Ok(());
         }
-        for participant in flow.relays() {
+        for participant in nodes.relays() {
             let (node, address) = (participant.node, participant.address);
             let (left, right) = plan.participants.neighbours(participant);
             let random = plan.random(node, depth).fork();
             let relay = BatsMachine::relay(self.on(plan, depth), address, &left, &right, random);
-            let below = flow.put_below_relay(depth, node, address)?;
-            flow.attach(flow.node_name(node), node, Box::new(relay), below);
+            let below = nodes.put_below_relay(depth, node, address)?;
+            nodes.attach(nodes.node_name(node), node, Box::new(relay), below);
         }
         Ok(())
     }
@@ -274,8 +274,8 @@ impl Transport for Bats {
         end.attach("bats", edge).map(Some)
     }
 
-    fn put_between(&self, flow: &mut FlowBuilder<'_>, depth: usize) -> Result<(), BuildError> {
-        self.put_relays(flow, depth)
+    fn put_between(&self, nodes: &mut FlowNodes<'_>, depth: usize) -> Result<(), BuildError> {
+        self.put_relays(nodes, depth)
     }
 
     fn grants_datagrams(&self) -> bool {

@@ -5,10 +5,9 @@ use hopcast_config::decode::{choice, whole};
 
 use super::shown;
 use crate::error::BuildError;
-use crate::flow::End;
 use crate::platform::LowerPort;
 use crate::table::{Form, Opt, Options};
-use crate::transport::{Feedback, Port, Ports, Row, Transport};
+use crate::transport::{End, Feedback, Port, Ports, Row, Transport};
 
 pub(super) static FEC: Row = Row {
     name: "fec",

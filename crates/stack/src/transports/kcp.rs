@@ -6,10 +6,9 @@ use hopcast_peers::kcp::{Config, Kcp as KcpMachine};
 
 use super::shown;
 use crate::error::BuildError;
-use crate::flow::End;
 use crate::platform::LowerPort;
 use crate::table::{Form, Opt, Options};
-use crate::transport::{Port, Ports, Row, Transport};
+use crate::transport::{End, Port, Ports, Row, Transport};
 
 pub(super) static KCP: Row = Row {
     name: "kcp",

@@ -9,12 +9,11 @@ use hopcast_core::plug::TcpPlug;
 
 use super::{on_off, shown};
 use crate::error::BuildError;
-use crate::flow::{End, Ends};
 use crate::platform::LowerPort;
 use crate::table::{Form, Opt, Options, Worlds};
 use crate::transport::on_loopback;
 use crate::transport::{
-    Layer, Port, Ports, ProgramCommand, ProgramEnds, ProgramPair, ReadyAt, Row, Socket, Transport,
+    End, Ends, Layer, Port, Ports, ProgramCommand, ProgramEnds, ProgramPair, ReadyAt, Row, Socket, Transport,
 };
 
 pub(super) static KCPTUN: Row = Row {
@@ -169,7 +168,7 @@ impl Transport for Kcptun {
     fn put_on_end(&self, end: &mut End<'_, '_>) -> Result<Option<LowerPort>, BuildError> {
         // The programs have the sockets below; the machine above speaks with the one on its own host.
         let accept = end.accepts(on_loopback(end.ends.local));
-        end.builder.kernel_tcp(end.node, TcpPlug { accept, ..TcpPlug::default() }).map(Some)
+        end.nodes.kernel_tcp(end.node, TcpPlug { accept, ..TcpPlug::default() }).map(Some)
     }
 
     fn refuses_below(&self, own: &'static Row, lower: &Layer) -> Option<String> {

@@ -9,10 +9,9 @@ use hopcast_reliable::norm::{
 
 use super::shown;
 use crate::error::BuildError;
-use crate::flow::End;
 use crate::platform::LowerPort;
 use crate::table::{Form, Opt, Options};
-use crate::transport::{Feedback, Port, Ports, Row, Transport};
+use crate::transport::{End, Feedback, Port, Ports, Row, Transport};
 
 pub(super) static NORM: Row = Row {
     name: "norm",

@@ -6,10 +6,9 @@ use hopcast_peers::quic::{Config, Congestion, Quic as QuicMachine};
 
 use super::shown;
 use crate::error::BuildError;
-use crate::flow::End;
 use crate::platform::LowerPort;
 use crate::table::{Form, Opt, OptionDoc, Options};
-use crate::transport::{Port, Ports, Row, Transport};
+use crate::transport::{End, Port, Ports, Row, Transport};
 
 pub(super) static QUIC: Row = Row {
     name: "quic",

@@ -21,7 +21,7 @@ mod whole_file;
 use std::sync::{Arc, LazyLock};
 
 use hopcast_core::{Buffer, Instant};
-pub(crate) use hopcast_stack::flow::Ends;
+pub(crate) use hopcast_stack::transport::Ends;
 
 pub(crate) use datagrams::{DatagramSink, DatagramSource};
 pub(crate) use echo::{DatagramEcho, MessageClient, StreamEcho, Transport};

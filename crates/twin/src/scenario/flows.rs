@@ -13,9 +13,8 @@ use super::topology::Topology;
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::{self, Fields, did_you_mean, list, one_or_list, whole};
 use hopcast_config::yaml::{Kind, Node};
-use hopcast_stack::flow::can_relay;
 use hopcast_stack::group::Group;
-use hopcast_stack::transport::{Count, Layer, Row};
+use hopcast_stack::transport::{Count, Layer, Row, can_relay};
 use hopcast_stack::{Stack, TRANSPORTS, Variants, deliveries};
 
 /// Maximum number of flows: each has two ports of its own, from 10,000 on.

@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use hopcast_core::{Duration, Instant};
 use hopcast_link as link;
-use hopcast_stack::flow;
 use hopcast_stack::network::{GlobalRoutes, Network, NetworkPlan};
 use hopcast_stack::table::Worlds;
-use hopcast_stack::transport::{Port, Ports, ProgramEnds, ProgramPair};
+use hopcast_stack::transport::{self, Port, Ports, ProgramEnds, ProgramPair};
 
 use crate::results::Source;
 
@@ -20,12 +19,11 @@ pub use super::workload::{
 };
 pub(crate) use super::workload::{MAX_FRAME, SHORT_FLOW};
 
-pub use hopcast_stack::flow::ETHERNET;
 pub use hopcast_stack::group::{Group, Member};
 pub use hopcast_stack::network::{
     Destinations, Link, LinkId, LinkModel, Node, NodeId, ServiceSpec, StaticRoute,
 };
-pub use hopcast_stack::transport::{Layer, Socket};
+pub use hopcast_stack::transport::{ETHERNET, Layer, Socket};
 /// A flow's place in [`Scenario::flows`].
 pub type FlowId = usize;
 /// A group's place in [`Scenario::groups`].
@@ -299,7 +297,7 @@ impl Flow {
 
     /// The headers of the layers from number `from` on down, and Ethernet's, in bytes a full frame.
     pub fn overhead(&self, from: usize) -> u64 {
-        flow::overhead(&self.over, from, self.ipv6)
+        transport::overhead(&self.over, from, self.ipv6)
     }
 
     /// The headers before the payload, Ethernet's and a program's own among them, in bytes a full frame.

@@ -6,8 +6,9 @@ use std::ops::Range;
 
 use hopcast_core::{Instant, Pacer, Rate, Seed};
 use hopcast_link::Change;
-use hopcast_stack::flow::{Ends, FlowBuilder, FlowPlan, FlowSpec, PlacedFlow};
+use hopcast_stack::flow::{FlowBuilder, PlacedFlow};
 use hopcast_stack::network::{GlobalRoutes, Hop, NetworkPlan};
+use hopcast_stack::transport::{Ends, FlowPlan, FlowSpec};
 use hopcast_stack::{BuiltNodes, LowerPort};
 
 use super::applications::client_ports;
@@ -72,7 +73,7 @@ pub(super) fn build_flow(
             lower = put_echo(&mut builder, node, ends, lower)?;
         }
         if let (Some(application), Some(lower)) = (application, lower) {
-            builder.attach("", node, application, lower);
+            builder.nodes.attach("", node, application, lower);
         }
     }
     builder.put_between()?;
@@ -88,7 +89,7 @@ fn put_echo(
     ends: Ends,
     packets: Option<LowerPort>,
 ) -> Result<Option<LowerPort>, BuildError> {
-    if node == builder.flow.spec.from {
+    if node == builder.nodes.flow.spec.from {
         return Ok(Some(builder.put_ping(node, ends, packets)?));
     }
     if let Some(packets) = packets {
