@@ -12,7 +12,7 @@
 //! | [`network`] | nodes, links, services, addresses, idealised routes |
 //! | [`platform`] | a node being built, and the platform below its machines |
 //! | [`group`] | groups of receivers, and the row of a delivery |
-//! | [`transport`] | the row of a transport, what its settings implement, and a flow as it sees it: its plan, ends and nodes |
+//! | [`transport`] | the row of a transport, what its settings implement, and a flow's plan, ends and nodes |
 //! | [`flow`] | a flow being built |
 //! | [`services`], [`deliveries`], [`transports`] | the tables: one file for each service, delivery and transport |
 //! | [`site`] | the layer between the sites of a deployment |
