@@ -6,7 +6,7 @@
 //! otherwise; a stream has `retransmits` if its protocol counts them. Fields about the machine, its sockets and the
 //! time of day are zero.
 
-use hopcast_stack::transport::{Port, Row};
+use hopcast_stack::transport::{PortKind, Row};
 use hopcast_stack::transports::find;
 use hopcast_twin::results::{Document, Flow, Run};
 use serde_json::{Map, Value, json};
@@ -45,7 +45,7 @@ pub fn json(document: &Document, run: &Run, flow: &Flow) -> Value {
 /// is recognised by its protocol.
 fn is_datagrams(flow: &Flow) -> bool {
     let top = flow.protocol.split('/').next().unwrap_or_default();
-    let has_no_stream = |row: &Row| !row.offers.has(Port::Stream);
+    let has_no_stream = |row: &Row| !row.offers.has(PortKind::Stream);
     flow.figures.jitter_ms.is_some() || find(top).is_some_and(has_no_stream)
 }
 

@@ -7,7 +7,7 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | [`table`] | what the tables share: options, worlds, a row with its settings |
+//! | [`table`] | the tables' common part: options, worlds, a row with its settings |
 //! | [`service`] | the row of a service of a node |
 //! | [`network`] | nodes, links, services, addresses, idealised routes |
 //! | [`platform`] | a node being built, and the platform below its machines |

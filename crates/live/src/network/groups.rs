@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use hopcast_core::Instant;
-use hopcast_stack::network::{Addresses, GlobalRoutes};
+use hopcast_stack::network::{AddressPlan, GlobalRoutes};
 use hopcast_twin::scenario::model::{NodeId, Scenario};
 
 use crate::layout::{GroupRoute, NetworkLayout};
@@ -29,7 +29,7 @@ struct Change {
 }
 
 impl Groups {
-    pub(super) fn of(scenario: &Scenario, addresses: &Addresses) -> Self {
+    pub(super) fn of(scenario: &Scenario, addresses: &AddressPlan) -> Self {
         let (mut senders, mut changes) = (BTreeSet::new(), BTreeSet::new());
         for flow in &scenario.flows {
             let Some(group) = flow.group.map(|group| &scenario.groups[group]) else { continue };

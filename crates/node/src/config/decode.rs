@@ -11,7 +11,7 @@ use hopcast_config::decode::{
 use hopcast_config::yaml::{Kind, Node};
 use hopcast_core::plug::Destination;
 use hopcast_stack::site::SiteLayer;
-use hopcast_stack::transport::Port;
+use hopcast_stack::transport::PortKind;
 use log::LevelFilter;
 
 use super::{Carrier, Config, Connections, Packets, Peer, PeerAddress, Relay, Timing, address};
@@ -174,7 +174,7 @@ fn packets(node: &Node) -> Result<Packets, Diagnostic> {
     }
     let addresses = fields.need("address", "address: 10.77.0.1/30")?;
     let addresses = one_or_list(addresses).iter().map(|node| address::interface(node, "address"));
-    let over = fields.get("over").map(|node| SiteLayer::read(node, Port::Datagram)).transpose()?;
+    let over = fields.get("over").map(|node| SiteLayer::read(node, PortKind::Datagram)).transpose()?;
     let addresses: Vec<_> = addresses.collect::<Result<_, _>>()?;
     let routes = list_of(&fields, "routes", address::network)?;
     let from = match fields.get("from") {
@@ -189,7 +189,7 @@ fn packets(node: &Node) -> Result<Packets, Diagnostic> {
         addresses,
         routes,
         from,
-        over: over.unwrap_or_else(|| SiteLayer::default_for(Port::Datagram)),
+        over: over.unwrap_or_else(|| SiteLayer::default_for(PortKind::Datagram)),
     })
 }
 
@@ -213,7 +213,7 @@ fn connections(node: &Node) -> Result<Connections, Diagnostic> {
         per_source: DEFAULT_STREAMS / SOURCES,
         connect_timeout: CONNECT_TIMEOUT,
         congestion: None,
-        over: SiteLayer::default_for(Port::Stream),
+        over: SiteLayer::default_for(PortKind::Stream),
     };
     if !matches!(node.kind, Kind::Map(_)) {
         let take = one_or_list(node).iter().map(|node| address::destination(node, "tcp"));
@@ -249,7 +249,7 @@ fn connections(node: &Node) -> Result<Connections, Diagnostic> {
     found.connect_timeout = fields.read("connect-timeout", some_duration)?.unwrap_or(CONNECT_TIMEOUT);
     found.congestion = fields.read("congestion", |node, key| Ok(name(node, key)?.to_owned()))?;
     if let Some(node) = fields.get("over") {
-        found.over = SiteLayer::read(node, Port::Stream)?;
+        found.over = SiteLayer::read(node, PortKind::Stream)?;
     }
     Ok(found)
 }
@@ -299,9 +299,9 @@ fn relay(node: &Node, peers: &[Peer]) -> Result<Relay, Diagnostic> {
     // A relay learns from the sites whether what it relays has a deadline.
     let layer = |key, port| match fields.get(key) {
         Some(node) => SiteLayer::read(node, port),
-        None => Ok(SiteLayer::default_for(Port::Stream)),
+        None => Ok(SiteLayer::default_for(PortKind::Stream)),
     };
-    let (packets, tcp) = (layer("packets", Port::Datagram)?, layer("tcp", Port::Stream)?);
+    let (packets, tcp) = (layer("packets", PortKind::Datagram)?, layer("tcp", PortKind::Stream)?);
     Ok(Relay { between: [one, other], channel: channel(&fields)?, packets, tcp })
 }
 

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use hopcast_core::{Duration, Instant};
 
 use crate::group::{
-    Delivery, DeliveryMachine, DeliveryRow, Group, GroupEnd, Member, MemberMachine, OnSegment,
+    Delivery, DeliveryMachine, DeliveryRow, Group, GroupEnd, Member, MemberMachine, SegmentBroadcast,
 };
 use crate::network::{Network, NodeId, Segments};
 use crate::table::{Options, Worlds};
@@ -51,18 +51,21 @@ impl Delivery for Broadcast {
             return end.on_kernel.then(|| listener(end.node, everybody));
         }
         let own = end.plan.joining(end.node, &members(end.group))?;
-        Some(DeliveryMachine::new("broadcast", OnSegment::new(end.address(), everybody, own.interface)))
+        Some(DeliveryMachine::new(
+            "broadcast",
+            SegmentBroadcast::new(end.address(), everybody, own.interface),
+        ))
     }
 }
 
-/// Lets a receiver on the kernel hear what is for everybody: a socket that is bound to one address does not, as a
-/// simulated host does.
+/// The machine at a receiver on the kernel, which joins the broadcast address: a socket that is bound to one address
+/// does not receive it otherwise, while a simulated host always does.
 fn listener(node: NodeId, everybody: IpAddr) -> DeliveryMachine {
     let always = Member { node, spans: vec![(Instant::ZERO, None)] };
     DeliveryMachine::member(MemberMachine::new(everybody, None, &always, Duration::ZERO))
 }
 
-/// The nodes that the first segment to join them all is to have.
+/// The members, which the segment has to join.
 fn members(group: &Group) -> Vec<NodeId> {
     group.members.iter().map(|member| member.node).collect()
 }

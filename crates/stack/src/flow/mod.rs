@@ -31,7 +31,7 @@ pub struct PlacedFlow {
 /// A machine that joins or leaves a group at some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Join {
-    /// When.
+    /// The time.
     pub at: Instant,
     /// The node.
     pub node: NodeId,
@@ -40,7 +40,7 @@ pub struct Join {
 }
 
 impl<'a> FlowBuilder<'a> {
-    /// Nothing yet of a flow on these nodes.
+    /// A builder that has put nothing on these nodes yet.
     pub const fn new(flow: &'a FlowPlan<'a>, nodes: &'a mut BuiltNodes) -> Self {
         Self { nodes: FlowNodes::new(flow, nodes), joins: Vec::new() }
     }

@@ -1,4 +1,4 @@
-//! Deliveries: what each is, in one row of a table, and what it puts on the ends of a flow.
+//! Deliveries: one row of a table for each, and its machines at the ends of a flow.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -8,8 +8,7 @@ use hopcast_config::Diagnostic;
 use hopcast_config::yaml::Node;
 use hopcast_core::{Instant, Machine};
 
-use super::Group;
-use super::member::Member;
+use super::{Group, MemberMachine};
 use crate::network::{Network, NetworkPlan, NodeId, Segments};
 use crate::table::{Configured, OptionDoc, Options, TableRow, Worlds};
 
@@ -30,8 +29,8 @@ pub struct DeliveryRow {
 
 /// The settings of a delivery, and what it puts on the ends of a flow.
 pub trait Delivery: fmt::Debug + Send + Sync {
-    /// Whether each flow's sender is the only one that its members listen to: the group's addresses are of that kind,
-    /// and whoever answers does so by unicast.
+    /// Whether members listen to the flow's sender only (source-specific multicast): the group's addresses are of that
+    /// kind, and members answer by unicast.
     fn is_of_one_source(&self) -> bool {
         false
     }
@@ -41,7 +40,8 @@ pub trait Delivery: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Why it cannot bring datagrams from `from` to the members over the segments of this network; `None` if it can.
+    /// The reason why it cannot bring datagrams from `from` to the members over the segments of this network; `None` if
+    /// it can.
     fn refuses(
         &self,
         group: &Group,
@@ -78,7 +78,7 @@ pub struct GroupEnd<'a> {
 }
 
 impl GroupEnd<'_> {
-    /// Whether the flow comes from here.
+    /// Whether this is the flow's sender.
     pub fn is_sender(&self) -> bool {
         self.node == self.sender
     }
@@ -106,7 +106,7 @@ impl DeliveryMachine {
     }
 
     /// A machine that joins a group and leaves it.
-    pub(crate) fn member(member: Member) -> Self {
+    pub(crate) fn member(member: MemberMachine) -> Self {
         let changes = member.times().collect();
         Self { machine: Box::new(member), name: "", changes }
     }

@@ -10,25 +10,25 @@ use crate::service::ServiceLayer;
 pub struct ServiceSpec {
     /// Its name.
     pub name: String,
-    /// What it is, with its settings.
+    /// The row of its table, with its settings.
     pub layer: ServiceLayer,
     /// The nodes that it runs on.
     pub on: Vec<NodeId>,
-    /// The interfaces that it stands on at each of them: their own names, or those of the links that they lead to. None
-    /// of one that stands on the host.
+    /// The interfaces that it is attached to at each of them: their own names, or those of the links that they lead to.
+    /// Empty of one that is attached to the host.
     pub interfaces: Vec<String>,
-    /// What events change at its nodes, in the order of time.
+    /// The changes by events at its nodes, in the order of time.
     pub changes: Vec<ServiceChange>,
 }
 
 /// A change of a service by an event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServiceChange {
-    /// When.
+    /// The time.
     pub at: Instant,
     /// The nodes at which it changes, in their order.
     pub on: Vec<NodeId>,
-    /// What it is from now on; `None` where it is stopped.
+    /// The service with its new settings; `None` where it is stopped.
     pub to: Option<ServiceLayer>,
 }
 
@@ -39,12 +39,12 @@ pub struct ServiceError {
     pub service: usize,
     /// The node.
     pub node: NodeId,
-    /// Why.
+    /// The reason, as a part of a sentence.
     pub why: String,
 }
 
 impl ServiceSpec {
-    /// What events change at one of its nodes, in the order of time.
+    /// The changes by events at one of its nodes, in the order of time: when, and to what.
     pub(crate) fn changes_at(&self, node: NodeId) -> impl Iterator<Item = (Instant, Option<ServiceLayer>)> {
         let here = self.changes.iter().filter(move |change| change.on.binary_search(&node).is_ok());
         here.map(|change| (change.at, change.to.clone()))

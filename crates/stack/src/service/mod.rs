@@ -1,4 +1,4 @@
-//! Services: what runs on a node whatever flows there are, between its links and its host.
+//! Services: machines that run on a node whatever flows there are, between its links and its host.
 //!
 //! A service is its protocol's folder and one file in [`services`](crate::services): its [`ServiceRow`], which
 //! scenarios, checks and documentation read, and its settings, which implement [`Service`].
@@ -28,7 +28,7 @@ pub struct ServiceRow {
     pub about: &'static str,
     /// The worlds that it runs in.
     pub worlds: Worlds,
-    /// Whether it stands on the host, out of which it takes packets, and not on interfaces.
+    /// Whether it is attached to the host, out of which it takes packets, and not to interfaces.
     pub on_host: bool,
     /// Its options, each with its documentation.
     pub options: fn() -> Vec<OptionDoc>,
@@ -38,11 +38,12 @@ pub struct ServiceRow {
 
 /// The settings of a service, and how it is put on a node.
 pub trait Service: fmt::Debug + Send + Sync {
-    /// The interfaces that a service called `name` makes of those that it stands on, in the order of its upper ports.
+    /// The interfaces that a service called `name` makes of those that it is attached to, in the order of its upper
+    /// ports.
     ///
     /// # Errors
-    /// Why it cannot stand on these, as a part of a sentence.
-    fn makes(&self, name: &str, lower: &[LowerInterface<'_>]) -> Result<Vec<Made>, String> {
+    /// The reason why it cannot be attached to these, as a part of a sentence.
+    fn makes(&self, name: &str, lower: &[LowerInterface<'_>]) -> Result<Vec<UpperInterface>, String> {
         let _ = name;
         if lower.is_empty() {
             Ok(Vec::new())
@@ -56,28 +57,28 @@ pub trait Service: fmt::Debug + Send + Sync {
         Vec::new()
     }
 
-    /// Its machine at one node: `Below(i)` is interface i of those that it stands on, `Above(i)` of those that it
-    /// makes. Of one that stands on the host, `Below(0)` is its hook.
+    /// Its machine at one node: `Below(i)` is interface i of those that it is attached to, `Above(i)` of those that it
+    /// makes. Of one that is attached to the host, `Below(0)` is its hook.
     fn machine(&self, host: &HostConfig) -> Box<dyn Machine>;
 }
 
-/// An interface that a service stands on.
+/// An interface that a service is attached to.
 #[derive(Clone, Copy, Debug)]
 pub struct LowerInterface<'a> {
     /// Its name: `eth0`, `eth0.7`.
     pub name: &'a str,
-    /// The tags that its frames bear on the link, from the outermost.
+    /// The tags that its frames have on the link, from the outermost.
     pub tags: &'a [Tag],
 }
 
 /// An interface that a service makes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Made {
+pub struct UpperInterface {
     /// Its name.
     pub name: String,
     /// The place of the interface below through which its frames leave.
     pub over: usize,
-    /// The tags that its frames bear on the link, from the outermost.
+    /// The tags that its frames have on the link, from the outermost.
     pub tags: Vec<Tag>,
     /// The prefixes whose addresses hosts have there, at most one of each version of IP.
     pub prefixes: Vec<Prefix>,

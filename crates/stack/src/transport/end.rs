@@ -35,7 +35,7 @@ impl<'a> End<'_, 'a> {
         self.nodes.is_on_kernel()
     }
 
-    /// Whether the flow comes from here.
+    /// Whether this is the flow's sender.
     pub fn is_sender(&self) -> bool {
         self.node == self.flow().spec.from
     }
@@ -60,7 +60,7 @@ impl<'a> End<'_, 'a> {
         self.flow().random(self.node, self.depth)
     }
 
-    /// Whom the machine here speaks with: the other end, unless nodes between take part.
+    /// The addresses that the machine here exchanges datagrams with: the other end, unless nodes between take part.
     pub fn neighbours(&self) -> Vec<SocketAddr> {
         let participants = &self.flow().participants;
         let own = participants.end(self.node).filter(|_| self.flow().others_take_part(self.depth));

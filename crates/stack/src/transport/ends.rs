@@ -6,7 +6,8 @@ use super::FlowSpec;
 use crate::network::{NetworkPlan, NodeId, addresses_of};
 
 /// The receiving end's port of the first flow; the sending end has the next, and each flow two below the last. The
-/// scenario language bounds their number. Up here Wireshark knows no protocol by its port, and guesses none.
+/// scenario language bounds their number. Chosen: so high that Wireshark knows no protocol by its port, and guesses
+/// none.
 const FIRST_PORT: u16 = 60_000;
 
 /// The two ends of a flow, as one of them sees them.

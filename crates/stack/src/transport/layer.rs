@@ -6,11 +6,11 @@ use std::sync::Arc;
 use hopcast_config::Diagnostic;
 use hopcast_config::yaml::Node;
 
-use super::{Port, Row, Socket, Transport};
+use super::{PortKind, Row, Socket, Transport};
 use crate::table::{Configured, Options, Worlds};
 
 /// The Ethernet header, without FCS, in bytes.
-pub const ETHERNET: u64 = 14;
+pub const ETHERNET_HEADER: u64 = 14;
 
 /// One layer of a stack: a transport with its settings.
 pub type Layer = Configured<Row, dyn Transport>;
@@ -56,8 +56,8 @@ impl<S> Options<S> {
         self.layer_as(row, options, defaults, |_| usual, Ok)
     }
 
-    /// The same where another type `into` is the transport, or where the settings that go without saying depend on
-    /// others: an option is shown if its value is another than in `usual`.
+    /// The same where another type `into` is the transport, or where the defaults of options depend on other options:
+    /// an option is shown if its value differs from that in `usual`.
     ///
     /// # Errors
     /// As [`layer`](Self::layer), and those of `into`.
@@ -81,12 +81,12 @@ pub fn overhead(over: &[Layer], from: usize, ipv6: bool) -> u64 {
     let ended = over.iter().position(|layer| layer.settings().ends_connections());
     let from = ended.map_or(from, |at| from.max(at));
     let ip = if ipv6 { 40 } else { 20 };
-    ETHERNET + over[from..].iter().map(|layer| layer.settings().overhead(ip)).sum::<u64>()
+    ETHERNET_HEADER + over[from..].iter().map(|layer| layer.settings().overhead(ip)).sum::<u64>()
 }
 
 /// Whether nodes between the ends can relay for the layer at `depth`: all layers below it reach them, at least one.
 pub fn can_relay(over: &[Layer], depth: usize) -> bool {
     let below = over.get(depth + 1..).unwrap_or_default();
-    let needs_datagrams = over.get(depth).is_some_and(|layer| layer.row().needs == Port::Datagram);
+    let needs_datagrams = over.get(depth).is_some_and(|layer| layer.row().needs == PortKind::Datagram);
     needs_datagrams && !below.is_empty() && below.iter().all(|layer| layer.settings().reaches_relays())
 }

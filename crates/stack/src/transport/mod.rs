@@ -1,4 +1,4 @@
-//! Transports: what each is, in one row of a table, and how it is put on nodes.
+//! Transports: one row of a table for each, and how it is put on nodes.
 //!
 //! A transport is a protocol's folder (in `coded`, `peers` and so on) and one file in
 //! [`transports`](crate::transports): its [`Row`], which scenarios, checks and documentation read, and its settings,
@@ -29,11 +29,11 @@ use crate::platform::LowerPort;
 
 pub use end::End;
 pub use ends::Ends;
-pub use layer::{ETHERNET, Layer, can_relay, overhead};
+pub use layer::{ETHERNET_HEADER, Layer, can_relay, overhead};
 pub use nodes::FlowNodes;
 pub use participants::{Participant, Participants};
 pub use plan::{FlowPlan, FlowSpec};
-pub use ports::{Port, Ports};
+pub use ports::{PortKind, Ports};
 pub(crate) use program::on_loopback;
 pub use program::{ProgramCommand, ProgramEnds, ProgramPair, ReadyAt};
 pub use row::{Count, Feedback, ReadOptions, Row, Socket};
@@ -125,13 +125,13 @@ pub trait Transport: fmt::Debug + Send + Sync + Any {
         false
     }
 
-    /// Why it cannot be on top of `lower`, beyond what the ports say; `own` is its row.
+    /// The reason why it cannot be on top of `lower` although the ports fit; `own` is its row.
     fn refuses_below(&self, own: &'static Row, lower: &Layer) -> Option<String> {
         let _ = (own, lower);
         None
     }
 
-    /// Why `upper` cannot be on top of it, beyond what the ports say; `own` is its row.
+    /// The reason why `upper` cannot be on top of it although the ports fit; `own` is its row.
     fn refuses_above(&self, own: &'static Row, upper: &Layer) -> Option<String> {
         let _ = (own, upper);
         None

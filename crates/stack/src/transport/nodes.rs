@@ -20,7 +20,7 @@ pub struct FlowNodes<'a> {
 }
 
 impl<'a> FlowNodes<'a> {
-    /// Nothing yet of a flow on these nodes.
+    /// These nodes, without any machine of the flow.
     pub(crate) const fn new(flow: &'a FlowPlan<'a>, nodes: &'a mut BuiltNodes) -> Self {
         Self { flow, nodes, machines: Vec::new() }
     }
@@ -55,7 +55,7 @@ impl<'a> FlowNodes<'a> {
         slot
     }
 
-    /// Wires a port of a machine to what is below it on the same node.
+    /// Wires a port of a machine to the port below it on the same node.
     pub fn wire(&mut self, node: NodeId, end: (Slot, Port), lower: LowerPort) {
         self.nodes[node].wire(end, lower);
     }
@@ -91,7 +91,7 @@ impl<'a> FlowNodes<'a> {
         self.nodes.range().contains(&node)
     }
 
-    /// Those that take part between the ends, as far as their machines are built here.
+    /// The participants between the ends whose machines are built here.
     pub fn relays(&self) -> impl Iterator<Item = &'a Participant> + use<'a> {
         let built = self.nodes.range();
         self.flow.participants.between().filter(move |participant| built.contains(&participant.node))
@@ -111,7 +111,7 @@ impl<'a> FlowNodes<'a> {
         self.bound(node, bound)
     }
 
-    /// Frames of one EtherType on an interface of a node, whoever they are for.
+    /// Frames of one EtherType on an interface of a node, to any address.
     ///
     /// # Errors
     /// The EtherType is another machine's.

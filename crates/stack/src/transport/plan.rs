@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use hopcast_core::{Duration, Seed, Stream};
 
-use super::layer::{ETHERNET, Layer, can_relay, overhead};
+use super::layer::{ETHERNET_HEADER, Layer, can_relay, overhead};
 use super::{Ends, Participants};
 use crate::error::BuildError;
 use crate::group::Group;
@@ -126,7 +126,7 @@ impl<'a> FlowPlan<'a> {
 
     /// Maximum length of a frame that fits the flow's routes, in bytes.
     pub fn longest_frame(&self) -> u64 {
-        u64::from(self.mtu) + ETHERNET
+        u64::from(self.mtu) + ETHERNET_HEADER
     }
 
     /// Bytes of the route's packets that the layers below this one leave for a datagram.

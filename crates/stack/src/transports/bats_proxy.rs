@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use hopcast_coded::bats::{Config, Node as BatsMachine};
 use hopcast_coded::proxy::{Intercept, Splice};
-use hopcast_core::Port as MachinePort;
+use hopcast_core::Port;
 use hopcast_core::plug::{Accept, Destination, TcpPlug};
 use hopcast_peers::tcp::Tcp as TcpMachine;
 
@@ -13,12 +13,12 @@ use super::tcp::Tcp;
 use crate::error::BuildError;
 use crate::network::NodeId;
 use crate::platform::LowerPort;
-use crate::transport::{Count, End, Feedback, FlowNodes, Layer, Port, Ports, Row, Transport};
+use crate::transport::{Count, End, Feedback, FlowNodes, Layer, PortKind, Ports, Row, Transport};
 
 pub(super) static BATS_PROXY: Row = Row {
     name: "bats-proxy",
     about: "TCP connections ended at the edges and carried by brtp; under a TCP it ends that one's",
-    offers: Ports(&[Port::Stream, Port::Packet]),
+    offers: Ports(&[PortKind::Stream, PortKind::Packet]),
     paths: Count::Several,
     feedback: Feedback::HopByHop,
     coded: true,
@@ -132,7 +132,7 @@ fn splice(nodes: &mut FlowNodes<'_>, node: NodeId, tcp: &Tcp, edge: LowerPort) -
     let ending = TcpMachine::transparent(tcp.on(nodes.flow, node, 0), random);
     let slot = nodes.add("proxy", node, Box::new(ending));
     nodes.join("splice", node, Box::new(Splice::new()), [LowerPort::above(slot), edge]);
-    LowerPort::Machine(slot, MachinePort::Below(0))
+    LowerPort::Machine(slot, Port::Below(0))
 }
 
 /// The kernel's TCP, joined to the edge that carries its connections on.

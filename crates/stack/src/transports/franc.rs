@@ -5,20 +5,20 @@ use hopcast_coded::franc::{self, Config, ETHER_TYPE, Field, Links, Losses, Plan}
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::{Fields, choice, flag, share, some_duration, whole};
 use hopcast_config::yaml::Node;
-use hopcast_core::{Fraction, Machine, Port as MachinePort};
+use hopcast_core::{Fraction, Machine, Port};
 
 use super::{on_off, shown};
 use crate::error::{BuildError, Cause};
 use crate::network::{LinkId, NetworkPlan, NodeId};
 use crate::platform::LowerPort;
 use crate::table::{Form, Opt, Options};
-use crate::transport::{End, FlowNodes, FlowPlan, Port, Ports, Row, Transport};
+use crate::transport::{End, FlowNodes, FlowPlan, PortKind, Ports, Row, Transport};
 
 pub(super) static FRANC: Row = Row {
     name: "franc",
     about: "packets coded over a shared medium, with a helper that overhears if there is one",
     offers: Ports::PACKETS,
-    needs: Port::Frame,
+    needs: PortKind::Frame,
     coded: true,
     options: || OPTIONS.docs(&Franc(Config::default())),
     read: |row, options| {
@@ -42,7 +42,7 @@ pub(super) static FRANC: Row = Row {
 };
 
 /// Bytes of a frame's payload that FRANC fills: all of Ethernet's (IEEE 802.3, section 3.2.7).
-const FRAME: u64 = 1500;
+const FRAME_PAYLOAD: u64 = 1500;
 /// The plans by which it sends: by expected deficit, or by the paper's budgets, with the paper's other parameters.
 const PLANS: [&str; 2] = ["deficit", "budget"];
 
@@ -178,7 +178,7 @@ struct Segment {
 
 impl Transport for Franc {
     fn overhead(&self, _: u64) -> u64 {
-        FRAME - u64::from(self.0.mtu)
+        FRAME_PAYLOAD - u64::from(self.0.mtu)
     }
 
     fn put_on_end(&self, end: &mut End<'_, '_>) -> Result<Option<LowerPort>, BuildError> {
@@ -206,8 +206,8 @@ impl Transport for Franc {
             let on_left = nodes.attach(name, node, edge, below);
             let (edge, below) = self.edge(nodes, right.link, right.from, right.to)?;
             let slot = nodes.add(name, node, edge);
-            nodes.wire(node, (slot, MachinePort::Below(0)), below);
-            nodes.wire(node, (slot, MachinePort::Above(0)), on_left);
+            nodes.wire(node, (slot, Port::Below(0)), below);
+            nodes.wire(node, (slot, Port::Above(0)), on_left);
         }
         if self.0.helper {
             segments.iter().try_for_each(|segment| self.put_helper(nodes, *segment))?;
@@ -220,7 +220,7 @@ impl Transport for Franc {
     }
 
     fn frame_payload(&self) -> Option<u64> {
-        Some(FRAME)
+        Some(FRAME_PAYLOAD)
     }
 
     fn wants_helper(&self) -> bool {
@@ -282,7 +282,7 @@ fn segments(flow: &FlowPlan<'_>) -> Vec<Segment> {
     segment.collect()
 }
 
-/// The frames of a node on a link.
+/// The port of FRANC's frames on a node's interface to a link.
 fn frames(nodes: &mut FlowNodes<'_>, node: NodeId, link: LinkId) -> Result<LowerPort, BuildError> {
     let taken = || Cause::InterfaceTaken { link: nodes.flow.network.links[link].name.clone() };
     let interface = nodes.flow.plan.host_interface(node, link);
@@ -290,7 +290,7 @@ fn frames(nodes: &mut FlowNodes<'_>, node: NodeId, link: LinkId) -> Result<Lower
     nodes.frames(node, interface, ETHER_TYPE)
 }
 
-/// The node of a station.
+/// The node that is a station of a link.
 fn station(flow: &FlowPlan<'_>, link: LinkId, number: usize) -> NodeId {
     flow.plan.ends(link)[number].0
 }
@@ -313,7 +313,7 @@ mod tests {
                 let layer = super::super::layer(&node).unwrap();
                 let Franc(config) = layer.settings_as().unwrap();
                 let longest = config.longest_frame() as u64;
-                assert!(longest <= FRAME, "{options}, block {block}: {longest} bytes");
+                assert!(longest <= FRAME_PAYLOAD, "{options}, block {block}: {longest} bytes");
             }
         }
     }

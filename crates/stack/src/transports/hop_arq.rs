@@ -7,12 +7,12 @@ use super::tcp::buffer;
 use crate::error::BuildError;
 use crate::platform::LowerPort;
 use crate::table::{Form, Opt, Options};
-use crate::transport::{End, Feedback, FlowNodes, FlowPlan, Port, Ports, Row, Transport};
+use crate::transport::{End, Feedback, FlowNodes, FlowPlan, PortKind, Ports, Row, Transport};
 
 pub(super) static HOP_ARQ: Row = Row {
     name: "hop-arq",
     about: "selective repeat on every hop of the route, in order at the end",
-    offers: Ports(&[Port::Stream]),
+    offers: Ports(&[PortKind::Stream]),
     feedback: Feedback::HopByHop,
     options: || OPTIONS.docs(&HopArq(Config::default())),
     read: |row, options| OPTIONS.layer(row, options, HopArq(Config::default())),

@@ -8,7 +8,7 @@ use super::shown;
 use crate::error::BuildError;
 use crate::platform::LowerPort;
 use crate::table::{Form, Opt, OptionDoc, Options};
-use crate::transport::{End, Port, Ports, Row, Transport};
+use crate::transport::{End, PortKind, Ports, Row, Transport};
 
 pub(super) static QUIC: Row = Row {
     name: "quic",
@@ -24,7 +24,7 @@ pub(super) static QUIC_BBR: Row = Row {
     ..BASE
 };
 
-const BASE: Row = Row { offers: Ports(&[Port::Stream]), options: docs, ..Row::BASE };
+const BASE: Row = Row { offers: Ports(&[PortKind::Stream]), options: docs, ..Row::BASE };
 
 fn docs() -> Vec<OptionDoc> {
     OPTIONS.docs(&Quic(Config::default()))

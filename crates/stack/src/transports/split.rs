@@ -9,13 +9,13 @@ use hopcast_peers::tcp::{Congestion, Tcp as TcpMachine};
 use super::tcp::{OPTIONS, Tcp, docs};
 use crate::error::BuildError;
 use crate::platform::LowerPort;
-use crate::transport::{End, Ends, FlowNodes, FlowPlan, Layer, Port, Ports, Row, Transport};
+use crate::transport::{End, Ends, FlowNodes, FlowPlan, Layer, PortKind, Ports, Row, Transport};
 
 pub(super) static BBR: Row = Row {
     name: "split-bbr",
     about: "TCP with BBR that ends at every node of the route and begins anew; nothing carries it inside",
-    offers: Ports(&[Port::Stream]),
-    needs: Port::Packet,
+    offers: Ports(&[PortKind::Stream]),
+    needs: PortKind::Packet,
     many_streams: false,
     options: docs,
     read: |row, options| {

@@ -12,7 +12,7 @@ use crate::error::BuildError;
 use crate::network::{HOP_LIMIT, NodeId};
 use crate::platform::LowerPort;
 use crate::table::{Form, Opt, OptionDoc, Options};
-use crate::transport::{End, FlowPlan, Port, Ports, ReadOptions, Row, Socket, Transport};
+use crate::transport::{End, FlowPlan, PortKind, Ports, ReadOptions, Row, Socket, Transport};
 
 pub(super) static CUBIC: Row = Row {
     name: "tcp-cubic",
@@ -41,8 +41,8 @@ pub(super) static VEGAS: Row = Row {
 /// The rest of a row of TCP, whose congestion control the kernel calls `kernel`.
 const fn base(kernel: &'static str, read: ReadOptions) -> Row {
     Row {
-        offers: Ports(&[Port::Stream]),
-        needs: Port::Packet,
+        offers: Ports(&[PortKind::Stream]),
+        needs: PortKind::Packet,
         socket: Some(Socket::Tcp { congestion: Some(kernel) }),
         options: docs,
         read,

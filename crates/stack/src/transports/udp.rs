@@ -8,13 +8,13 @@ use crate::error::BuildError;
 use crate::network::{HOP_LIMIT, NodeId};
 use crate::platform::LowerPort;
 use crate::table::Options;
-use crate::transport::{End, Feedback, FlowNodes, Port, Ports, Row, Socket, Transport};
+use crate::transport::{End, Feedback, FlowNodes, PortKind, Ports, Row, Socket, Transport};
 
 pub(super) static UDP: Row = Row {
     name: "udp",
     about: "datagrams as they are; bulk and files are paced at the first link's rate (RFC 768)",
-    offers: Ports(&[Port::Datagram]),
-    needs: Port::Packet,
+    offers: Ports(&[PortKind::Datagram]),
+    needs: PortKind::Packet,
     groups: true,
     feedback: Feedback::None,
     holds_back: false,

@@ -12,7 +12,7 @@ use hopcast_config::Diagnostic;
 use hopcast_config::decode::{Fields, choice, duration, number, rate, share, size, some_duration, whole};
 use hopcast_config::yaml::{Kind, Node};
 use hopcast_stack::Stack;
-use hopcast_stack::transport::Port;
+use hopcast_stack::transport::PortKind;
 
 const APPS: [&str; 12] = [
     "cbr",
@@ -91,12 +91,12 @@ pub(crate) fn app(node: &Node, stack: &Stack, contents: &mut Contents) -> Result
 /// Whether the stack has what the application needs.
 fn carries(node: &Node, app: &str, stack: &Stack) -> Result<(), Diagnostic> {
     let Stack { protocol, offers, layers } = stack;
-    if app == "cbr" && !offers.has(Port::Datagram) {
+    if app == "cbr" && !offers.has(PortKind::Datagram) {
         return Err(node.error(format!(
             "`app`: `cbr` sends datagrams, and `{protocol}` offers {offers}: use `udp`, or `bulk` or `messages`"
         )));
     }
-    if app == "short-flows" && !offers.has(Port::Stream) {
+    if app == "short-flows" && !offers.has(PortKind::Stream) {
         return Err(node.error(format!(
             "`app`: `short-flows` opens a stream for each, and `{protocol}` offers {offers}: use `tcp-cubic`, or `cbr` or `bulk`"
         )));
@@ -155,7 +155,7 @@ fn spread(node: &Node, key: &str, words: [&str; 2]) -> Result<Spread, Diagnostic
 }
 
 fn messages(fields: Fields<'_>, stack: &Stack) -> Result<App, Diagnostic> {
-    let takes_any = stack.offers.has(Port::Stream) || stack.offers.has(Port::Message);
+    let takes_any = stack.offers.has(PortKind::Stream) || stack.offers.has(PortKind::Message);
     let largest = if takes_any { MAX_MESSAGE } else { MAX_DATAGRAM };
     let size = size(fields.need("size", "size: 200 B")?, "size", MIN_UNIT..=largest)?;
     let every = match (fields.get("rate"), fields.get("every")) {

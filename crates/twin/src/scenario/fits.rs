@@ -4,7 +4,7 @@
 
 use hopcast_stack::network::{Crossing, ShortestPaths, Target};
 
-use super::model::{App, ETHERNET, Flow, NodeId};
+use super::model::{App, ETHERNET_HEADER, Flow, NodeId};
 use super::segments::Joined;
 use hopcast_config::Diagnostic;
 use hopcast_config::yaml::Node;
@@ -89,7 +89,7 @@ fn too_long(mut routes: Vec<Route>, paths: &mut ShortestPaths) -> Option<Route> 
 
 /// Minimum MTU that a flow needs of every link of its route.
 fn min_mtu(flow: &Flow) -> u64 {
-    let datagram = datagram(flow).map_or(0, |size| size + flow.full_overhead() - ETHERNET);
+    let datagram = datagram(flow).map_or(0, |size| size + flow.full_overhead() - ETHERNET_HEADER);
     let franc = flow.frame_payload().unwrap_or(0);
     datagram.max(if flow.ipv6 { u64::from(MIN_IPV6_MTU) } else { franc })
 }
@@ -208,7 +208,7 @@ fn check_size(flow: &Flow, written: &Written<'_>, narrow: &Narrow<'_>, back: boo
             narrow.name()
         )));
     }
-    let largest = (u64::from(mtu) + ETHERNET).saturating_sub(flow.full_overhead());
+    let largest = (u64::from(mtu) + ETHERNET_HEADER).saturating_sub(flow.full_overhead());
     let Some(size) = datagram(flow).filter(|size| *size > largest) else { return Ok(()) };
     let (name, protocol) = (narrow.name(), &flow.protocol);
     let back = if back { " on the way back" } else { "" };

@@ -88,7 +88,7 @@ impl Flows {
                 (None, None, 1) => None,
                 (None, None, _) if relaying(&stack, |row| row.receivers) == Some(0) => None,
                 (None, _, _) => {
-                    let delivery = delivery.unwrap_or_else(deliveries::usual);
+                    let delivery = delivery.unwrap_or_else(deliveries::default_delivery);
                     Some(groups.add(String::new(), &to, delivery, item)?)
                 }
             };

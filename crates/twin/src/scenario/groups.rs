@@ -70,7 +70,7 @@ impl Groups {
         };
         let delivery = match fields.get("delivery") {
             Some(node) => deliveries::read(node)?,
-            None => deliveries::usual(),
+            None => deliveries::default_delivery(),
         };
         let linger = fields.read("linger", duration)?.unwrap_or(LINGER);
         let number = self.add(name.to_owned(), &members, delivery, item)?;

@@ -7,7 +7,7 @@ use hopcast_core::{Duration, Instant};
 use hopcast_link as link;
 use hopcast_stack::network::{GlobalRoutes, Network, NetworkPlan};
 use hopcast_stack::table::Worlds;
-use hopcast_stack::transport::{self, Port, Ports, ProgramEnds, ProgramPair};
+use hopcast_stack::transport::{self, PortKind, Ports, ProgramEnds, ProgramPair};
 
 use crate::results::Source;
 
@@ -23,7 +23,7 @@ pub use hopcast_stack::group::{Group, Member};
 pub use hopcast_stack::network::{
     Destinations, Link, LinkId, LinkModel, Node, NodeId, ServiceSpec, StaticRoute,
 };
-pub use hopcast_stack::transport::{ETHERNET, Layer, Socket};
+pub use hopcast_stack::transport::{ETHERNET_HEADER, Layer, Socket};
 /// A flow's place in [`Scenario::flows`].
 pub type FlowId = usize;
 /// A group's place in [`Scenario::groups`].
@@ -242,7 +242,7 @@ pub struct Flow {
 impl Flow {
     /// Whether the application sends a stream, and not datagrams: what it prefers where the stack offers both.
     pub fn on_stream(&self) -> bool {
-        let offered = self.over.first().is_some_and(|top| top.row().offers.has(Port::Stream));
+        let offered = self.over.first().is_some_and(|top| top.row().offers.has(PortKind::Stream));
         // A stream has one reader.
         offered && self.group.is_none() && self.to.len() == 1 && !matches!(self.app, App::Cbr { .. })
     }
@@ -260,7 +260,7 @@ impl Flow {
     /// Whether the application hands over its units whole: a file, and messages that are not echoed, where the stack
     /// takes them.
     pub fn on_messages(&self) -> bool {
-        let offered = self.over.first().is_some_and(|top| top.row().offers.has(Port::Message));
+        let offered = self.over.first().is_some_and(|top| top.row().offers.has(PortKind::Message));
         let sends_units = match self.app {
             App::File { .. } => true,
             App::Messages { .. } => !self.is_echoed(),

@@ -6,7 +6,7 @@ use hopcast_config::Diagnostic;
 use hopcast_config::decode::{list, one_or_list};
 use hopcast_config::yaml::Node;
 use hopcast_stack::network::{
-    Addresses, GivenPrefix, Layers, Network, PrefixError, Segment, Segments, ServiceSpec, ShortestPaths,
+    AddressPlan, Layers, Network, PrefixError, Segment, SegmentPrefix, Segments, ServiceSpec, ShortestPaths,
     Target, read_prefixes,
 };
 
@@ -17,7 +17,7 @@ use super::topology::Topology;
 pub(crate) struct Joined<'a> {
     pub(crate) network: Network<'a>,
     pub(crate) segments: Segments,
-    pub(crate) addresses: Addresses,
+    pub(crate) addresses: AddressPlan,
     /// For each node, a number that it shares with the nodes that it can reach, all links counted.
     parts: Vec<usize>,
 }
@@ -32,7 +32,7 @@ impl<'a> Joined<'a> {
         let network = Network { services, ..topology.network() };
         let segments = Layers::segments_of(network);
         check_used(topology, &segments)?;
-        let addresses = Addresses::of(network, &segments);
+        let addresses = AddressPlan::of(network, &segments);
         let addresses = addresses.map_err(|error| located(error, topology, root))?;
         let parts = parts(topology.nodes.len(), &segments);
         Ok(Self { network, segments, addresses, parts })
@@ -108,7 +108,7 @@ fn check_used(topology: &Topology, segments: &Segments) -> Result<(), Diagnostic
 
 /// A prefix's error, where it is written.
 fn located(error: PrefixError, topology: &Topology, root: &Node) -> Diagnostic {
-    let PrefixError { given: GivenPrefix { prefix, service }, link, why } = error;
+    let PrefixError { given: SegmentPrefix { prefix, service }, link, why } = error;
     let of_service = |number: usize| list(root.get("services")?, "services").ok()?.get(number)?.get("prefix");
     let node = match service {
         Some(number) => of_service(number),

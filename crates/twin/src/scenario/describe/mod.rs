@@ -21,7 +21,7 @@ use std::fmt::{self, Write};
 
 use hopcast_core::Duration;
 
-use hopcast_stack::network::{Addresses, Layers, Segments};
+use hopcast_stack::network::{AddressPlan, Layers, Segments};
 
 use super::model::{Capture, Case, Exec, Neighbours, NodeId, Plan, Reporting, Scenario};
 
@@ -78,14 +78,14 @@ fn write_plan(out: &mut String, plan: &Plan) -> fmt::Result {
 /// The segments of a network, and the addresses of its hosts there.
 struct Attached {
     segments: Segments,
-    addresses: Addresses,
+    addresses: AddressPlan,
 }
 
 impl Attached {
     /// Those of a scenario, whose services and prefixes have been checked.
     fn of(scenario: &Scenario) -> Self {
         let segments = Layers::segments_of(scenario.network());
-        let addresses = Addresses::of(scenario.network(), &segments).unwrap_or_default();
+        let addresses = AddressPlan::of(scenario.network(), &segments).unwrap_or_default();
         Self { segments, addresses }
     }
 }

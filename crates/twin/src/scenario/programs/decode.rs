@@ -10,7 +10,7 @@ use hopcast_config::Diagnostic;
 use hopcast_config::decode::{self, Fields, choice, flag, rate, size, some_duration, whole, words};
 use hopcast_config::yaml::Node;
 use hopcast_stack::Stack;
-use hopcast_stack::transport::Port;
+use hopcast_stack::transport::PortKind;
 
 /// The programs that an `app` may be.
 pub(crate) const PROGRAMS: [&str; 6] = ["iperf3", "iperf2", "nuttcp", "ping", "ffmpeg", "copy"];
@@ -75,8 +75,8 @@ fn carries(node: &Node, name: &str, stack: &Stack) -> Result<Socket, Diagnostic>
         _ => {
             let inside = match layers.first() {
                 Some(top) if top.settings().ends_connections() => format!("[tcp-cubic, {protocol}]"),
-                Some(_) if offers.has(Port::Datagram) => format!("[udp, tunnel, {protocol}]"),
-                _ if offers.has(Port::Packet) => "[tcp-cubic, tunnel, brtp]".to_owned(),
+                Some(_) if offers.has(PortKind::Datagram) => format!("[udp, tunnel, {protocol}]"),
+                _ if offers.has(PortKind::Packet) => "[tcp-cubic, tunnel, brtp]".to_owned(),
                 _ => "[tcp-cubic, tunnel, udp]".to_owned(),
             };
             Err(node.error(format!(
