@@ -7,6 +7,9 @@ use hopcast_link::{Attachment, Change, Link};
 use hopcast_stack::network::Prefix;
 use hopcast_twin::capture::LinkType;
 
+/// Maximum length of a frame of a TAP, in bytes: the longest IP packet and Ethernet's header.
+pub(crate) const MAX_FRAME: usize = 65_535 + 14;
+
 /// A network of nodes and links, with its scheduled changes.
 #[derive(Default)]
 pub struct NetworkLayout {

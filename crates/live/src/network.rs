@@ -13,13 +13,12 @@ use hopcast_link::Change;
 use hopcast_stack::network::{self, GlobalRoutes, Hop, NetworkPlan, addresses_of, interface_name};
 use hopcast_twin::capture::LinkType;
 use hopcast_twin::scenario::model::{Action, Capture, Neighbours, NodeId, Scenario};
-use hopcast_twin::world::NodeInstance;
+use hopcast_twin::world::{BuildError, NodeInstance};
 
 use crate::layout::{
     Captured, InterfaceLayout, LinkChange, LinkLayout, NetworkLayout, NodeLayout, Reroute, Route, Scheduled,
     Tables,
 };
-use crate::run;
 
 use self::groups::Groups;
 
@@ -92,14 +91,14 @@ pub fn layout(scenario: &Scenario, repeat: u64) -> NetworkLayout {
 /// The captured devices of machines at nodes.
 ///
 /// # Errors
-/// [`run::Error::Flow`], if a flow cannot be built.
-pub fn captured_devices(scenario: &Scenario, repeat: u64) -> Result<Vec<Captured>, run::Error> {
+/// A flow that cannot be built.
+pub fn captured_devices(scenario: &Scenario, repeat: u64) -> Result<Vec<Captured>, BuildError> {
     let mut captured = Vec::new();
     if scenario.capture == Capture::Nothing {
         return Ok(captured);
     }
     for node in (0..scenario.nodes.len()).filter(|&node| is_captured(&scenario.capture, node)) {
-        let instance = NodeInstance::at(scenario, repeat, node).map_err(run::Error::Flow)?;
+        let instance = NodeInstance::at(scenario, repeat, node)?;
         let device = |plug: &Plug| match plug {
             Plug::Tun(device) => Some((device.name.clone(), LinkType::Packets)),
             Plug::Tap(_, device) => Some((device.name.clone(), LinkType::Frames)),

@@ -15,9 +15,8 @@ use rustix::time::{ClockId, clock_gettime};
 use socket2::{SockFilter, SockRef};
 
 use super::{Error, FrameEvent, Record, Recorder};
-use crate::emulator::MAX_FRAME;
 use crate::lab::Lab;
-use crate::layout::Captured;
+use crate::layout::{Captured, MAX_FRAME};
 
 /// Size of the kernel's buffer of captured packets for each device, in bytes. Chosen; with less, packets are lost to
 /// the capture while its thread waits for the processor.

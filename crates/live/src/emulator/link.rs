@@ -12,9 +12,6 @@ use crate::capture::{FrameEvent, Record, Recorder};
 use crate::lab::Tap;
 use crate::layout::{LinkLayout, Scheduled};
 
-/// Maximum length of a frame of a TAP, in bytes: the longest IP packet and Ethernet's header.
-pub(crate) const MAX_FRAME: usize = 65_535 + 14;
-
 /// Times at which the counters of links are read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Readings {

@@ -24,10 +24,9 @@ pub use link::Readings;
 
 use crate::capture::Recorder;
 use crate::lab::{KernelDrops, Lab};
-use crate::layout::{LinkChange, LinkLayout, Scheduled};
+use crate::layout::{LinkChange, LinkLayout, MAX_FRAME, Scheduled};
 use crate::wakeups::{KeepAwake, request_timely_wakeups};
 use figures::Tally;
-pub(crate) use link::MAX_FRAME;
 use link::{Changes, EmulatedLink};
 use worker::{Worker, WorkerReport};
 

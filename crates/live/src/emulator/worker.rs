@@ -11,7 +11,7 @@ use rustix::event::{Timespec, epoll};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::figures::{DirectionReport, Tally};
-use super::link::{EmulatedLink, MAX_FRAME};
+use super::link::EmulatedLink;
 
 /// Maximum number of frames taken from one interface before the others get their turn. A frame takes one or two
 /// microseconds, so that a delivery that falls due meanwhile is less than 0.1 ms late. Chosen; fewer cost more system
