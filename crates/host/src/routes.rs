@@ -257,7 +257,8 @@ mod tests {
     #[test]
     fn an_answer_is_kept_until_the_version_changes() {
         let (asked, version) = (std::rc::Rc::default(), std::rc::Rc::default());
-        let oracle = CountingRoutes { asked: std::rc::Rc::clone(&asked), version: std::rc::Rc::clone(&version) };
+        let oracle =
+            CountingRoutes { asked: std::rc::Rc::clone(&asked), version: std::rc::Rc::clone(&version) };
         let mut cache = RouteCache::new(Box::new(oracle));
         for _ in 0..10 {
             assert_eq!(cache.next_hop(at("10.0.0.1")), Some(hop(1)));

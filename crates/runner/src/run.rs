@@ -34,7 +34,6 @@ impl Part {
     }
 
     /// Its place among the parts, from 1, and the number of parts.
-
     pub fn numbers(self) -> (u64, u64) {
         (self.number, self.of)
     }

@@ -48,7 +48,7 @@ pub(super) fn parse(ping: &Ping, task: &Task<'_>, outputs: &Outputs) -> Result<M
         known.map_or(planned, |known| known + outputs.started)
     };
     let counts = |number: u64| (from..to).contains(&sent_at(number));
-    // Maximum number of requests that fit the time.
+    // The maximum number of requests in this time.
     let limit = ((outputs.ended - outputs.started).max(0.0) / every * 2.0) as u64 + last + 1000;
     let sent = (1..=transmitted.min(limit)).filter(|&number| counts(number)).count() as u64;
     let counted = || replies.iter().filter(|(number, _)| counts(**number)).map(|(_, reply)| reply);
