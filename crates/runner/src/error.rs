@@ -4,7 +4,7 @@ use std::error;
 use std::io;
 use std::path::PathBuf;
 
-use hopcast_twin::BuildError;
+use hopcast_twin::WorldError;
 use thiserror::Error;
 
 /// A plan cannot be run.
@@ -12,7 +12,7 @@ use thiserror::Error;
 pub enum RunError {
     /// A world cannot be built.
     #[error(transparent)]
-    Build(#[from] BuildError),
+    Build(#[from] WorldError),
     /// The file of a capture cannot be written.
     #[error("{}: {error}", path.display())]
     Capture {

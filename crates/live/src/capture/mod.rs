@@ -11,7 +11,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 
 use hopcast_core::{Buffer, Duration, Instant};
-use hopcast_twin::capture::{Capture, InterfaceId};
+use hopcast_twin::capture::{InterfaceId, PcapngWriter};
 
 pub use devices::Devices;
 pub use error::Error;
@@ -132,7 +132,7 @@ fn write_all(
     inbox: &Receiver<Vec<Record>>,
     waiting: &AtomicUsize,
 ) -> Result<(), Error> {
-    let mut capture = Capture::new(into).map_err(Error::Write)?;
+    let mut capture = PcapngWriter::new(into).map_err(Error::Write)?;
     let ids: Vec<InterfaceId> =
         interfaces.iter().map(|(name, captured)| capture.add_interface(name, captured.carries)).collect();
     let mut write = |record: Record| {

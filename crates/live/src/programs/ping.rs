@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use hopcast_twin::scenario::model::Ping;
+use hopcast_twin::scenario::model::PingOptions;
 
 use super::command::{CommandLine, Commands, Outputs, Task};
 use super::error::Missing;
 use super::measurement::{Interval, Measurement, Samples};
 
-pub(super) fn commands(ping: &Ping, task: &Task<'_>) -> Commands {
+pub(super) fn commands(ping: &PingOptions, task: &Task<'_>) -> Commands {
     let family = if task.ends.ipv6() { "-6" } else { "-4" };
     let (every, size) = (ping.every.as_secs_f64(), ping.size.get().to_string());
     let client = CommandLine::new("ping", [family, "-n", "-D", "-i", &format!("{every:.6}"), "-s", &size])
@@ -18,7 +18,7 @@ pub(super) fn commands(ping: &Ping, task: &Task<'_>) -> Commands {
     Commands { server: None, client }
 }
 
-pub(super) fn parse(ping: &Ping, task: &Task<'_>, outputs: &Outputs) -> Result<Measurement, Missing> {
+pub(super) fn parse(ping: &PingOptions, task: &Task<'_>, outputs: &Outputs) -> Result<Measurement, Missing> {
     let text = &outputs.client;
     let transmitted = text.lines().find_map(|line| {
         let (count, _) = line.split_once(" packets transmitted")?;

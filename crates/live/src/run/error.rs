@@ -17,7 +17,7 @@ pub enum Error {
     NeedsVirtualTime(String),
     /// A flow cannot be built.
     #[error(transparent)]
-    Flow(#[from] hopcast_twin::world::BuildError),
+    Flow(#[from] hopcast_twin::world::WorldError),
     /// The network cannot be set up or changed.
     #[error(transparent)]
     Lab(#[from] lab::Error),

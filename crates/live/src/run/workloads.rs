@@ -8,7 +8,7 @@ use std::time;
 use hopcast_core::Instant;
 use hopcast_stack::network::NetworkPlan;
 use hopcast_twin::collect::{LiveObservations, ProgramResult};
-use hopcast_twin::results::{Figures, Frame};
+use hopcast_twin::results::{Figures, FramePictures};
 use hopcast_twin::scenario::model::{FlowId, NodeId, Scenario};
 use hopcast_twin::world::NodeInstance;
 
@@ -175,7 +175,7 @@ fn frames(
     times: &[f64],
     flow: &str,
     dir: &Path,
-) -> Result<Vec<Frame>, programs::Error> {
+) -> Result<Vec<FramePictures>, programs::Error> {
     let folder = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let write = |number: u64, what: &str, png: &[u8]| {
         let name = format!("{flow}-{number}-{what}.png");
@@ -187,7 +187,7 @@ fn frames(
     for FramePair { number, sent, received } in pictures(recording, times, FRAME_WIDTH)? {
         let sent = write(number, "sent", &sent)?;
         let received = received.map(|png| write(number, "received", &png)).transpose()?;
-        frames.push(Frame { flow: flow.to_owned(), number, sent, received });
+        frames.push(FramePictures { flow: flow.to_owned(), number, sent, received });
     }
     Ok(frames)
 }

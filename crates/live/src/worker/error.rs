@@ -10,7 +10,7 @@ use thiserror::Error;
 pub enum Error {
     /// A flow cannot be built.
     #[error(transparent)]
-    Flow(#[from] hopcast_twin::world::BuildError),
+    Flow(#[from] hopcast_twin::world::WorldError),
     /// The sockets or devices of a flow cannot be opened.
     #[error("flow `{flow}`: {source}")]
     Open {
