@@ -1,4 +1,4 @@
-//! The coded transports in the twin: who stands where, and that all arrives.
+//! The coded transports in the twin: the nodes of their machines, and complete delivery.
 
 mod common;
 
