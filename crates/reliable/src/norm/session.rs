@@ -46,10 +46,12 @@ pub struct Session {
     config: Config,
     sender: Option<Sender>,
     receiver: Option<Receiver>,
-    /// Number of the next datagram.
+    /// Number of the next message of the sender. Receivers find what they lost by it, so that feedback has numbers of
+    /// its own (RFC 5740, section 4.1): not all who hear the one hear the other.
     sequence: u16,
     out: Outbox,
     now: Instant,
+    feedback_sequence: u16,
     /// Whether it has said what it grants.
     begun: bool,
     /// Streams of the application: the object of each, and its credit that is not used.
@@ -87,6 +89,7 @@ impl Session {
             streams: BTreeMap::new(),
             messages: None,
             granted: 0,
+            feedback_sequence: 0,
             up: Streams::default(),
             refused: 0,
             malformed: 0,
@@ -298,7 +301,8 @@ impl Session {
             let message = Message { sequence: 0, source: self.config.node, body: feedback.body };
             let bytes = message.emit();
             receiver.traffic.add(Kind::Feedback, bytes.len());
-            send(&mut self.out, &mut self.sequence, &self.config, to, bytes, Attributes::CHOICE);
+            let sequence = &mut self.feedback_sequence;
+            send(&mut self.out, sequence, &self.config, to, bytes, Attributes::CHOICE);
         }
         output.delivered.into_iter().for_each(|delivery| self.deliver(delivery));
     }

@@ -4,6 +4,7 @@ mod figures;
 mod groups;
 mod hostile;
 mod net;
+mod reordering;
 mod scale;
 mod senders;
 mod transfers;
