@@ -52,7 +52,7 @@ const RESTART: u8 = 2;
 const BEFORE: u64 = 1 << 10;
 /// Objects that one packet can show to be missing. More are a sender that lies, or was not heard for long.
 pub(super) const MAX_AHEAD: u64 = 1 << 14;
-/// Longest round-trip time that is believed (RFC 5401, section 3.7.2, has 1000 s).
+/// Longest round-trip time that is believed (RFC 5401, section 3.7.4, can say 1000 s).
 const MAX_GRTT: Duration = Duration::from_secs(30);
 
 impl Remote {
