@@ -5,6 +5,7 @@ mod groups;
 mod hostile;
 mod net;
 mod reordering;
+mod receivers;
 mod scale;
 mod senders;
 mod transfers;
