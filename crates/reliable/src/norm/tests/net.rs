@@ -119,15 +119,12 @@ impl Net {
         receiver: Option<ReceiverConfig>,
         instance: u16,
     ) -> Session {
-        let config = Config {
-            node: NodeId(member as u32 + 1),
-            instance,
-            local: address(member),
-            group: group(),
-            sender,
-            receiver,
-            unit_credit: false,
-        };
+        Session::new(config(member, sender, receiver, instance), self.seed.stream(&["member"], member as u64))
+    }
+
+    /// A sender that grants its application what it takes.
+    pub(super) fn granting(&self, member: usize, sender: SenderConfig) -> Session {
+        let config = Config { unit_credit: true, ..config(member, Some(sender), None, 1) };
         Session::new(config, self.seed.stream(&["member"], member as u64))
     }
 
@@ -237,6 +234,23 @@ impl Net {
             }
         });
         found
+    }
+}
+
+fn config(
+    member: usize,
+    sender: Option<SenderConfig>,
+    receiver: Option<ReceiverConfig>,
+    instance: u16,
+) -> Config {
+    Config {
+        node: NodeId(member as u32 + 1),
+        instance,
+        local: address(member),
+        group: group(),
+        sender,
+        receiver,
+        unit_credit: false,
     }
 }
 
