@@ -11,8 +11,10 @@ mod session;
 mod streams;
 pub mod wire;
 
-pub use config::{Framing, Join, Proactive, RateControl, ReceiverConfig, SenderConfig};
+pub use config::{Framing, Proactive, RateControl, ReceiverConfig, SenderConfig};
 pub use session::{Config, Session};
+
+pub use crate::{Join, Order};
 
 #[cfg(test)]
 mod tests;

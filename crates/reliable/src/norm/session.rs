@@ -304,10 +304,10 @@ impl Session {
     }
 
     fn deliver(&mut self, delivery: Delivery) {
-        let (key, ends) = ((delivery.from, delivery.object), (self.config.local, delivery.address));
+        let (key, ends) = ((delivery.from, delivery.object as u16), (self.config.local, delivery.address));
         match delivery.what {
             Delivered::Object { info, bytes, .. } => {
-                let unit = Unit::new(delivery.object.into(), Buffer::copy_from(&bytes));
+                let unit = Unit::new(u64::from(delivery.object as u16), Buffer::copy_from(&bytes));
                 // An object without bytes has info in any case.
                 let name = info.filter(|info| !info.is_empty()).map(Arc::from);
                 let sender = Some(delivery.address);
@@ -375,11 +375,9 @@ impl Machine for Session {
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
         if let Some(sender) = &self.sender {
-            sender.traffic.counters(report);
             sender.counters(report);
         }
         if let Some(receiver) = &self.receiver {
-            receiver.traffic.counters(report);
             receiver.counters(report);
         }
         report("streams_reset", self.up.reset);
