@@ -125,7 +125,8 @@ mod tests {
     #[test]
     fn each_figure_has_the_name_that_is_listed_for_it() {
         let mut traffic = Traffic::default();
-        for (kind, bytes) in [(Kind::Data, 10), (Kind::Repair, 20), (Kind::Control, 30), (Kind::Feedback, 40)] {
+        for (kind, bytes) in [(Kind::Data, 10), (Kind::Repair, 20), (Kind::Control, 30), (Kind::Feedback, 40)]
+        {
             traffic.add(kind, bytes);
         }
         let mut found = Vec::new();

@@ -4,6 +4,7 @@
 
 mod config;
 mod congestion;
+mod down_streams;
 pub mod fec;
 mod receiver;
 mod sender;

@@ -1,15 +1,14 @@
 //! A member of a session: what it sends, what it receives, and its ports.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use hopcast_core::{
-    Attributes, Buffer, Datagram, Instant, Item, Machine, Message as Unit, Outbox, Port, Stream, StreamId,
-    StreamItem,
+    Attributes, Buffer, Datagram, Instant, Item, Machine, Message as Unit, Outbox, Port, Stream,
 };
 
 use super::config::{RateControl, ReceiverConfig, SenderConfig};
+use super::down_streams::{DownStreams, WINDOW};
 use super::receiver::{Delivered, Delivery, Heard, Output, Receiver, length_prefix};
 use super::sender::{Refusal, Sender};
 use super::streams::Streams;
@@ -40,7 +39,13 @@ pub struct Config {
 /// Down come [`Item::Stream`] (each a stream of its own), [`Item::Datagram`] (messages in one stream) and
 /// [`Item::Message`] (each an object, which is a file if it has a name). Up go the same, datagrams and messages with
 /// the address of their sender. Streams and datagrams keep the order of their sender; objects come as they are
-/// complete.
+/// complete, unless [`Order::BySender`](crate::Order::BySender) was asked for.
+///
+/// A stream goes from its writer to all others. Its writer is granted credit as it is sent, and the rate of sending is
+/// that of the slowest receiver if it is a TCP's. A receiver that still asks for a block that the sender's buffer has
+/// no more room for stops the stream for a while, which is shorter each time, and is then given up: its stream is
+/// reset, and goes on as a new one with what comes next. The application of a receiver that leaves too much waiting is
+/// given up in the same way, and slows down nobody.
 #[derive(Debug)]
 pub struct Session {
     config: Config,
@@ -52,8 +57,7 @@ pub struct Session {
     now: Instant,
     /// Whether it has said what it grants.
     begun: bool,
-    /// Streams of the application: the object of each, and its credit that is not used.
-    streams: BTreeMap<StreamId, (u64, u64)>,
+    down: DownStreams,
     /// The stream of messages, and the grants of them that are not used.
     messages: Option<u64>,
     granted: u64,
@@ -63,9 +67,6 @@ pub struct Session {
     malformed: u64,
 }
 
-/// Bytes of a stream that may wait to be sent. Chosen: two blocks of 64 segments; less starves fast senders between two
-/// grants, more is memory and delay.
-const WINDOW: u64 = 192 << 10;
 /// ECN: a packet that a queue may mark, and one that was marked (RFC 3168, section 5).
 const ECN_CAPABLE: u8 = 0b10;
 const ECN_MARKED: u8 = 0b11;
@@ -84,7 +85,7 @@ impl Session {
             out: Outbox::new(),
             now: Instant::ZERO,
             begun,
-            streams: BTreeMap::new(),
+            down: DownStreams::default(),
             messages: None,
             granted: 0,
             up: Streams::default(),
@@ -147,7 +148,11 @@ impl Session {
 
     fn on_above(&mut self, now: Instant, item: Item) {
         match item {
-            Item::Stream(id, item) if id.0.is_multiple_of(2) => self.stream_item(now, id, item),
+            Item::Stream(id, item) if id.0.is_multiple_of(2) => {
+                if let Some(sender) = &mut self.sender {
+                    self.refused += u64::from(!self.down.handle(now, id, item, sender, &mut self.out));
+                }
+            }
             Item::Stream(id, item) => self.up.handle(id, &item, &mut self.out),
             Item::Datagram(datagram) => self.message(now, &datagram.payload),
             Item::Message(Unit { payload, name, .. }) => {
@@ -155,38 +160,6 @@ impl Session {
                 self.send(now, Arc::from(&payload[..]), name, is_file);
             }
             _ => self.refused += 1,
-        }
-    }
-
-    fn stream_item(&mut self, now: Instant, id: StreamId, item: StreamItem) {
-        let Some(sender) = &mut self.sender else { return };
-        match item {
-            StreamItem::Open { .. } => match sender.open_stream(now) {
-                Ok(number) => {
-                    self.streams.insert(id, (number, 0));
-                    self.out.up(Item::Stream(id, StreamItem::Opened));
-                }
-                Err(_) => {
-                    self.refused += 1;
-                    self.out.up(Item::Stream(id, StreamItem::Reset));
-                }
-            },
-            StreamItem::Data(bytes) => {
-                let Some((number, credit)) = self.streams.get_mut(&id) else { return };
-                *credit = credit.saturating_sub(bytes.len() as u64);
-                if let Some(stream) = sender.stream(*number) {
-                    stream.write(&bytes, false);
-                }
-            }
-            StreamItem::Finish | StreamItem::Reset => {
-                if let Some((number, _)) = self.streams.remove(&id)
-                    && let Some(stream) = sender.stream(number)
-                {
-                    stream.end();
-                    self.out.up(Item::Stream(id, StreamItem::Finish));
-                }
-            }
-            StreamItem::Opened | StreamItem::Credit(_) | StreamItem::Transmitted(_) => {}
         }
     }
 
@@ -230,13 +203,7 @@ impl Session {
                 attributes,
             );
         }
-        for (&id, (number, credit)) in &mut self.streams {
-            let free = WINDOW.saturating_sub(sender.waiting(*number) + *credit);
-            if free >= WINDOW / 2 {
-                *credit += free;
-                self.out.up(Item::Stream(id, StreamItem::Credit(free)));
-            }
-        }
+        self.down.grant(sender, &mut self.out);
         if self.config.unit_credit {
             let waiting = self.messages.map_or(0, |number| sender.waiting(number));
             let unit = sender.symbol_payload();

@@ -12,7 +12,7 @@ pub(super) struct InOrder {
 }
 
 impl InOrder {
-    /// Bytes of the contents of what waits.
+    /// Memory that what waits takes, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -21,27 +21,31 @@ impl InOrder {
     /// objects up to `first`, the first of which more is wanted.
     pub(super) fn order(&mut self, delivered: &mut Vec<Delivery>, place: usize, first: u64) {
         for delivery in delivered.drain(place..) {
-            self.bytes += delivery.len();
+            self.bytes += delivery.memory();
             self.waiting.entry(delivery.object).or_default().push(delivery);
         }
         while let Some(entry) = self.waiting.first_entry().filter(|entry| *entry.key() <= first) {
             for delivery in entry.remove() {
-                self.bytes -= delivery.len();
+                self.bytes -= delivery.memory();
                 delivered.push(delivery);
             }
         }
     }
 }
 
+/// Bytes that a piece takes beside its contents, at least. Without it, empty messages would cost nothing.
+const PIECE: u64 = size_of::<Delivery>() as u64;
+
 impl Delivery {
-    /// Bytes of its contents.
-    fn len(&self) -> u64 {
-        match &self.what {
+    /// Memory that it takes, in bytes.
+    fn memory(&self) -> u64 {
+        let contents = match &self.what {
             Delivered::Object { bytes, .. } | Delivered::Bytes(bytes) | Delivered::Message(bytes) => {
-                bytes.len() as u64
+                bytes.len()
             }
             Delivered::End | Delivered::Missing => 0,
-        }
+        };
+        PIECE + contents as u64
     }
 }
 
@@ -71,7 +75,11 @@ mod tests {
         let mut delivered = vec![message(99)];
         delivered.extend([message(7), message(6)]);
         order.order(&mut delivered, 1, 5);
-        assert_eq!((numbers(&delivered), order.bytes()), (vec![99], 20), "of what was there, nothing is touched");
+        assert_eq!(
+            (numbers(&delivered), order.bytes()),
+            (vec![99], 2 * (PIECE + 10)),
+            "of what was there, nothing is touched"
+        );
         // The pieces of a stream come as long as it is the first.
         delivered.push(message(5));
         order.order(&mut delivered, 1, 5);

@@ -230,10 +230,10 @@ impl Receiver {
         }
     }
 
-    /// Bytes held of all senders: of what is incomplete, and of what was decoded.
+    /// Bytes held of all senders: of what is incomplete, and of what was decoded or waits for what comes before it.
     #[cfg(test)]
     pub(super) fn held(&self) -> (u64, u64) {
-        let held = self.remotes.values().map(|remote| remote.objects.held());
+        let held = self.remotes.values().map(Remote::held);
         held.fold((0, 0), |(incomplete, decoded), held| {
             (incomplete + held.incomplete, decoded + held.decoded)
         })

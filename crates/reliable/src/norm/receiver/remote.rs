@@ -186,11 +186,15 @@ impl Remote {
         }
     }
 
-    /// Whether there is room for a piece of an object, of a block or not. There always is for what comes next, so that
+    /// Whether there is room for a piece of an object, of a block or not. There always is for what is next, so that
     /// what waits for it is handed up.
     fn has_room(&self, number: u64, block: Option<u32>, ask: &Ask<'_>) -> bool {
         let held = self.objects.held();
-        let is_next = self.objects.oldest().is_none_or(|oldest| oldest >= number);
+        let is_next = match ask.config.order {
+            Order::AsComplete => self.objects.oldest().is_none_or(|oldest| oldest >= number),
+            // Of the first one nothing may have been heard.
+            Order::BySender => number <= self.objects.first(),
+        };
         let is_next_block =
             block.is_none_or(|block| self.objects.get(number).is_none_or(|object| object.next() == block));
         (held.incomplete < ask.config.buffer || is_next && is_next_block)
@@ -361,6 +365,13 @@ impl Remote {
     pub(super) fn missing_for_good(&self, number: u64, ask: &mut Ask<'_>, out: &mut Output) {
         self.up(number, Delivered::Missing, out);
         ask.counts.given_up += 1;
+    }
+
+    /// Memory that all of it takes.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> super::held::Held {
+        let held = self.objects.held();
+        super::held::Held { decoded: held.decoded + self.in_order.bytes(), ..held }
     }
 
     /// Nothing more comes of what was sent so far: what is not complete is missing.

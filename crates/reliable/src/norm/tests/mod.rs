@@ -4,6 +4,8 @@ mod figures;
 mod groups;
 mod hostile;
 mod net;
+mod order;
 mod scale;
 mod senders;
+mod streams;
 mod transfers;
