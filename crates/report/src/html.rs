@@ -20,6 +20,7 @@ use crate::study::{Study, distinct};
 mod cases;
 mod counters;
 mod frames;
+mod kinds;
 mod provenance;
 mod sheet;
 

@@ -98,19 +98,28 @@ fn what_hosts_did_is_counted_without_a_flow() {
 fn each_receiver_of_a_flow_has_a_row() {
     let (mut document, topology) = fixture::mesh();
     let flow = &mut document.runs[0].flows[0];
-    flow.receivers = ["n1", "n2"]
-        .map(|node| Receiver {
-            node: node.into(),
-            figures: Figures { delivered_units: 9, ..Figures::default() },
-        })
-        .to_vec();
+    let receiver = |node: &str, completed, reliability| {
+        let (completed_s, reliability) = (Some(completed), Some(reliability));
+        let figures = Figures { delivered_units: 9, completed_s, reliability, ..Figures::default() };
+        Receiver { node: node.into(), figures }
+    };
+    flow.receivers = vec![receiver("n1", 1.25, 1.0), receiver("n2", 2.75, 0.875)];
     let name = flow.name.clone();
     let (columns, rows) = table(&document, &topology, "receivers.csv");
     assert_eq!(columns[2..6], ["flow", "protocol", "from", "node"]);
     let of_flow: Vec<_> = rows.iter().filter(|row| row[2] == name).collect();
-    let delivered = columns.iter().position(|name| name == "delivered_units").unwrap();
-    let nodes: Vec<_> = of_flow.iter().map(|row| (row[5].as_str(), row[delivered].as_str())).collect();
-    assert_eq!(nodes, [("n1", "9"), ("n2", "9")]);
+    let place = |column: &str| columns.iter().position(|name| name == column).unwrap();
+    let shown = ["node", "delivered_units", "completed_s", "reliability"].map(place);
+    let nodes: Vec<_> = of_flow.iter().map(|row| shown.map(|place| &*row[place])).collect();
+    assert_eq!(nodes, [["n1", "9", "1.25", "1"], ["n2", "9", "2.75", "0.875"]]);
+    // And on the page: when it was complete, and how much of it arrived.
+    let page = html::render(&document, &topology, &json!({}));
+    for (node, completed, reliability) in [("n1", "1.25", "100.0"), ("n2", "2.75", "87.5")] {
+        let row = page.lines().find(|line| line.contains(&format!("<td>{node}</td><td class=\"number\">")));
+        let row = row.unwrap_or_else(|| panic!("no row of {node}"));
+        let has = |value: &str| row.contains(&format!("<td class=\"number\">{value}</td>"));
+        assert!(has(completed) && has(reliability), "{row}");
+    }
 }
 
 #[test]

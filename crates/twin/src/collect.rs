@@ -167,10 +167,13 @@ fn flow(
 ) -> Flow {
     let spec = &scenario.flows[number];
     let links = &observed.links;
-    // With several flows it is unknown whose frame it was, and for one receiver the links have the same figure.
+    // With several flows it is unknown whose frame it was.
     let network_bytes = observed.transfer_bytes.or(observed.network_bytes);
-    let network_bytes = network_bytes.filter(|_| scenario.flows.len() == 1 && spec.is_to_several());
+    let network_bytes = network_bytes.filter(|_| scenario.flows.len() == 1);
     let observed = &observed.flows[number];
+    let bound = BlockBound::of(scenario, spec, observed.frame);
+    // Of one with one receiver links say the same, unless there is a bound on it that stands beside.
+    let network_bytes = network_bytes.filter(|_| spec.is_to_several() || bound.is_some());
     let share = payload_share(spec, observed.frame);
     let mut receivers = Vec::new();
     let mut all: Option<Meter> = None;
@@ -210,9 +213,7 @@ fn flow(
         let min_cut = min_cuts.into_iter().flatten().min_by(f64::total_cmp);
         total = figures(spec, &all, &counted, window, Bound { min_cut, share });
         total.network_bytes = network_bytes;
-        if spec.is_to_several()
-            && let Some(bound) = BlockBound::of(scenario, spec, observed.frame)
-        {
+        if let Some(bound) = bound {
             (total.network_bytes_bound, total.completed_bound_s) = (Some(bound.bytes), bound.seconds);
         }
         counters.insert("damaged_units".to_owned(), all.damaged_units);

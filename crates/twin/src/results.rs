@@ -226,11 +226,11 @@ pub struct Figures {
     pub jitter_ms: Option<f64>,
     /// Bytes of Ethernet frames that the flow put on all links in the window, as in [`Run::network_bytes`], and of a
     /// flow of bounded size those sent until its last receiver had all of it; absent unless the flow is the run's only
-    /// one, and is to a group or to several receivers.
+    /// one, and is to a group or to several receivers, or has a `network_bytes_bound`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network_bytes: Option<u64>,
     /// Minimum of `network_bytes`, on average, for repairs of blocks of 64 packets by an ideal code; absent unless the
-    /// flow is of bounded size, to a group or several receivers on one switch, with independent losses.
+    /// flow is of bounded size, to one or several receivers on one switch, with independent losses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network_bytes_bound: Option<f64>,
     /// Time that these bytes take at the sender's rate, in seconds.

@@ -40,6 +40,7 @@ fn a_value_can_be_set_wherever_a_path_leads() {
         App::Bulk {
             rate: None,
             bytes: Some(Bytes::new(1_000_000)),
+            port: None,
             span: SendSpan { start: Some(Instant::ZERO), stop: None },
         }
     });

@@ -3,6 +3,7 @@
 use hopcast_core::{Duration, Rate};
 
 use super::wire::NodeId;
+use crate::{Join, Order, Subscription};
 
 /// Settings of a sender.
 #[derive(Clone, Debug, PartialEq)]
@@ -138,6 +139,8 @@ pub struct ReceiverConfig {
     pub robust: u16,
     /// Whether a stream is the messages that our own senders put there, or bytes.
     pub framing: Framing,
+    /// The order of objects. What waits for others counts to [`max_object`](Self::max_object).
+    pub order: Order,
 }
 
 impl Default for ReceiverConfig {
@@ -151,19 +154,15 @@ impl Default for ReceiverConfig {
             max_object: 1 << 30,
             robust: 20,
             framing: Framing::Bytes,
+            order: Order::AsComplete,
         }
     }
 }
 
-/// What a receiver asks for of what was sent before it came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Join {
-    /// The object of which it hears first, from its beginning if the sender still has that.
-    Object,
-    /// Of a stream, what comes from now on; other objects whole.
-    Now,
-    /// All objects that the sender still has.
-    Everything,
+impl From<Subscription> for ReceiverConfig {
+    fn from(asked: Subscription) -> Self {
+        Self { join: asked.join, silent: !asked.is_reliable, order: asked.order, ..Self::default() }
+    }
 }
 
 /// What the bytes of a stream are.

@@ -5,6 +5,7 @@
 mod backlog;
 mod config;
 mod congestion;
+mod down_streams;
 pub mod fec;
 mod receiver;
 mod sender;
@@ -12,8 +13,10 @@ mod session;
 mod streams;
 pub mod wire;
 
-pub use config::{Framing, Join, Proactive, RateControl, ReceiverConfig, SenderConfig};
+pub use config::{Framing, Proactive, RateControl, ReceiverConfig, SenderConfig};
 pub use session::{Config, Session};
+
+pub use crate::{Join, Order};
 
 #[cfg(test)]
 mod tests;

@@ -1,16 +1,15 @@
 //! A member of a session: what it sends, what it receives, and its ports.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use hopcast_core::{
-    Attributes, Buffer, Datagram, Instant, Item, Machine, Message as Unit, Outbox, Port, Stream, StreamId,
-    StreamItem,
+    Attributes, Buffer, Datagram, Instant, Item, Machine, Message as Unit, Outbox, Port, Stream,
 };
 
 use super::backlog::Backlog;
 use super::config::{RateControl, ReceiverConfig, SenderConfig};
+use super::down_streams::{DownStreams, WINDOW};
 use super::receiver::{Delivered, Delivery, Heard, Output, Receiver, length_prefix};
 use super::sender::{Refusal, Sender};
 use super::streams::Streams;
@@ -41,7 +40,13 @@ pub struct Config {
 /// Down come [`Item::Stream`] (each a stream of its own), [`Item::Datagram`] (messages in one stream) and
 /// [`Item::Message`] (each an object, which is a file if it has a name). Up go the same, datagrams and messages with
 /// the address of their sender. Streams and datagrams keep the order of their sender; objects come as they are
-/// complete.
+/// complete, unless [`Order::BySender`](crate::Order::BySender) was asked for.
+///
+/// A stream goes from its writer to all others. Its writer is granted credit as it is sent, and the rate of sending is
+/// that of the slowest receiver if it is a TCP's. A receiver that still asks for a block that the sender's buffer has
+/// no more room for stops the stream for a while, which is shorter each time, and is then given up: its stream is
+/// reset, and goes on as a new one with what comes next. The application of a receiver that leaves too much waiting
+/// loses its stream, and slows down nobody.
 #[derive(Debug)]
 pub struct Session {
     config: Config,
@@ -55,8 +60,7 @@ pub struct Session {
     now: Instant,
     /// Whether it has said what it grants.
     begun: bool,
-    /// Streams of the application: the object of each, and its credit that is not used.
-    streams: BTreeMap<StreamId, (u64, u64)>,
+    down: DownStreams,
     /// The stream of messages, and the grants of them that are not used.
     messages: Option<u64>,
     granted: u64,
@@ -70,9 +74,6 @@ pub struct Session {
     malformed: u64,
 }
 
-/// Bytes of a stream that may wait to be sent. Chosen: two blocks of 64 segments; less starves fast senders between two
-/// grants, more is memory and delay.
-const WINDOW: u64 = 192 << 10;
 /// ECN: a packet that a queue may mark, and one that was marked (RFC 3168, section 5).
 const ECN_CAPABLE: u8 = 0b10;
 const ECN_MARKED: u8 = 0b11;
@@ -92,7 +93,7 @@ impl Session {
             out: Outbox::new(),
             now: Instant::ZERO,
             begun,
-            streams: BTreeMap::new(),
+            down: DownStreams::default(),
             messages: None,
             granted: 0,
             up: Streams::default(),
@@ -161,7 +162,10 @@ impl Session {
 
     fn on_above(&mut self, now: Instant, item: Item) {
         match item {
-            Item::Stream(id, item) if id.0.is_multiple_of(2) => self.stream_item(now, id, item),
+            Item::Stream(id, item) if id.0.is_multiple_of(2) => {
+                let is_taken = self.down.handle(now, id, item, self.sender.as_mut(), &mut self.out);
+                self.refused += u64::from(!is_taken);
+            }
             Item::Stream(id, item) => self.up.handle(id, &item, &mut self.out),
             Item::Datagram(datagram) => self.message(now, &datagram.payload),
             Item::Message(unit) => self.whole_message(now, unit),
@@ -175,44 +179,6 @@ impl Session {
         let sender = self.sender.as_mut();
         if !sender.is_some_and(|sender| self.backlog.take(now, unit, sender)) {
             self.refused += 1;
-        }
-    }
-
-    fn stream_item(&mut self, now: Instant, id: StreamId, item: StreamItem) {
-        let Some(sender) = &mut self.sender else {
-            if matches!(item, StreamItem::Open { .. }) {
-                self.refused += 1;
-                self.out.up(Item::Stream(id, StreamItem::Reset));
-            }
-            return;
-        };
-        match item {
-            StreamItem::Open { .. } => match sender.open_stream(now) {
-                Ok(number) => {
-                    self.streams.insert(id, (number, 0));
-                    self.out.up(Item::Stream(id, StreamItem::Opened));
-                }
-                Err(_) => {
-                    self.refused += 1;
-                    self.out.up(Item::Stream(id, StreamItem::Reset));
-                }
-            },
-            StreamItem::Data(bytes) => {
-                let Some((number, credit)) = self.streams.get_mut(&id) else { return };
-                *credit = credit.saturating_sub(bytes.len() as u64);
-                if let Some(stream) = sender.stream(*number) {
-                    stream.write(&bytes, false);
-                }
-            }
-            StreamItem::Finish | StreamItem::Reset => {
-                if let Some((number, _)) = self.streams.remove(&id)
-                    && let Some(stream) = sender.stream(number)
-                {
-                    stream.end();
-                    self.out.up(Item::Stream(id, StreamItem::Finish));
-                }
-            }
-            StreamItem::Opened | StreamItem::Credit(_) | StreamItem::Transmitted(_) => {}
         }
     }
 
@@ -263,13 +229,7 @@ impl Session {
                 attributes,
             );
         }
-        for (&id, (number, credit)) in &mut self.streams {
-            let free = WINDOW.saturating_sub(sender.waiting(*number) + *credit);
-            if free >= WINDOW / 2 {
-                *credit += free;
-                self.out.up(Item::Stream(id, StreamItem::Credit(free)));
-            }
-        }
+        self.down.grant(sender, &mut self.out);
         if self.config.unit_credit {
             let waiting = self.messages.map_or(0, |number| sender.waiting(number)) + self.backlog.bytes();
             let unit = sender.symbol_payload();
@@ -338,10 +298,10 @@ impl Session {
     }
 
     fn deliver(&mut self, delivery: Delivery) {
-        let (key, ends) = ((delivery.from, delivery.object), (self.config.local, delivery.address));
+        let (key, ends) = ((delivery.from, delivery.object as u16), (self.config.local, delivery.address));
         match delivery.what {
             Delivered::Object { info, bytes, .. } => {
-                let unit = Unit::new(delivery.object.into(), Buffer::copy_from(&bytes));
+                let unit = Unit::new(u64::from(delivery.object as u16), Buffer::copy_from(&bytes));
                 // An object without bytes has info in any case.
                 let name = info.filter(|info| !info.is_empty()).map(Arc::from);
                 let sender = Some(delivery.address);
@@ -411,11 +371,9 @@ impl Machine for Session {
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
         if let Some(sender) = &self.sender {
-            sender.traffic.counters(report);
             sender.counters(report);
         }
         if let Some(receiver) = &self.receiver {
-            receiver.traffic.counters(report);
             receiver.counters(report);
         }
         report("streams_reset", self.up.reset);

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hopcast_twin::results::Run;
 
 use super::cases::mean;
+use super::kinds;
 use super::sheet::{Column, Sheet};
 use crate::number::{self, number, percent};
 use crate::study::distinct;
@@ -30,6 +31,8 @@ pub(super) fn counters(runs: &[&Run]) -> String {
     for place in 0..runs[0].flows.len() {
         let of = if several { format!(" of {}", runs[0].flows[place].name) } else { String::new() };
         let counts = Counts::of(runs, place);
+        let by_kind = format!("What was sent{of}, by kind");
+        out.push_str(&kinds::kinds(by_kind, &counts.places, &counts.counts, ENDS).html());
         out.push_str(&counts.sheet(format!("What the protocols counted{of}")).html());
         out.push_str(&counts.distributions(format!("Distributions{of}: means, and shares in %")).html());
     }
@@ -82,7 +85,8 @@ impl Counts {
     }
 
     fn sheet(&self, caption: String) -> Sheet {
-        let names = distinct(self.counts.keys().map(|(name, _)| name.as_str()));
+        let names = self.counts.keys().map(|(name, _)| name.as_str());
+        let names = distinct(names.filter(|name| !kinds::is_of_kind(name)));
         let family = |name: &str| name.split('_').next().unwrap_or_default().to_owned();
         let whole = |wanted: &str, place: &String| -> f64 {
             let of_family =

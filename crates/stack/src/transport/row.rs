@@ -35,6 +35,8 @@ pub struct Row {
     pub holds_back: bool,
     /// Whether it carries several streams of a flow at a time.
     pub many_streams: bool,
+    /// Whether the receiver of a stream can answer on it: not where a stream has many.
+    pub two_way_streams: bool,
     /// Whether it is a socket of the host, which a real program opens by itself: `None` if not.
     pub socket: Option<Socket>,
     /// Its options, each with its documentation.
@@ -63,6 +65,7 @@ impl Row {
         coded: false,
         holds_back: true,
         many_streams: true,
+        two_way_streams: true,
         socket: None,
         options: Vec::new,
         read: |row, _| Err(Diagnostic::of_file(row.name, "the row of this transport has no `read`")),

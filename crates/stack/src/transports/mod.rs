@@ -18,6 +18,7 @@ mod quic;
 #[cfg(feature = "peers")]
 mod split;
 mod stack;
+mod subscription;
 #[cfg(feature = "peers")]
 mod tcp;
 mod tunnel;

@@ -2,12 +2,14 @@
 
 use hopcast_config::decode::{choice, duration, rate, whole};
 use hopcast_core::{Duration, Rate};
+use hopcast_reliable::Subscription;
 use hopcast_reliable::norm::wire::{Data, Fec, NodeId, StreamHeader};
 use hopcast_reliable::norm::{
     Config, Framing, Proactive, RateControl, ReceiverConfig, SenderConfig, Session,
 };
 
 use super::shown;
+use super::subscription::{self, Subscribes};
 use crate::error::BuildError;
 use crate::platform::LowerPort;
 use crate::table::{Form, Opt, Options};
@@ -15,11 +17,12 @@ use crate::transport::{End, Feedback, PortKind, Ports, Row, Transport};
 
 pub(super) static NORM: Row = Row {
     name: "norm",
-    about: "datagrams in order and whole messages, to one receiver or a group, repaired on request by parity (NORM, RFC 5740)",
-    offers: Ports(&[PortKind::Datagram, PortKind::Message]),
+    about: "streams, datagrams in order and whole messages, to one or a group, repaired on request by parity (NORM, RFC 5740)",
+    offers: Ports(&[PortKind::Stream, PortKind::Datagram, PortKind::Message]),
     groups: true,
     feedback: Feedback::EndToEnd,
     coded: true,
+    two_way_streams: false,
     options: || OPTIONS.docs(&Norm::default()),
     read: |row, options| OPTIONS.layer(row, options, Norm::default()),
     ..Row::BASE
@@ -31,6 +34,17 @@ struct Norm {
     sender: SenderConfig,
     /// The rate, if it is fixed.
     rate: Option<Rate>,
+    subscription: Subscription,
+}
+
+impl Subscribes for Norm {
+    fn subscription(&self) -> Subscription {
+        self.subscription
+    }
+
+    fn subscription_mut(&mut self) -> &mut Subscription {
+        &mut self.subscription
+    }
 }
 
 /// Rates of congestion control. Chosen: a start that libnorm's users know, at which a probe takes some milliseconds; a
@@ -91,6 +105,9 @@ static OPTIONS: Options<Norm> = Options(&[
         },
         show: |norm| shown(&norm.sender.grtt),
     },
+    subscription::order(),
+    subscription::join(),
+    subscription::reliable(),
 ]);
 
 impl Transport for Norm {
@@ -122,8 +139,11 @@ impl Transport for Norm {
             slack: flow.slack,
             ..self.sender.clone()
         };
-        let receiver =
-            ReceiverConfig { unicast_feedback: true, framing: Framing::Detect, ..ReceiverConfig::default() };
+        let receiver = ReceiverConfig {
+            unicast_feedback: true,
+            framing: Framing::Detect,
+            ..ReceiverConfig::from(self.subscription)
+        };
         let config = Config {
             node: NodeId(end.node as u32 + 1),
             instance: random.bits() as u16,

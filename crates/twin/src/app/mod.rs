@@ -15,6 +15,7 @@ mod piece;
 mod seen;
 mod short_flows;
 mod stream;
+mod unit_stream;
 mod video;
 mod whole_file;
 
@@ -30,6 +31,7 @@ pub(crate) use pace::Pace;
 pub(crate) use piece::PIECE_HEADER;
 pub(crate) use short_flows::{PORTS, ShortFlowSink, ShortFlowSource, Sizes};
 pub(crate) use stream::{Contents, StreamSink, StreamSource};
+pub(crate) use unit_stream::{UnitStreamSink, UnitStreamSource};
 pub(crate) use video::{Carriage, FrameAssembler, FrameLog, FrameSource, FrameStreamSink, VideoSender};
 pub(crate) use whole_file::{WholeFileReceiver, WholeFileSender};
 

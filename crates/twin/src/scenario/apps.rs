@@ -54,10 +54,11 @@ pub(crate) fn app(node: &Node, stack: &Stack, contents: &mut Contents) -> Result
     match app {
         "cbr" => cbr(fields(&["rate", "size", "arrivals", "on-off", "start", "stop"])?),
         "bulk" => {
-            let fields = fields(&["rate", "bytes", "start", "stop"])?;
+            let fields = fields(&["rate", "bytes", "port", "start", "stop"])?;
             let rate = fields.read("rate", rate)?;
             let bytes = fields.read("bytes", |node, key| size(node, key, 1..=1 << 50))?;
-            Ok(App::Bulk { rate, bytes, span: span(fields)? })
+            let port = fields.read("port", |node, key| port(node, key, stack))?;
+            Ok(App::Bulk { rate, bytes, port, span: span(fields)? })
         }
         "file" => {
             let fields = fields(&["path", "start", "stop"])?;
@@ -107,6 +108,19 @@ fn carries(node: &Node, app: &str, stack: &Stack) -> Result<(), Diagnostic> {
         )));
     }
     Ok(())
+}
+
+/// A port of the stack by its name.
+fn port(node: &Node, key: &str, stack: &Stack) -> Result<PortKind, Diagnostic> {
+    let port = match choice(node, key, &["stream", "datagrams"])?.0 {
+        "stream" => PortKind::Stream,
+        _ => PortKind::Datagram,
+    };
+    if stack.offers.has(port) {
+        return Ok(port);
+    }
+    let (protocol, offers) = (&stack.protocol, stack.offers);
+    Err(node.error(format!("`{key}`: expected what `{protocol}` offers, {offers}, found {}", node.found())))
 }
 
 fn cbr(fields: Fields<'_>) -> Result<App, Diagnostic> {

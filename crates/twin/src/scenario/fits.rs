@@ -134,7 +134,8 @@ fn check_first_links(
 
 /// The name in messages of an application that is paced at its first link's rate; `None` of any other.
 pub(crate) fn saturating(flow: &Flow) -> Option<&'static str> {
-    if flow.on_stream() || flow.on_messages() {
+    // What several read is paced too.
+    if flow.on_stream() && !flow.is_to_several() || flow.on_messages() {
         return None;
     }
     match flow.app {

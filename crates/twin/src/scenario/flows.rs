@@ -14,7 +14,7 @@ use hopcast_config::Diagnostic;
 use hopcast_config::decode::{self, Fields, did_you_mean, list, one_or_list, whole};
 use hopcast_config::yaml::{Kind, Node};
 use hopcast_stack::group::Group;
-use hopcast_stack::transport::{Count, Layer, Row, can_relay};
+use hopcast_stack::transport::{Count, Layer, PortKind, Row, can_relay};
 use hopcast_stack::{Stack, TRANSPORTS, Variants, deliveries};
 
 /// Maximum number of flows: each has two ports of its own, from 10,000 on.
@@ -85,8 +85,9 @@ impl Flows {
                     return Err(node.error("`delivery`: the group of `to` has one of its own"));
                 }
                 (Some(group), None, _) => Some(group),
+                // A tree of its own needs no delivery, so that one may stand beside transports that do.
+                (None, _, _) if relaying(&stack, |row| row.receivers) == Some(0) => None,
                 (None, None, 1) => None,
-                (None, None, _) if relaying(&stack, |row| row.receivers) == Some(0) => None,
                 (None, _, _) => {
                     let delivery = delivery.unwrap_or_else(deliveries::default_delivery);
                     Some(groups.add(String::new(), &to, delivery, item)?)
@@ -97,6 +98,7 @@ impl Flows {
             }
             if group.is_some() || to.len() > 1 {
                 needs_no_answer(to_node, &app, group.map(|group| &groups.groups[group]), &to)?;
+                several_may_read(app_node, &app, &stack)?;
             }
             if let Some(group) = group.map(|group| &groups.groups[group])
                 && let Some(why) =
@@ -277,6 +279,19 @@ fn needs_no_answer(node: &Node, app: &App, group: Option<&Group>, to: &[NodeId])
         | App::Messages { .. }
         | App::Video { .. } => Ok(()),
     }
+}
+
+/// A stream has several readers where it goes one way.
+fn several_may_read(node: &Node, app: &App, stack: &Stack) -> Result<(), Diagnostic> {
+    let two_way = stack.layers.first().is_some_and(|top| top.row().two_way_streams);
+    if two_way && matches!(app, App::Bulk { port: Some(PortKind::Stream), .. }) {
+        return Err(node.error(format!(
+            "`port`: a stream of `{}` has one receiver, and `to` has several; streams to several are those of {}",
+            stack.protocol,
+            those(|row| row.offers.has(PortKind::Stream) && !row.two_way_streams)
+        )));
+    }
+    Ok(())
 }
 
 /// The depth of the transport for which nodes between the ends can relay, if it has several of something.

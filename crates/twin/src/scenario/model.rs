@@ -241,11 +241,17 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// Whether the application sends a stream, and not datagrams: it prefers a stream where the stack offers both.
+    /// Whether the application sends a stream, and not datagrams or messages: it prefers a stream to datagrams where
+    /// the stack offers both.
     pub fn on_stream(&self) -> bool {
-        let offered = self.over.first().is_some_and(|top| top.row().offers.has(PortKind::Stream));
-        // A stream has one reader.
-        offered && self.group.is_none() && self.to.len() == 1 && !matches!(self.app, App::Cbr { .. })
+        let top = self.over.first().map(|top| top.row()).filter(|row| row.offers.has(PortKind::Stream));
+        let Some(row) = top.filter(|_| !self.on_messages()) else { return false };
+        match self.app {
+            App::Cbr { .. } | App::Bulk { port: Some(PortKind::Datagram), .. } => false,
+            App::Bulk { port: Some(_), .. } => true,
+            // A stream has one reader unless a file says otherwise.
+            _ => !self.is_to_several() && (row.two_way_streams || !self.is_echoed()),
+        }
     }
 
     /// Whether it ends by itself, once a file or a number of bytes has been sent.
@@ -267,7 +273,7 @@ impl Flow {
             App::Messages { .. } => !self.is_echoed(),
             _ => false,
         };
-        offered && sends_units && !self.on_stream()
+        offered && sends_units
     }
 
     /// Whether its receiver echoes what it receives, which one of several receivers does not.

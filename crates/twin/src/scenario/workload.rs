@@ -7,6 +7,7 @@ use std::sync::Arc;
 use hopcast_core::{Bytes, Duration, Fraction, Instant, Rate};
 
 use super::programs::Program;
+use hopcast_stack::transport::PortKind;
 
 /// Maximum frame of a video, in bytes. Chosen: it bounds buffers; larger than frames of any video.
 pub(crate) const MAX_FRAME: u32 = 16 << 20;
@@ -34,6 +35,8 @@ pub enum App {
         rate: Option<Rate>,
         /// Number of bytes in all; `None` without an end.
         bytes: Option<Bytes>,
+        /// Whether as a stream or as datagrams; `None` for a stream to one receiver, and datagrams to several.
+        port: Option<PortKind>,
         /// The time in which it sends.
         span: SendSpan,
     },
@@ -261,10 +264,13 @@ impl fmt::Display for App {
                     write!(f, ", {on} on and {off} off{mean}")?;
                 }
             }
-            Self::Bulk { rate, bytes, .. } => {
+            Self::Bulk { rate, bytes, port, .. } => {
                 match bytes {
                     Some(bytes) => write!(f, "{bytes} in bulk")?,
                     None => f.write_str("as much as goes")?,
+                }
+                if let Some(port) = port {
+                    write!(f, " as {port}")?;
                 }
                 if let Some(rate) = rate {
                     write!(f, ", at most {rate}")?;

@@ -9,8 +9,8 @@ use super::flow::FlowApps;
 use crate::app::{
     Carriage, Contents, DatagramEcho, DatagramSink, DatagramSource, Ends, FileReceiver, FileSender,
     FrameAssembler, FrameSource, FrameStreamSink, MessageClient, PIECE_HEADER, PORTS, Pace, STAMP, Schedule,
-    ShortFlowSink, ShortFlowSource, Sizes, StreamEcho, StreamSink, StreamSource, Transport, VideoSender,
-    WholeFileReceiver, WholeFileSender,
+    ShortFlowSink, ShortFlowSource, Sizes, StreamEcho, StreamSink, StreamSource, Transport, UnitStreamSink,
+    UnitStreamSource, VideoSender, WholeFileReceiver, WholeFileSender,
 };
 use crate::meter::SharedMeter;
 use crate::scenario::model::{Action, App, Event, Flow, FlowId, NodeId, Program, Scenario, SendSpan};
@@ -42,13 +42,24 @@ impl FlowApps<'_> {
                 let sender = || DatagramSource::new(source, self.schedule(span), pace, size, None, meters());
                 (self.sender(sender), self.receivers(|meter| DatagramSink::new(None, meter)))
             }
-            App::Bulk { rate, bytes, span } if on_stream => {
+            App::Bulk { rate, bytes, span, .. } if on_stream && !self.flow.is_to_several() => {
                 self.streams(Contents::pattern(bytes.map(|bytes| bytes.get())), *rate, source, span)
             }
-            App::Bulk { rate, bytes, span } => {
+            App::Bulk { rate, bytes, span, .. } => {
                 let bytes = bytes.map(|bytes| bytes.get());
                 let pace = rate.map_or_else(|| self.saturating(), |rate| Ok(Pace::constant(rate)))?;
                 let count = bytes.map(|bytes| DatagramSource::count(bytes, full));
+                if on_stream {
+                    let sender = || {
+                        let schedule = self.schedule(span);
+                        let units = DatagramSource::new(source, schedule, pace, full, bytes, meters());
+                        UnitStreamSource::new(source, units, full, count)
+                    };
+                    let receivers = self.receivers(|meter| {
+                        UnitStreamSink::new(source, DatagramSink::new(count, meter), full)
+                    });
+                    return Ok((self.sender(sender), receivers));
+                }
                 let sender = || {
                     let schedule = self.schedule(span);
                     let sender = DatagramSource::new(source, schedule, pace, full, bytes, meters());

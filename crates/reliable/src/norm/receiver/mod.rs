@@ -4,12 +4,14 @@
 //! or a [`stream`] of them, and where it is in what it sends ([`progress`]). What is [`missing`] is asked for by
 //! [`request`]s; [`nack`] says when, [`asked`] what was asked for already, and [`suppression`] hears others.
 //! [`commands`] are what a sender says beside its objects, [`feedback`] is what its congestion control is told.
+//! Where order is asked for, what is complete waits [`in_order`].
 
 mod asked;
 mod block;
 mod commands;
 mod feedback;
 mod held;
+mod in_order;
 mod missing;
 mod nack;
 mod numbering;
@@ -30,7 +32,7 @@ use hopcast_core::{Instant, Stream};
 use self::remote::Remote;
 use super::config::ReceiverConfig;
 use super::wire::{Ack, Body, Message, Nack, NodeId};
-use crate::statistics::Traffic;
+use crate::statistics::{Deliveries, Requests, Traffic};
 
 pub(super) use stream::length_prefix;
 
@@ -56,6 +58,8 @@ pub(super) struct Counts {
     pub(super) acks_sent: u64,
     /// Objects and streams that were handed up to their end.
     pub(super) completed: u64,
+    /// Messages of streams that were handed up.
+    pub(super) messages: u64,
     /// Objects, and parts of streams, that were given up.
     pub(super) given_up: u64,
     /// Symbols that had arrived already, or were of no use any more.
@@ -76,8 +80,8 @@ pub(super) struct Delivery {
     pub(super) from: NodeId,
     /// Its address.
     pub(super) address: SocketAddr,
-    /// Object transport id of what it belongs to.
-    pub(super) object: u16,
+    /// Number of what it belongs to, of which the low 16 bits are the object transport id.
+    pub(super) object: u64,
     /// What it is.
     pub(super) what: Delivered,
 }
@@ -163,12 +167,14 @@ impl Receiver {
         if !remote.begin(now, heard, header, &mut ask, out) {
             return;
         }
+        let place = out.delivered.len();
         match &heard.message.body {
             Body::Info(info) => remote.info(now, info, &mut ask, out),
             Body::Data(data) => remote.data(now, data, &mut ask, out),
             Body::Command(_, command) => remote.command(now, command, &mut ask, out),
             Body::Nack(_) | Body::Ack(_) => {}
         }
+        remote.put_in_order(place, &ask, out);
     }
 
     /// Takes a NACK of another receiver, which may spare ours.
@@ -224,10 +230,10 @@ impl Receiver {
         }
     }
 
-    /// Bytes held of all senders: of what is incomplete, and of what was decoded.
+    /// Bytes held of all senders: of what is incomplete, and of what was decoded or waits for what comes before it.
     #[cfg(test)]
     pub(super) fn held(&self) -> (u64, u64) {
-        let held = self.remotes.values().map(|remote| remote.objects.held());
+        let held = self.remotes.values().map(Remote::held);
         held.fold((0, 0), |(incomplete, decoded), held| {
             (incomplete + held.incomplete, decoded + held.decoded)
         })
@@ -235,12 +241,17 @@ impl Receiver {
 
     pub(super) fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
         let counts = self.counts;
-        report("nacks_sent", counts.nacks_sent);
-        report("nacks_suppressed", counts.nacks_suppressed);
-        report("nacks_heard", counts.nacks_heard);
+        self.traffic.counters(report);
+        Requests {
+            sent: counts.nacks_sent,
+            suppressed: counts.nacks_suppressed,
+            heard: counts.nacks_heard,
+            received: 0,
+        }
+        .counters(report);
+        Deliveries { objects: counts.completed, messages: counts.messages, given_up: counts.given_up }
+            .counters(report);
         report("acks_sent", counts.acks_sent);
-        report("objects_completed", counts.completed);
-        report("objects_given_up", counts.given_up);
         report("symbols_duplicate", counts.duplicates);
         report("symbols_without_room", counts.no_room);
         report("symbols_refused", counts.refused);

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use hopcast_core::{Duration, Instant};
 
-use super::super::config::Join;
 use super::feedback::Congestion;
+use super::in_order::InOrder;
 use super::nack::Requests;
 use super::numbering::Numbering;
 use super::objects::Objects;
@@ -14,6 +14,7 @@ use super::stream::Piece;
 use super::{Ask, Delivered, Delivery, Heard, Output};
 use crate::norm::fec::Codec;
 use crate::norm::wire::{Data, Flags, Fti, Header, Info, NodeId, Position, Timestamp, quantise, serial};
+use crate::{Join, Order};
 
 /// A sender.
 #[derive(Debug)]
@@ -29,6 +30,7 @@ pub(super) struct Remote {
     /// Its clock at the last probe, and when that came.
     pub(super) probe: Option<(Timestamp, Instant)>,
     pub(super) objects: Objects,
+    in_order: InOrder,
     pub(super) progress: Progress,
     pub(super) numbering: Numbering,
     /// The code of the last object, by its numbers of source and parity symbols.
@@ -71,6 +73,7 @@ impl Remote {
             group_size: 1.0,
             probe: None,
             objects: Objects::default(),
+            in_order: InOrder::default(),
             progress: Progress::default(),
             numbering: Numbering::default(),
             codec: None,
@@ -189,15 +192,19 @@ impl Remote {
         }
     }
 
-    /// Whether there is room for a piece of an object, of a block or not. There always is for what comes next, so that
+    /// Whether there is room for a piece of an object, of a block or not. There always is for what is next, so that
     /// what waits for it is handed up.
     fn has_room(&self, number: u64, block: Option<u32>, ask: &Ask<'_>) -> bool {
         let held = self.objects.held();
-        let is_next = self.objects.oldest().is_none_or(|oldest| oldest >= number);
+        let is_next = match ask.config.order {
+            Order::AsComplete => self.objects.oldest().is_none_or(|oldest| oldest >= number),
+            // Of the first one nothing may have been heard.
+            Order::BySender => number <= self.objects.first(),
+        };
         let is_next_block =
             block.is_none_or(|block| self.objects.get(number).is_none_or(|object| object.next() == block));
         (held.incomplete < ask.config.buffer || is_next && is_next_block)
-            && (held.decoded < ask.config.max_object || is_next)
+            && (held.decoded + self.in_order.bytes() < ask.config.max_object || is_next)
     }
 
     /// Notes that a packet of a place was heard.
@@ -331,7 +338,10 @@ impl Remote {
         for piece in pieces {
             let what = match piece {
                 Piece::Bytes(bytes) => Delivered::Bytes(bytes),
-                Piece::Message(bytes) => Delivered::Message(bytes),
+                Piece::Message(bytes) => {
+                    ask.counts.messages += 1;
+                    Delivered::Message(bytes)
+                }
                 Piece::End => {
                     ask.counts.completed += 1;
                     Delivered::End
@@ -346,8 +356,16 @@ impl Remote {
     }
 
     fn up(&self, number: u64, what: Delivered, out: &mut Output) {
-        let (from, address, object) = (self.node, self.address, number as u16);
-        out.delivered.push(Delivery { from, address, object, what });
+        let (from, address) = (self.node, self.address);
+        out.delivered.push(Delivery { from, address, object: number, what });
+    }
+
+    /// Holds back what was handed up from a place on until what its sender gave before it is over, if that was asked
+    /// for.
+    pub(super) fn put_in_order(&mut self, place: usize, ask: &Ask<'_>, out: &mut Output) {
+        if ask.config.order == Order::BySender {
+            self.in_order.order(&mut out.delivered, place, self.objects.first());
+        }
     }
 
     /// An object is missing that nobody has any more: one that was sent after this receiver came, or that it has
@@ -366,8 +384,16 @@ impl Remote {
         ask.counts.given_up += 1;
     }
 
+    /// Memory that all of it takes.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> super::held::Held {
+        let held = self.objects.held();
+        super::held::Held { decoded: held.decoded + self.in_order.bytes(), ..held }
+    }
+
     /// Nothing more comes of what was sent so far: what is not complete is missing.
     pub(super) fn close(&mut self, ask: &mut Ask<'_>, out: &mut Output) {
+        let place = out.delivered.len();
         let known: Vec<u64> = self.objects.open(0..=u64::MAX).collect();
         for number in known {
             if self.objects.get(number).is_some_and(super::object::Object::is_known) {
@@ -375,6 +401,7 @@ impl Remote {
             }
         }
         self.objects.clear(self.progress.last.map_or(0, |(last, _)| last + 1));
+        self.in_order.order(&mut out.delivered, place, u64::MAX);
         self.requests.stop();
         self.leaves = None;
     }
@@ -383,8 +410,10 @@ impl Remote {
         if self.leaves.is_some_and(|at| at <= now) {
             self.close(ask, out);
         }
+        let place = out.delivered.len();
         self.wake_requests(now, ask, out);
         self.wake_acknowledgements(now, ask, out);
+        self.put_in_order(place, ask, out);
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {

@@ -35,7 +35,7 @@ use super::wire::{
 };
 use crate::group_size::GroupSize;
 use crate::grtt::Grtt;
-use crate::statistics::{Kind, Traffic};
+use crate::statistics::{Kind, Requests, Traffic};
 
 /// The sending side of a member.
 #[derive(Debug)]
@@ -387,7 +387,8 @@ impl Sender {
 
     /// What the sender tells of itself to counters.
     pub(super) fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
-        report("nacks_received", self.counts.nacks_received);
+        self.traffic.counters(report);
+        Requests { received: self.counts.nacks_received, ..Requests::default() }.counters(report);
         report("feedback_refused", self.counts.refused);
         report("repairs_given_up", self.counts.given_up);
         report("repair_rounds", self.counts.rounds);

@@ -21,6 +21,8 @@ pub(in crate::norm) struct Stream {
     open: Vec<u8>,
     /// Place in the stream of the next byte.
     offset: u64,
+    /// Bytes that were sent once.
+    sent: u64,
     ended: bool,
 }
 
@@ -35,6 +37,7 @@ impl Stream {
             waiting: VecDeque::new(),
             open: Vec::new(),
             offset: 0,
+            sent: 0,
             ended: false,
         }
     }
@@ -87,8 +90,13 @@ impl Stream {
     }
 
     /// Whether it has ended, all of it has been sent, and nothing follows.
-    pub(super) fn is_finished(&self) -> bool {
+    pub(in crate::norm) fn is_finished(&self) -> bool {
         self.ended && self.waiting.is_empty()
+    }
+
+    /// Bytes that were sent once.
+    pub(in crate::norm) fn sent(&self) -> u64 {
+        self.sent
     }
 
     /// Bytes that wait to be sent.
@@ -109,6 +117,7 @@ impl Stream {
     /// Moves the next symbol into its block: its block and place.
     pub(super) fn advance(&mut self) -> Option<(u32, u16)> {
         let symbol = self.waiting.pop_front()?;
+        self.sent += StreamHeader::read(&symbol).map_or(0, |(header, _)| header.length.into());
         if self.begins_block() {
             self.blocks.push_back(Vec::with_capacity(self.per_block.into()));
         }
@@ -170,6 +179,7 @@ mod tests {
             found.push((place, header.offset, header.message_start, bytes.len()));
         }
         assert_eq!(found, [(0, 0, 1, 16), (1, 16, 5, 7)]);
+        assert_eq!(stream.sent(), 23);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::net::{Link, Net, address, contents, group};
 use crate::norm::{Framing, Join, Proactive, RateControl, ReceiverConfig, SenderConfig};
 
-const STREAM: StreamId = StreamId(0);
+pub(super) const STREAM: StreamId = StreamId(0);
 
 /// Settings of a sender at 4 Mbit/s.
 pub(super) fn sender() -> SenderConfig {

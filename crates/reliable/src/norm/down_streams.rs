@@ -1,0 +1,113 @@
+//! Streams on their way down: an application writes no faster than they are sent.
+
+use std::collections::BTreeMap;
+
+use hopcast_core::{Instant, Item, Outbox, StreamId, StreamItem};
+
+use super::sender::Sender;
+
+/// The streams of the application.
+#[derive(Debug, Default)]
+pub(super) struct DownStreams(BTreeMap<StreamId, Down>);
+
+#[derive(Clone, Copy, Debug)]
+struct Down {
+    /// Number of its object.
+    number: u64,
+    /// Bytes that it was granted and has not written.
+    credit: u64,
+    /// Bytes of which the application knows that they were sent.
+    transmitted: u64,
+    /// Whether the application has ended it.
+    is_finished: bool,
+}
+
+/// Bytes of a stream that may wait to be sent. Chosen: two blocks of 64 segments; less starves fast senders between two
+/// grants, more is memory and delay.
+pub(super) const WINDOW: u64 = 192 << 10;
+
+impl DownStreams {
+    /// Takes what the application says. False if it is refused, as by a member without a sender.
+    pub(super) fn handle(
+        &mut self,
+        now: Instant,
+        id: StreamId,
+        item: StreamItem,
+        sender: Option<&mut Sender>,
+        out: &mut Outbox,
+    ) -> bool {
+        let Some(sender) = sender else {
+            let is_new = matches!(item, StreamItem::Open { .. });
+            if is_new {
+                out.up(Item::Stream(id, StreamItem::Reset));
+            }
+            return !is_new;
+        };
+        match item {
+            StreamItem::Open { .. } => {
+                let Ok(number) = sender.open_stream(now) else {
+                    out.up(Item::Stream(id, StreamItem::Reset));
+                    return false;
+                };
+                self.0.insert(id, Down { number, credit: 0, transmitted: 0, is_finished: false });
+                out.up(Item::Stream(id, StreamItem::Opened));
+            }
+            StreamItem::Data(bytes) => {
+                let Some(down) = self.0.get_mut(&id).filter(|down| !down.is_finished) else { return true };
+                let Some(left) = down.credit.checked_sub(bytes.len() as u64) else {
+                    // Who writes more than it was granted would fill the memory.
+                    self.end(id, sender);
+                    self.0.remove(&id);
+                    out.up(Item::Stream(id, StreamItem::Reset));
+                    return false;
+                };
+                down.credit = left;
+                if let Some(stream) = sender.stream(down.number) {
+                    stream.write(&bytes, false);
+                }
+            }
+            StreamItem::Finish => {
+                // The other direction, in which nothing comes, ends with it.
+                if self.end(id, sender) {
+                    out.up(Item::Stream(id, StreamItem::Finish));
+                }
+            }
+            StreamItem::Reset => {
+                self.end(id, sender);
+                self.0.remove(&id);
+            }
+            StreamItem::Opened | StreamItem::Credit(_) | StreamItem::Transmitted(_) => {}
+        }
+        true
+    }
+
+    /// Ends a stream after what was written. False if it had ended.
+    fn end(&mut self, id: StreamId, sender: &mut Sender) -> bool {
+        let Some(down) = self.0.get_mut(&id) else { return false };
+        if let Some(stream) = sender.stream(down.number) {
+            stream.end();
+        }
+        !std::mem::replace(&mut down.is_finished, true)
+    }
+
+    /// Says what was sent, and grants what has become free.
+    pub(super) fn grant(&mut self, sender: &mut Sender, out: &mut Outbox) {
+        self.0.retain(|&id, down| {
+            let waiting = sender.waiting(down.number);
+            let Some(stream) = sender.stream(down.number) else { return false };
+            if stream.sent() > down.transmitted {
+                down.transmitted = stream.sent();
+                out.up(Item::Stream(id, StreamItem::Transmitted(down.transmitted)));
+            }
+            if down.is_finished {
+                return !stream.is_finished();
+            }
+            let free = WINDOW.saturating_sub(waiting + down.credit);
+            if free >= WINDOW / 2 {
+                down.credit += free;
+                out.up(Item::Stream(id, StreamItem::Credit(free)));
+            }
+            true
+        });
+    }
+}
