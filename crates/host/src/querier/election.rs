@@ -42,15 +42,20 @@ impl Election {
         &self.timing
     }
 
-    /// Hears a query of another router. False if that is not the querier.
+    /// Hears a query of another router; false if that gives way to this one.
+    ///
+    /// Only a general query makes it the querier: the members of all groups answer that one, so that all routers hear
+    /// of them. Queries for one group, which do not have them answer, would else keep this router from asking.
     pub(super) fn heard(&mut self, now: Instant, from: IpAddr, query: &Query, config: &Config) -> bool {
         // A query without a source is a switch's, which takes no part (RFC 4541 section 2.1.1).
         if from.is_unspecified() || from >= self.own {
             return false;
         }
-        self.timing = config.timing().adopt(query);
-        self.other_until = Some(now + self.timing.other_querier_present_interval());
-        self.startup = 0;
+        if query.group.is_none() {
+            self.timing = config.timing().adopt(query);
+            self.other_until = Some(now + self.timing.other_querier_present_interval());
+            self.startup = 0;
+        }
         true
     }
 

@@ -32,12 +32,15 @@
 //! [`Config::queries_per_second`], whatever arrives. Nobody is authenticated, so on a link whose stations are not
 //! trusted: a forged leave causes a query, which the members that there are answer; a forged report has a group's
 //! packets sent to the link until its timer ends, and many may fill the table, so that new groups find no place; a
-//! forged query from a lower address silences the router for as long as queries of it come (RFC 3376 section 9).
+//! forged general query from a lower address silences the router for as long as queries of it come (RFC 3376 section
+//! 9), and one for a group lowers its timer, which the members that there are set again.
 //!
 //! # Scope and departures
 //!
 //! - In mode EXCLUDE a membership of any source is told, whatever sources are excluded or named: those above forward
 //!   more than is wanted, never less. [`Querier::forwards`] knows it exactly.
+//! - A query for one group makes nobody the querier (RFC 3376 section 6.6.2 has any query do so), and lowers timers to
+//!   no less than this router's own last member query time: either would end memberships before their members are asked.
 //! - Older versions of queries are sent as configured, never by themselves (RFC 3376 section 7.3.1).
 //! - Reports are taken from whatever address, but for the unspecified one in IPv6 (RFC 3810 section 5.2.13).
 
