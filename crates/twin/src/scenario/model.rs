@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hopcast_core::{Duration, Instant};
 use hopcast_link as link;
 use hopcast_stack::flow;
-use hopcast_stack::network::{GlobalRoutes, Network, NetworkPlan};
+use hopcast_stack::network::{Addresses, GlobalRoutes, Network, NetworkPlan, Target};
 use hopcast_stack::table::Worlds;
 use hopcast_stack::transport::{Port, Ports, ProgramEnds, ProgramPair};
 
@@ -294,6 +294,16 @@ impl Flow {
     pub fn helpers<'s>(&self, scenario: &'s Scenario) -> &'s [NodeId] {
         let wanted = self.over.last().is_some_and(|lowest| lowest.settings().wants_helper());
         if wanted { scenario.network().role("helper") } else { &[] }
+    }
+
+    /// Where the routes to one of its ends lead: to its first address, and several disjoint ones to the node itself.
+    pub(crate) fn target(&self, addresses: &Addresses, end: NodeId) -> Target {
+        if self.paths > 1 { Target::Node(end) } else { addresses.target_of(end, self.ipv6) }
+    }
+
+    /// Whether its packets come by the tree of a group: to each member by the member's route to the sender, backwards.
+    pub(crate) fn has_tree(&self, groups: &[Group]) -> bool {
+        self.group.is_some_and(|group| groups[group].delivery.settings().is_routed())
     }
 
     /// The headers of the layers from number `from` on down, and Ethernet's, in bytes a full frame.
