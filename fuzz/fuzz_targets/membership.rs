@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use arbitrary::Arbitrary;
 use hopcast_core::{Buffer, Duration, Instant, Item, Machine, Port, Seed, Transit};
 use hopcast_fuzz::internet::mend;
-use hopcast_host::membership::{self, Filter, Membership};
+use hopcast_host::membership::{self, Filter, MembershipReports};
 use hopcast_host::querier::{self, Querier};
 use hopcast_wire::membership::{self as wire, Query, RecordType, Version};
 use hopcast_wire::{igmp, ip, mld, router_alert};
@@ -36,7 +36,7 @@ enum Step {
 
 struct Link {
     now: Instant,
-    host: Membership,
+    host: MembershipReports,
     router: Querier,
     known: BTreeSet<(IpAddr, Option<IpAddr>)>,
     /// Packets since the beginning that queries may have caused, and those that the host's own changes may have.
@@ -48,7 +48,7 @@ fuzz_target!(|steps: Vec<Step>| {
     let v4 = Some(Ipv4Addr::new(10, 0, 0, 7));
     let interface = membership::Interface { mtu: MTU, v4, v6: Some(link_local(7)) };
     let config = membership::Config { max_groups: GROUPS, max_sources: SOURCES, ..Default::default() };
-    let host = Membership::new(config, vec![interface], Seed::new(1, 0).stream(&["host"], 0));
+    let host = MembershipReports::new(config, vec![interface], Seed::new(1, 0).stream(&["host"], 0));
     let config = querier::Config { max_groups: GROUPS, max_sources: SOURCES, ..Default::default() };
     let interface = querier::Interface { mtu: MTU, v4, v6: Some(link_local(7)) };
     let router = Querier::new(config, &[interface]);

@@ -40,8 +40,8 @@ const RESULTS: [&str; 16] = [
 
 /// The scenario whose results a directory holds.
 ///
-/// Two are the same if they name one file, whatever its contents, or if both the name of the file and the title are the
-/// same, as in a copy of the repository.
+/// Two owners are equal if they name one file, whatever its contents, or if both the name of the file and the title are
+/// equal, as in a copy of the repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Owner {
     /// The name of the scenario's file.
@@ -91,11 +91,11 @@ impl Owner {
 /// The treatment of results of another scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OtherResults {
-    /// They stay, and the error mentions `--fresh`.
+    /// Other results stay, and the error mentions `--fresh`.
     Keep,
-    /// They stay, and there is no such option.
+    /// Other results stay, and the error mentions no option.
     KeepAlways,
-    /// They are removed.
+    /// Other results are removed.
     Replace,
 }
 
@@ -109,8 +109,8 @@ pub(crate) struct RunDirectory {
 }
 
 impl RunDirectory {
-    /// Takes `wanted`, or the next free `runs/NAME-NNN`, for a scenario. A directory with other files, with the results
-    /// of another scenario, or with a process that writes into it, is left alone.
+    /// Takes `wanted`, or the next free `runs/NAME-NNN`, for a scenario. Refuses a directory with other files, with the
+    /// results of another scenario, or into which a process is writing.
     pub(crate) fn take(
         wanted: Option<&Path>,
         name: &str,
@@ -133,7 +133,7 @@ impl RunDirectory {
         let made = !path.exists();
         fs::create_dir_all(path).map_err(|error| failure(path, error))?;
         let entries = fs::read_dir(path).map_err(|error| failure(path, error))?;
-        // Also the files of an interrupted run, which for both worlds are in a directory of their own at first.
+        // Files of an interrupted run count too; a run in both worlds has them in a subdirectory at first.
         let here = |path: &Path| {
             let is_there = |file: &&str| path.join(file).is_file();
             ["manifest.json", "summary.json", JOURNAL].iter().any(is_there) || names_owner(&path.join(OWNER))
@@ -216,8 +216,8 @@ impl RunDirectory {
         drop_captures(&self.path).map_err(Failure::run)
     }
 
-    /// Gives the directory up if there is nothing to write: it is removed if it was new and no run is finished. If one
-    /// is, returns the command that resumes.
+    /// Releases the directory without writing results: it is removed if it was new and no run is finished. If one is,
+    /// returns the command that resumes.
     pub(crate) fn give_up(self) -> Option<String> {
         if has_journal(&self.path) {
             return Some(format!(
@@ -226,7 +226,7 @@ impl RunDirectory {
             ));
         }
         if self.made {
-            // A directory that is not empty stays: somebody else uses it too.
+            // A directory that is not empty stays, since it has files of others.
             let _ = clear(&self.path);
             let _ = fs::remove_dir(self.path.join("captures"));
             let _ = fs::remove_file(self.path.join(OWNER));
@@ -236,7 +236,7 @@ impl RunDirectory {
     }
 }
 
-/// Whether a file of that name is an owner's; other programs may use the name. That of an interrupted run is empty.
+/// Whether the file is an owner's, since other programs may use the name; the file of an interrupted run is empty.
 fn names_owner(path: &Path) -> bool {
     fs::read(path).is_ok_and(|text| text.is_empty() || serde_json::from_slice::<Owner>(&text).is_ok())
 }

@@ -12,7 +12,7 @@ impl Failure {
         Self { message: message.to_string(), code: 2 }
     }
 
-    /// A failure after that.
+    /// A failure during or after the runs.
     pub(crate) fn run(message: impl ToString) -> Self {
         Self { message: message.to_string(), code: 1 }
     }

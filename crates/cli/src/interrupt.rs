@@ -21,7 +21,7 @@ pub(crate) fn ignore_ctrl_c() {
     let _ = ctrlc::set_handler(|| ());
 }
 
-/// A stop that Ctrl-C pulls.
+/// A stop that Ctrl-C requests.
 pub(crate) fn stop_on_ctrl_c() -> Result<Stop, Failure> {
     let stop = Stop::new().map_err(Failure::run)?;
     let requested = stop.clone();

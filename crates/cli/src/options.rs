@@ -73,7 +73,7 @@ pub(crate) enum Format {
     Iperf3,
 }
 
-/// The text of `--shard` is not of the form I/N.
+/// The text of `--shard` does not have the form I/N.
 #[derive(Debug, thiserror::Error)]
 #[error("expected I/N with I from 1 to N, for example 2/4")]
 struct NotAShard;

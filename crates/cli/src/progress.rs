@@ -7,7 +7,7 @@ use std::time::Duration;
 use hopcast_twin::Monitor;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Steps of the bar. Chosen: finer than a terminal shows.
+/// Number of steps of the progress bar. Chosen: more than a terminal's columns; with fewer the bar jumps.
 const STEPS: u64 = 1000;
 
 /// Ends the ticker when it is dropped.

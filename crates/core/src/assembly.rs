@@ -14,17 +14,17 @@ pub struct Slot(usize);
 ///
 /// # The order of hand-overs at one instant
 ///
-/// Everything that machines hand each other at one instant goes through one first-in first-out line. A machine that
-/// has been given something is drained completely, its items joining the end of the line in the order it gave them,
-/// before the next item of the line is delivered. When several machines are due at one instant they are woken in the
-/// order in which they were added, and the line is emptied after each. Items for the outside keep the order in which
+/// Everything that machines hand each other at one instant goes through one first-in first-out queue. A machine that
+/// has received an item is drained completely, its items joining the end of the queue in the order it gave them,
+/// before the next item of the queue is delivered. When several machines are due at one instant they are woken in the
+/// order in which they were added, and the queue is emptied after each. Items for the outside keep the order in which
 /// they were given. An item from an unconnected port is dropped and counted.
 #[derive(Default)]
 pub struct Assembly {
     parts: Vec<Part>,
     outside_below: Vec<Option<(usize, Port)>>,
     outside_above: Vec<Option<(usize, Port)>>,
-    line: VecDeque<(usize, Port, Item)>,
+    queue: VecDeque<(usize, Port, Item)>,
     out: Outbox,
     /// Each machine's deadline, so that a host with thousands of machines need not look at all of them.
     deadlines: BTreeSet<(Instant, usize)>,
@@ -48,7 +48,7 @@ enum Wire {
 }
 
 impl Assembly {
-    /// An assembly of nothing.
+    /// An assembly without machines.
     pub fn new() -> Self {
         Self::default()
     }
@@ -145,9 +145,9 @@ impl Assembly {
         side[index] = wire;
     }
 
-    /// Delivers the line until it is empty.
+    /// Delivers the items of the queue until it is empty.
     fn settle(&mut self, now: Instant, out: &mut impl FnMut(Port, Item)) {
-        while let Some((index, port, item)) = self.line.pop_front() {
+        while let Some((index, port, item)) = self.queue.pop_front() {
             self.parts[index].machine.handle(now, port, item);
             self.drain(now, index, out);
         }
@@ -161,7 +161,7 @@ impl Assembly {
                 Port::Above(index) => part.above.get(index as usize),
             };
             match wire {
-                Some(&Wire::Inside(to, port)) => self.line.push_back((to, port, item)),
+                Some(&Wire::Inside(to, port)) => self.queue.push_back((to, port, item)),
                 Some(&Wire::Outside(port)) => out(port, item),
                 Some(Wire::Nowhere) | None => self.unconnected += 1,
             }

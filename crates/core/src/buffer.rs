@@ -9,9 +9,9 @@ use core::ops::{Deref, DerefMut};
 /// A payload is written once; each layer [`prepend`](Buffer::prepend)s its header into the headroom on the way
 /// down and [`advance`](Buffer::advance)s past it on the way up, so that no layer copies the payload.
 ///
-/// Whoever hands a buffer over does not get it back, so that its memory returns another way: where packets end, on a
-/// hot path, they are [`recycle`](Buffer::recycle)d, and their memory is used for the buffers that are made next. Once
-/// as many are around as are needed at a time, none allocates.
+/// A machine does not get back a buffer that it has handed over. Where a packet ends on a hot path, it is
+/// [`recycle`](Buffer::recycle)d, and the buffers that are made next use its memory. Once there are as many pieces of
+/// memory as are needed at a time, no buffer allocates.
 #[derive(Default)]
 pub struct Buffer {
     bytes: Vec<u8>,
@@ -123,8 +123,8 @@ fn memory(len: usize) -> Vec<u8> {
     }
 }
 
-/// A copy, with what is left of the usual headroom: with all of it, that of a full frame would be too long for the
-/// memory that is kept.
+/// A copy with the unused part of the usual headroom: with all of it, the copy of a full frame would be too long for
+/// the memory that is kept.
 impl Clone for Buffer {
     fn clone(&self) -> Self {
         Self::copy_behind(self.start.min(Self::HEADROOM), self)

@@ -48,7 +48,7 @@ impl<'a> Reader<'a> {
         self.0
     }
 
-    /// The bytes that are left, and none is after that.
+    /// Takes all the bytes that are left.
     pub fn take_rest(&mut self) -> &'a [u8] {
         core::mem::take(&mut self.0)
     }
@@ -74,49 +74,49 @@ impl<'a> Reader<'a> {
         Ok(*taken)
     }
 
-    /// 8 bits.
+    /// Reads 8 bits.
     #[inline]
     pub fn u8(&mut self, field: &'static str) -> Result<u8, Malformed> {
         self.array(field).map(u8::from_be_bytes)
     }
 
-    /// 16 bits.
+    /// Reads 16 bits.
     #[inline]
     pub fn u16(&mut self, field: &'static str) -> Result<u16, Malformed> {
         self.array(field).map(u16::from_be_bytes)
     }
 
-    /// 24 bits.
+    /// Reads 24 bits.
     #[inline]
     pub fn u24(&mut self, field: &'static str) -> Result<u32, Malformed> {
         self.array(field).map(|[a, b, c]| u32::from_be_bytes([0, a, b, c]))
     }
 
-    /// 32 bits.
+    /// Reads 32 bits.
     #[inline]
     pub fn u32(&mut self, field: &'static str) -> Result<u32, Malformed> {
         self.array(field).map(u32::from_be_bytes)
     }
 
-    /// 48 bits.
+    /// Reads 48 bits.
     #[inline]
     pub fn u48(&mut self, field: &'static str) -> Result<u64, Malformed> {
         self.array(field).map(|[a, b, c, d, e, f]| u64::from_be_bytes([0, 0, a, b, c, d, e, f]))
     }
 
-    /// 64 bits.
+    /// Reads 64 bits.
     #[inline]
     pub fn u64(&mut self, field: &'static str) -> Result<u64, Malformed> {
         self.array(field).map(u64::from_be_bytes)
     }
 
-    /// 16 bits, the lowest byte first.
+    /// Reads 16 bits, the lowest byte first.
     #[inline]
     pub fn u16_le(&mut self, field: &'static str) -> Result<u16, Malformed> {
         self.array(field).map(u16::from_le_bytes)
     }
 
-    /// 32 bits, the lowest byte first.
+    /// Reads 32 bits, the lowest byte first.
     #[inline]
     pub fn u32_le(&mut self, field: &'static str) -> Result<u32, Malformed> {
         self.array(field).map(u32::from_le_bytes)
@@ -152,48 +152,48 @@ impl<'a> Writer<'a> {
         &mut self.bytes[self.at..]
     }
 
-    /// These bytes as they are.
+    /// Writes `bytes` as they are.
     pub fn put(&mut self, bytes: &[u8]) {
         self.bytes[self.at..self.at + bytes.len()].copy_from_slice(bytes);
         self.at += bytes.len();
     }
 
-    /// 8 bits.
+    /// Writes 8 bits.
     pub fn u8(&mut self, number: u8) {
         self.put(&[number]);
     }
 
-    /// 16 bits.
+    /// Writes 16 bits.
     pub fn u16(&mut self, number: u16) {
         self.put(&number.to_be_bytes());
     }
 
-    /// The lowest 24 bits.
+    /// Writes the lowest 24 bits.
     pub fn u24(&mut self, number: u32) {
         self.put(&number.to_be_bytes()[1..]);
     }
 
-    /// 32 bits.
+    /// Writes 32 bits.
     pub fn u32(&mut self, number: u32) {
         self.put(&number.to_be_bytes());
     }
 
-    /// The lowest 48 bits.
+    /// Writes the lowest 48 bits.
     pub fn u48(&mut self, number: u64) {
         self.put(&number.to_be_bytes()[2..]);
     }
 
-    /// 64 bits.
+    /// Writes 64 bits.
     pub fn u64(&mut self, number: u64) {
         self.put(&number.to_be_bytes());
     }
 
-    /// 16 bits, the lowest byte first.
+    /// Writes 16 bits, the lowest byte first.
     pub fn u16_le(&mut self, number: u16) {
         self.put(&number.to_le_bytes());
     }
 
-    /// 32 bits, the lowest byte first.
+    /// Writes 32 bits, the lowest byte first.
     pub fn u32_le(&mut self, number: u32) {
         self.put(&number.to_le_bytes());
     }

@@ -1,4 +1,4 @@
-//! Hooks into a host: the packets that a machine takes out of it, by what they are.
+//! Hooks into a host: selections of the packets that a machine takes out of it.
 //!
 //! In virtual time a simulated host has the hooks, live a [`HookPlug`](crate::plug::HookPlug); what a machine is given
 //! and may answer is the same, see [`Transit`](crate::Transit).
@@ -8,11 +8,11 @@ use std::net::IpAddr;
 /// Packets that a machine takes out of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hook {
-    /// All in transit.
+    /// All packets in transit.
     All,
     /// Packets in transit of an IP protocol.
     Protocol(u8),
-    /// Packets in transit to a prefix; of groups, too.
+    /// Packets in transit to a prefix, which may be one of groups.
     Destination {
         /// An address in the prefix.
         prefix: IpAddr,
@@ -35,7 +35,7 @@ impl Hook {
     }
 }
 
-/// Maximum number of transits that a hook may hand over for each packet that it was given; at an instant without such
-/// a packet this many, and one for each interface. Chosen: more than the receivers of an explicit multicast packet; a
-/// hook gone wrong costs no more than this.
+/// Maximum number of transits that a hook may hand over for each packet that it received; at an instant without such
+/// a packet this many, and one more for each interface. Chosen: with fewer, an explicit multicast packet to many
+/// receivers is cut short; with more, a faulty hook costs more.
 pub const MAX_ANSWERS: u32 = 256;

@@ -1,11 +1,11 @@
-//! The share of packets that are lost, where what was long ago counts less.
+//! An estimate of the share of lost packets, in which recent packets weigh more than older ones.
 
-/// Packets and how many of them were lost, both fading as others follow.
+/// Counts of packets and of lost packets, both of which decay as further packets are counted.
 ///
-/// The one estimator of a share of losses, unless another has a reason beside it.
+/// All estimates of a share of losses use it; a place that uses another estimator states the reason.
 ///
-/// Where a weight of `w` packets is given, `n` new packets take `n / w` of what is known away; so the estimate rests on
-/// about the last `w` packets. Of more than `w` packets at once only the share counts, as `w` packets.
+/// With a weight of `w` packets, `n` new packets remove the fraction `n / w` of the earlier counts; so the estimate
+/// rests on about the last `w` packets. More than `w` packets at once count as `w` packets with the same share.
 #[derive(Clone, Copy, Debug)]
 pub struct FadingLoss {
     packets: f64,
@@ -13,7 +13,7 @@ pub struct FadingLoss {
 }
 
 impl FadingLoss {
-    /// The assumption that `lost` of `packets` were lost before the first.
+    /// The estimate before the first packet: as if `lost` of `packets` had been lost.
     pub const fn new(packets: f64, lost: f64) -> Self {
         Self { packets, lost }
     }
@@ -27,8 +27,8 @@ impl FadingLoss {
         self.lost = self.lost * keep + lost * take;
     }
 
-    /// The share that is lost. Above 1 where more were lost than sent, as when packets are late; of less than one
-    /// packet, it is taken as one.
+    /// The share that is lost; above 1 where more were lost than sent, as when packets are late. A count of less than
+    /// one packet is taken as one.
     #[inline]
     pub fn share(&self) -> f64 {
         self.lost / self.packets.max(1.0)

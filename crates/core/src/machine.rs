@@ -65,10 +65,10 @@ pub enum Port {
 pub enum Item {
     /// Frame port: an Ethernet frame of one interface.
     Frame(Frame),
-    /// Frame port, down: from now on, report what becomes of the frames that are handed down for one station, as
+    /// Frame port, down: from now on, report the outcome of each frame that is handed down for one station, as
     /// [`Item::FrameStatus`]. A link without acknowledgements reports nothing.
     ReportFrameStatus,
-    /// Frame port, up: what has become of a frame that was handed down; only where it was asked for.
+    /// Frame port, up: the outcome of a frame that was handed down; only after [`Item::ReportFrameStatus`].
     FrameStatus(FrameStatus),
     /// Frame port, up: from now on, the longest packet that the link takes, in bytes without the Ethernet header.
     Mtu(u32),
@@ -96,7 +96,7 @@ pub struct Frame {
     pub bytes: Buffer,
     /// Whether it was addressed to another station and only heard, on a port that asks for such frames.
     pub overheard: bool,
-    /// How it was received, if the medium knows: a wire does not. Of a frame on its way down, nothing.
+    /// Its reception, if the medium measures it; `None` from a wire, and of a frame on its way down.
     pub reception: Option<Reception>,
 }
 
@@ -116,7 +116,7 @@ pub struct Reception {
     pub rate: Option<Rate>,
 }
 
-/// What has become of a frame that a machine sent to one station.
+/// A frame that a machine sent to one station, with its outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameStatus {
     /// The frame, as it was handed down.
@@ -145,8 +145,8 @@ pub enum FrameOutcome {
 /// - *pass*, or *replace*: it hands the transit back, with its packet as it was or changed, and the host goes on with
 ///   it as if it had just arrived on `ingress`: the hooks behind this one see it, and then it is delivered or
 ///   forwarded;
-/// - *send*: it hands a transit over whose `egress` names a way out, and the host sends it there, past all other hooks,
-///   with one hop less if it has an `ingress`;
+/// - *send*: it hands a transit over whose `egress` names a neighbour or interfaces, and the host sends it there, past
+///   all other hooks, with its hop limit decremented if it has an `ingress`;
 /// - *consume*: it hands nothing back;
 /// - *originate*: it hands over an [`Item::Packet`], which the host routes as its own.
 ///
@@ -168,10 +168,10 @@ impl Transit {
     }
 }
 
-/// The way out of a packet that a hook hands to its host.
+/// Destination on the next link of a packet that a hook hands to its host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Egress {
-    /// The routes, by its destination; a packet for the host itself is delivered.
+    /// By the host's routes to its destination; a packet for the host itself is delivered.
     #[default]
     Routes,
     /// One neighbour on one interface, whatever the destination is.
@@ -219,15 +219,15 @@ pub struct Attributes {
 }
 
 impl Attributes {
-    /// The host's choice of all.
+    /// All attributes left to the host's choice.
     pub const CHOICE: Self = Self { interface: None, hop_limit: None, traffic_class: 0 };
 }
 
 /// A membership in a group of receivers.
 ///
-/// Down, what a socket option would say: the machine on this port joins the group, or leaves it, and receives the
-/// group's datagrams to its port in between. Up, what routers, bridges and meshes need to know of others: whether an
-/// interface has members of the group.
+/// Down, as a socket option: the machine on this port joins the group, or leaves it, and receives the group's
+/// datagrams to its port in between. Up, for routers, bridges and meshes: an interface has members of the group, or has
+/// none any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Membership {
     /// The group's address.
@@ -247,8 +247,8 @@ pub struct Message {
     pub id: u64,
     /// The unit's bytes.
     pub payload: Buffer,
-    /// Its name, as its sender gave it, if it has one: of a file, the file's name. Bytes of anybody's choice: whoever
-    /// makes a path of them checks them first.
+    /// Its name, as its sender gave it, if it has one: of a file, the file's name. A sender may choose any bytes, so
+    /// they must be checked before a path is made of them.
     pub name: Option<Arc<[u8]>>,
     /// Address of its sender, on the way up where there may be several; otherwise `None`.
     pub sender: Option<SocketAddr>,
@@ -260,7 +260,7 @@ impl Message {
         Self { id, payload, name: None, sender: None }
     }
 
-    /// The same with a name.
+    /// The message with a name.
     #[must_use]
     pub fn named(self, name: impl Into<Arc<[u8]>>) -> Self {
         Self { name: Some(name.into()), ..self }

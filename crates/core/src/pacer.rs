@@ -5,8 +5,8 @@ use crate::units::Rate;
 
 /// Spaces packets so that over time they leave at a rate, whichever is in force as each of them leaves.
 ///
-/// *Unit of time*: a packet's bytes over the rate are the time until the next may leave. A sender that is late by at
-/// most the slack makes up for it; what it did not use before that is gone, so that an idle sender saves up no burst.
+/// A packet's bytes over the rate are the time until the next may leave. A sender that is late by at most the slack
+/// catches up; time that it did not use before that is lost, so that an idle sender saves up no burst.
 #[derive(Clone, Debug, Default)]
 pub struct Pacer {
     departure: Instant,

@@ -48,8 +48,8 @@ pub struct TcpPlug {
     pub connect_timeout: Option<Duration>,
 }
 
-/// Connections that a stream port accepts. The machine hears of a connection as from `remote` to `local`, where `local`
-/// is whom the client wanted to reach.
+/// Connections that a stream port accepts. The machine sees each as one from `remote` to `local`, where `local` is the
+/// address that the client connected to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Accept {
     /// Connections to this address.
@@ -115,20 +115,20 @@ pub struct FramesPlug {
 /// The machine is given them as they arrived, hop limit not yet decremented, and answers as it would on a simulated
 /// host. These differences are the kernel's:
 ///
-/// - What it takes of several plugs that select the same packet goes to the one that was opened first, and none sees
-///   what another hands back.
+/// - A packet that several plugs select goes to the one that was opened first, and no plug sees a packet that another
+///   hands back.
 /// - A packet to a group cannot be handed back to the routes: its copies name their interfaces.
 /// - A packet to a group is given to the machine whichever interface it arrives on: the kernel's reverse-path check
 ///   comes later.
-/// - A neighbour that does not answer costs its packet, whose sender the kernel tells. A neighbour of IPv6 is none on
-///   an interface if a route of its own leads to it by another.
-/// - What a virtual device or an adapter's driver puts together from several packets is taken as one, and a checksum
-///   that a program on this machine left to hardware is missing; `ethtool -K DEVICE gro off` here, `tx off` there.
+/// - A packet to a neighbour that does not answer is lost, and the kernel tells its sender. An IPv6 address cannot be
+///   a neighbour on an interface if a route of its own leads to it by another.
+/// - Packets that a virtual device or an adapter's driver has merged are taken as one (`ethtool -K DEVICE gro off`
+///   prevents it), and a checksum that a program on this machine left to hardware is missing (`tx off`).
 /// - A packet of more than 65,531 bytes does not fit into the kernel's report of it: it is dropped, and counted among
 ///   `socket_receive_errors`.
 /// - A packet that is too long for the interface that it names is counted among `socket_send_refused`, not as
 ///   `too_big`; its sender is not told either. By the routes the kernel tells it, and fragments what may be fragmented.
-/// - Whether the host forwards is asked when the plug is opened.
+/// - Whether the host forwards is read once, when the plug is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookPlug {
     /// The packets.

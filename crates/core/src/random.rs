@@ -47,7 +47,7 @@ impl Seed {
 pub struct Stream(Xoshiro256PlusPlus);
 
 impl Stream {
-    /// A stream of its own for one of several concerns, seeded by one draw from this one.
+    /// A stream for one of several purposes, seeded by one draw from this one.
     pub fn fork(&mut self) -> Self {
         // `seed_from_u64` goes through SplitMix64, so that the child does not follow its parent's linear recurrence.
         Self(Xoshiro256PlusPlus::seed_from_u64(self.bits()))

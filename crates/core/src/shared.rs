@@ -15,7 +15,7 @@ impl<M> Shared<M> {
         Self(Rc::new(RefCell::new(machine)))
     }
 
-    /// The machine, to look at.
+    /// The machine, for reading.
     ///
     /// # Panics
     /// If it is called while the machine runs or is being changed.
@@ -23,7 +23,7 @@ impl<M> Shared<M> {
         self.0.borrow()
     }
 
-    /// The machine, to change.
+    /// The machine, for changing.
     ///
     /// # Panics
     /// If it is called while the machine runs or is being looked at.

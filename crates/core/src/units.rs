@@ -15,7 +15,7 @@ use crate::time::Duration;
 pub struct Rate(u64);
 
 impl Rate {
-    /// A rate of `bits` per second.
+    /// A rate of `bits` bits per second.
     pub const fn from_bits_per_sec(bits: u64) -> Self {
         Self(bits)
     }
@@ -121,7 +121,7 @@ impl Fraction {
 pub struct Dbm(i16);
 
 impl Dbm {
-    /// The power `dbm`, rounded to the nearest step; what is further out than 327 dBm is that, not-a-number is 0 dBm.
+    /// The power `dbm`, rounded to the nearest step and limited to 327 dBm either side of 0; not-a-number is 0 dBm.
     pub fn new(dbm: f64) -> Self {
         Self((dbm * 100.0).round() as i16)
     }
@@ -132,7 +132,7 @@ impl Dbm {
     }
 }
 
-/// Why a text is not the quantity that was asked for; prints as `expected …, for example …`.
+/// A text is not the quantity that was asked for; prints as `expected …, for example …`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuantityError {
     message: String,
@@ -293,8 +293,8 @@ impl Kind {
     }
 }
 
-/// Maximum float that is read as a quantity: past 2^53 a float cannot name every integer: such a number is a slip, not
-/// a quantity.
+/// Maximum number that is read as a quantity: past 2^53 a float cannot represent every integer, and no quantity here is
+/// that large.
 const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 
 fn whole(kind: &Kind, text: &str, value: f64) -> Result<u64, QuantityError> {

@@ -1,11 +1,11 @@
-//! Timers by key, for as many keys as there are.
+//! Deadlines by key, in a table without a fixed size.
 
 use core::fmt;
 use std::collections::{BTreeMap, BTreeSet};
 
 use hopcast_core::Instant;
 
-/// Deadlines of keys `K`, at most one each. Those of one instant fall due in the order of their keys.
+/// Deadlines of keys `K`, at most one each. Deadlines of one instant fall due in the order of their keys.
 pub(crate) struct Agenda<K> {
     deadlines: BTreeMap<K, Instant>,
     order: BTreeSet<(Instant, K)>,

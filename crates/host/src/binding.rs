@@ -10,7 +10,7 @@ use hopcast_wire::ip::{self, Header};
 
 use crate::prefixes::in_prefix;
 
-/// Why a binding cannot be made.
+/// A binding cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BindError {
     /// Another `Above` port has the UDP port already.
@@ -24,7 +24,7 @@ pub enum BindError {
     ProtocolTaken {
         /// The IP protocol number.
         protocol: u8,
-        /// The port of it (of ICMP, the echo identifier), or all that nobody else has.
+        /// The protocol's port (of ICMP, the echo identifier); `None` for all ports that no other binding has.
         port: Option<u16>,
         /// The `Above` port that has it.
         by: u32,
@@ -67,7 +67,7 @@ impl fmt::Display for BindError {
 
 impl core::error::Error for BindError {}
 
-/// Whether a hook selects a packet, wherever it is going.
+/// Whether a hook selects a packet, in transit or for the host itself.
 fn selects(hook: Hook, header: &Header, packet: &[u8]) -> bool {
     match hook {
         Hook::ExtensionHeader { header: wanted, kind } => {
@@ -86,26 +86,26 @@ pub(crate) struct Bindings {
     udp: BTreeMap<u16, u32>,
     protocols: BTreeMap<(u8, Option<u16>), u32>,
     hooks: Vec<Hooked>,
-    /// By interface and type of the frame, in the order in which they were bound.
+    /// Bindings by interface and type of the frame, in the order in which they were bound.
     frames: BTreeMap<(u32, u16), Vec<FrameBinding>>,
 }
 
-/// The port that gets the frames of a type.
+/// A port that receives the frames of one type.
 #[derive(Clone, Copy)]
 pub(crate) struct FrameBinding {
     pub(crate) above: u32,
-    /// Also those that were only overheard.
+    /// Whether it also receives frames that were only overheard.
     pub(crate) promiscuous: bool,
-    /// Also the status of those that were sent.
+    /// Whether it also receives the status of frames that were sent.
     pub(crate) statuses: bool,
 }
 
-/// A machine in the row of those that see packets in transit.
+/// A machine in the ordered list of hooks.
 struct Hooked {
     above: u32,
     filters: Vec<Hook>,
-    /// The last instant at which it was given or handed over something, and the transits that it may still hand over
-    /// then.
+    /// The last instant at which it received or handed over a transit, and the number of transits that it may still
+    /// hand over at that instant.
     answers: (Option<Instant>, u32),
 }
 
@@ -141,7 +141,7 @@ impl Bindings {
         Ok(())
     }
 
-    /// One `Above` port has one place in the row of hooks, however many filters.
+    /// One `Above` port has one place in the list of hooks, whatever its number of filters.
     pub(crate) fn hook(&mut self, above: u32, filter: Hook) {
         match self.hooks.iter_mut().find(|hooked| hooked.above == above) {
             Some(hooked) => hooked.filters.push(filter),
@@ -166,12 +166,12 @@ impl Bindings {
         Ok(())
     }
 
-    /// The ports that get frames of a type on an interface.
+    /// The ports that receive frames of a type on an interface.
     pub(crate) fn frames(&self, interface: u32, ether_type: u16) -> &[FrameBinding] {
         self.frames.get(&(interface, ether_type)).map_or(&[], Vec::as_slice)
     }
 
-    /// Asks for the status of frames of the types that `above` is bound to, and says on which interface; `None` if it
+    /// Requests the status of frames of the types that `above` is bound to, and returns their interface; `None` if it
     /// is bound to none.
     pub(crate) fn ask_status(&mut self, above: u32) -> Option<u32> {
         let interface = self.frame_interface(above)?;
@@ -198,19 +198,19 @@ impl Bindings {
         self.udp.iter().find(|&(_, &by)| by == above).map(|(&port, _)| port)
     }
 
-    /// The port above that gets a protocol's packets to a local port (of ICMP, the answers to an echo identifier):
-    /// bound to it, or else to the rest of the protocol.
+    /// The port above that receives a protocol's packets to a local port (of ICMP, the answers to an echo identifier):
+    /// the one bound to that port, or else to the rest of the protocol.
     pub(crate) fn protocol(&self, protocol: u8, port: Option<u16>) -> Option<u32> {
         let exact = port.and_then(|port| self.protocols.get(&(protocol, Some(port))));
         exact.or_else(|| self.protocols.get(&(protocol, None))).copied()
     }
 
-    /// Whether anybody has a port of `protocol`.
+    /// Whether a binding has a port of `protocol`.
     pub(crate) fn speaks(&self, protocol: u8) -> bool {
         self.protocols.range((protocol, None)..=(protocol, Some(u16::MAX))).next().is_some()
     }
 
-    /// The first that wants a packet in transit, of the hooks from place `from` in the row on.
+    /// The first hook that selects a packet in transit, from place `from` of the list on.
     #[inline]
     pub(crate) fn hooked(&self, header: &Header, packet: &[u8], from: usize) -> Option<u32> {
         let mut hooks = self.hooks.iter().skip(from);
@@ -218,7 +218,7 @@ impl Bindings {
         hooks.find(wants).map(|hooked| hooked.above)
     }
 
-    /// The first that wants a packet for the host itself.
+    /// The first hook that selects a packet for the host itself, from place `from` of the list on.
     #[inline]
     pub(crate) fn hooked_here(&self, header: &Header, packet: &[u8], from: usize) -> Option<u32> {
         let wants = |hooked: &&Hooked| {
@@ -227,7 +227,7 @@ impl Bindings {
         self.hooks.iter().skip(from).find(wants).map(|hooked| hooked.above)
     }
 
-    /// The hook on `Above(above)` is given a packet, to which it may give as many answers as to any.
+    /// Notes that the hook on `Above(above)` receives a packet: it may hand over the maximum number of answers to it.
     pub(crate) fn allow_answers(&mut self, above: u32, now: Instant) {
         if let Some(hooked) = self.hooks.iter_mut().find(|hooked| hooked.above == above) {
             let (at, left) = hooked.answers;
@@ -236,8 +236,8 @@ impl Bindings {
         }
     }
 
-    /// Takes `count` of the answers of the hook at a place in the row, which has `more` of them at an instant at which
-    /// it was given nothing; false if fewer are left.
+    /// Takes `count` from the number of answers that the hook at a place of the list may still give; false if fewer
+    /// are left. At an instant at which it received nothing it has `more` on top of the maximum.
     pub(crate) fn take_answers(&mut self, place: usize, now: Instant, count: u32, more: u32) -> bool {
         let Some(hooked) = self.hooks.get_mut(place) else { return false };
         let (at, left) = hooked.answers;
@@ -246,7 +246,7 @@ impl Bindings {
         left >= count
     }
 
-    /// The place in the row of hooks of an `Above` port.
+    /// The place of an `Above` port in the list of hooks.
     pub(crate) fn hook_place(&self, above: u32) -> Option<usize> {
         self.hooks.iter().position(|hooked| hooked.above == above)
     }

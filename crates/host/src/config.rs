@@ -8,14 +8,14 @@ use hopcast_wire::ip::Version;
 /// A host's addresses and interfaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// The host's own addresses, of both versions. The first of a version is the source of what the host says unless
+    /// The host's own addresses, of both versions. The first of a version is the source of the host's packets unless
     /// the machine above chooses another. Without an address of a version the host sends nothing of that version.
     pub addresses: Vec<IpAddr>,
     /// The interfaces; their numbers are those of the `Below` ports.
     pub interfaces: Vec<Interface>,
-    /// Whether the host is a router. Default: false, and what is not for the host is dropped.
+    /// Whether the host is a router. Default: false, and packets for others are dropped.
     pub forwarding: bool,
-    /// The hop limit of what the host itself sends, in hops. Default: 64 (RFC 1700). Too low, and far hosts cannot be
+    /// The hop limit of the host's own packets, in hops. Default: 64 (RFC 1700). Too low, and far hosts cannot be
     /// reached; too high, and a routing loop costs more before it ends.
     pub hop_limit: u8,
 }
@@ -32,7 +32,7 @@ impl Config {
         self.addresses.iter().copied().find(|&address| Version::of(address) == version)
     }
 
-    /// The IPv4 address as whose owner the host speaks on an interface.
+    /// The IPv4 source address of the host's own protocols on an interface.
     pub(crate) fn v4_on(&self, interface: u32) -> Option<Ipv4Addr> {
         let own = self.interfaces.get(interface as usize).and_then(|interface| interface.v4);
         own.or_else(|| match self.address(Version::V4) {
@@ -41,7 +41,7 @@ impl Config {
         })
     }
 
-    /// The IPv6 address as whose owner the host speaks on an interface.
+    /// The IPv6 source address of the host's own protocols on an interface.
     pub(crate) fn v6_on(&self, interface: u32) -> Option<Ipv6Addr> {
         let own = self.interfaces.get(interface as usize).and_then(|interface| interface.v6);
         own.or_else(|| match self.address(Version::V6) {
@@ -64,15 +64,15 @@ pub struct Interface {
     pub mac: Mac,
     /// Maximum length of a packet that its link carries, in bytes, from the IP header on.
     pub mtu: u32,
-    /// The address as whose owner the host asks for neighbours on its link, one of the host's own; `None` for the
-    /// host's first.
+    /// The source address of requests for neighbours on its link, one of the host's own; `None` for the host's first
+    /// IPv4 address.
     pub v4: Option<Ipv4Addr>,
-    /// The same of IPv6.
+    /// The same for IPv6.
     pub v6: Option<Ipv6Addr>,
 }
 
 impl Interface {
-    /// An interface on which the host has no other addresses than everywhere.
+    /// An interface without addresses of its own: on it the host uses its first addresses.
     pub const fn new(mac: Mac, mtu: u32) -> Self {
         Self { mac, mtu, v4: None, v6: None }
     }

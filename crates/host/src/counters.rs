@@ -19,13 +19,13 @@ macro_rules! counters {
 pub(crate) use counters;
 
 counters! {
-    /// Packets in transit sent on.
+    /// Packets in transit that were forwarded.
     forwarded,
     /// Packets of the host's own, sent or looped back.
     originated,
     /// Copies of packets to groups, each on one interface.
     group_copies,
-    /// Packets handed to what is bound above.
+    /// Packets handed to bindings above.
     delivered,
     /// Packets handed to a hook.
     hooked,
@@ -39,31 +39,31 @@ counters! {
     no_route,
     /// Packets in transit whose hop limit was used up.
     hop_limit_exceeded,
-    /// Packets larger than the MTU they had to pass, which may not be fragmented.
+    /// Packets larger than the next link's MTU that must not be fragmented.
     too_big,
-    /// Packets larger than the MTU they had to pass, which might have been fragmented.
+    /// Packets larger than the next link's MTU that may be fragmented, which the host does not do.
     unfragmented,
     /// Fragments that arrived at their destination.
     fragments,
     /// Frames and packets that do not parse.
     malformed,
-    /// Packets that were changed on the way.
+    /// Packets with a wrong checksum.
     checksum_errors,
-    /// UDP datagrams and others to a port or protocol that nobody has.
+    /// Packets to a port or protocol without a binding.
     closed_port,
-    /// Frames to other stations, heard.
+    /// Frames to other stations that were overheard.
     overheard,
     /// Frames addressed to another station, and packets for one host that were sent to all stations.
     not_for_us,
-    /// Frames that carry neither IPv4 nor IPv6, and whose type nobody has.
+    /// Frames that carry neither IPv4 nor IPv6, and whose type has no binding.
     not_ip,
     /// Packets for other hosts, where the host is no router.
     not_forwarding,
     /// Multicast and broadcast packets that the host neither takes nor forwards.
     multicast_dropped,
-    /// Packets to a group that arrived on another interface than the one towards their sender.
+    /// Packets to a group that arrived on an interface other than the one towards their sender.
     wrong_interface,
-    /// Items that the port does not carry, or no such port.
+    /// Items that the port does not carry, or of a port that does not exist.
     wrong_items,
     /// Datagrams from above that cannot be sent (a foreign address or port, mixed versions, too much payload), and
     /// packets whose hop limit is 0.
@@ -76,8 +76,8 @@ counters! {
     errors_suppressed,
     /// ICMP errors received about the host's packets.
     errors_received,
-    /// ICMP errors received about UDP datagrams, which go no further.
+    /// ICMP errors received about UDP datagrams, which are not handed up.
     udp_errors_received,
-    /// ICMP messages received that nobody takes.
+    /// ICMP messages received that neither the host nor a binding uses.
     icmp_ignored,
 }

@@ -1,4 +1,4 @@
-//! The answers to echo requests, for stacks whose packets come out of a tunnel.
+//! A machine that answers echo requests, for stacks whose packets come out of a tunnel.
 
 use std::net::IpAddr;
 
@@ -25,7 +25,7 @@ impl EchoResponder {
         Self { own, hop_limit, identification: 0, answered: 0, ignored: 0, out: Outbox::new() }
     }
 
-    /// The answer to a packet, if it is a whole echo request to this end.
+    /// The answer to a packet, if that is a complete echo request to this end.
     fn answer(&mut self, mut packet: Buffer) -> Option<Buffer> {
         let header = ip::parse(&packet).ok()?;
         let is_icmp = header.protocol == icmp::protocol(header.version) && !header.fragment;

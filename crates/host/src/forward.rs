@@ -14,26 +14,26 @@ use crate::routes::NextHop;
 /// The station, or stations, that a frame is for.
 #[derive(Clone, Copy)]
 pub(crate) enum Station {
-    /// One.
+    /// One station.
     At(ethernet::Mac),
-    /// All that listen to a group.
+    /// All stations that listen to a group.
     Group(IpAddr),
-    /// The neighbour with this address, whose Ethernet address may have to be asked for.
+    /// The neighbour with this IP address, whose Ethernet address may have to be resolved.
     Neighbour(IpAddr),
 }
 
-/// The next hop of a packet.
+/// The next hop of a packet: an interface, and the station or stations there.
 #[derive(Clone, Copy)]
-pub(crate) struct Hop {
+pub(crate) struct OutgoingHop {
     pub(crate) interface: u32,
     pub(crate) to: Station,
 }
 
 impl Host {
-    /// Forwards a packet in transit, one hop less, in the frame in which it came, as most packets are.
+    /// Forwards a packet in transit, with its hop limit decremented, in the frame in which it came: the usual case.
     ///
-    /// The frame is changed in place, where taking its header off and putting one on again would cost as much as all
-    /// the rest.
+    /// The frame is changed in place; to take its header off and put another one on would cost as much as everything
+    /// else here.
     #[inline]
     pub(crate) fn forward_frame(&mut self, now: Instant, mut frame: Buffer, header: &Header) {
         let end = ethernet::HEADER + header.total_len;
@@ -55,11 +55,11 @@ impl Host {
         self.forward(now, frame, header);
     }
 
-    /// As [`forward_frame`](Self::forward_frame), for a packet without a frame, one whose neighbour is to be asked for
-    /// its Ethernet address, or one that cannot go on.
+    /// As [`forward_frame`](Self::forward_frame), for a packet without a frame, for one whose neighbour's Ethernet
+    /// address must be resolved, and for one that cannot be forwarded.
     #[inline(never)]
     pub(crate) fn forward(&mut self, now: Instant, mut packet: Buffer, header: &Header) {
-        match self.transit_way_out(header) {
+        match self.next_hop_of_transit(header) {
             Some(hop) => {
                 ip::decrement_hop_limit(&mut packet);
                 self.counters.forwarded += 1;
@@ -69,21 +69,21 @@ impl Host {
         }
     }
 
-    /// The next hop of a packet in transit that can go on.
+    /// The next hop of a packet in transit; `None` if it cannot be forwarded.
     #[inline]
-    fn transit_way_out(&mut self, header: &Header) -> Option<Hop> {
-        let (hop, mtu) = self.way_out(header.destination)?;
+    fn next_hop_of_transit(&mut self, header: &Header) -> Option<OutgoingHop> {
+        let (hop, mtu) = self.next_hop(header.destination)?;
         (header.hop_limit > 1 && header.total_len <= mtu as usize).then_some(hop)
     }
 
-    /// Answers the sender of a packet in transit with the reason why it cannot go on.
+    /// Sends an ICMP error to the sender of a packet in transit that cannot be forwarded.
     #[cold]
     fn report_stuck(&mut self, now: Instant, packet: &[u8], header: &Header) {
         if header.hop_limit < 2 {
             self.counters.hop_limit_exceeded += 1;
             return self.send_error(now, packet, header, Message::TimeExceeded);
         }
-        match self.way_out(header.destination) {
+        match self.next_hop(header.destination) {
             Some((_, mtu)) => self.report_too_big(now, packet, header, mtu),
             None => self.report_no_route(now, packet, header),
         }
@@ -103,8 +103,8 @@ impl Host {
         }
     }
 
-    /// Sends a packet that the host made: to itself, to a group, or by the route to its destination; a packet to a
-    /// group on one interface, if one is named.
+    /// Sends a packet that the host made: to itself, by the route to its destination, or to a group, then only on one
+    /// interface if one is named.
     pub(crate) fn send(
         &mut self,
         now: Instant,
@@ -124,8 +124,8 @@ impl Host {
 
     /// Sends a packet that the host made by the route to `destination`.
     pub(crate) fn send_by_route(&mut self, now: Instant, packet: Buffer, destination: IpAddr) {
-        let way_out = self.way_out(destination);
-        if let Some((hop, mtu)) = way_out
+        let next = self.next_hop(destination);
+        if let Some((hop, mtu)) = next
             && packet.len() <= mtu as usize
         {
             self.counters.originated += 1;
@@ -134,13 +134,13 @@ impl Host {
         }
         // The error goes to the sender, who is most likely bound on this very host.
         let Ok(header) = ip::parse(&packet) else { return };
-        match way_out {
+        match next {
             Some((_, mtu)) => self.report_too_big(now, &packet, &header, mtu),
             None => self.report_no_route(now, &packet, &header),
         }
     }
 
-    /// Sends a packet of a hook by the way out that it names, one hop less if it was in transit.
+    /// Sends a packet of a hook by the egress that it names, with its hop limit decremented if it was in transit.
     pub(crate) fn send_out(
         &mut self,
         now: Instant,
@@ -151,7 +151,7 @@ impl Host {
     ) {
         packet.truncate(header.total_len);
         if in_transit && !ip::decrement_hop_limit(&mut packet) {
-            // Whoever sent it is not told: it may be one of many copies, of each of which there would be an error.
+            // Its sender gets no error: it may be one of many copies, and each would cause one.
             self.counters.hop_limit_exceeded += 1;
             return packet.recycle();
         }
@@ -173,7 +173,7 @@ impl Host {
                             &mut self.counters.originated
                         };
                         *count += 1;
-                        self.send_to(now, packet, header.version, Hop { interface, to });
+                        self.send_to(now, packet, header.version, OutgoingHop { interface, to });
                     }
                     None => self.counters.no_route += 1,
                 }
@@ -183,31 +183,31 @@ impl Host {
 
     /// The next hop towards `destination`, and the MTU of the link to it.
     #[inline]
-    pub(crate) fn way_out(&mut self, destination: IpAddr) -> Option<(Hop, u32)> {
+    pub(crate) fn next_hop(&mut self, destination: IpAddr) -> Option<(OutgoingHop, u32)> {
         let hop = if self.neighbours.is_some() {
             self.hop_to_resolve(destination)?
         } else {
             let NextHop { interface, mac } = self.routes.next_hop(destination)?;
-            Hop { interface, to: Station::At(mac) }
+            OutgoingHop { interface, to: Station::At(mac) }
         };
-        // An interface that the host has not got leads nowhere.
+        // A route by an interface that the host does not have is no route.
         let interface = self.config.interfaces.get(hop.interface as usize)?;
         Some((hop, interface.mtu))
     }
 
-    /// The next hop of a host that asks for the Ethernet addresses of its neighbours itself.
-    fn hop_to_resolve(&mut self, destination: IpAddr) -> Option<Hop> {
+    /// The next hop on a host that resolves the Ethernet addresses of its neighbours itself.
+    fn hop_to_resolve(&mut self, destination: IpAddr) -> Option<OutgoingHop> {
         let (interface, neighbour) = self.routes.neighbour(destination)?;
         let to = match is_group(neighbour) {
             true => Station::Group(neighbour),
             false => Station::Neighbour(neighbour),
         };
-        Some(Hop { interface, to })
+        Some(OutgoingHop { interface, to })
     }
 
-    /// Sends a packet to its next hop, whose Ethernet address it may have to wait for.
+    /// Sends a packet to its next hop; it waits if the Ethernet address is not resolved yet.
     #[inline]
-    fn send_to(&mut self, now: Instant, packet: Buffer, version: Version, hop: Hop) {
+    fn send_to(&mut self, now: Instant, packet: Buffer, version: Version, hop: OutgoingHop) {
         match hop.to {
             Station::Neighbour(address) => self.send_to_neighbour(now, packet, (hop.interface, address)),
             to => self.transmit(packet, version, to, hop.interface),

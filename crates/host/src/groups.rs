@@ -1,4 +1,4 @@
-//! Groups: who has joined what, and where packets to a group go.
+//! Groups: the memberships of the host's machines, and the routes of packets to groups.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -12,50 +12,52 @@ use crate::forward::Station;
 use crate::host::Host;
 use crate::membership::Filter;
 
-/// The way of packets from one sender to one group through a router, as the kernel's multicast forwarding cache has it.
+/// The route of packets from one sender to one group through a router, like an entry of the kernel's multicast
+/// forwarding cache.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupRoute {
     /// Number of the interface towards the sender: packets that arrive elsewhere are dropped (reverse-path check).
     /// `None` at the sender itself.
     pub ingress: Option<u32>,
-    /// The Ethernet address of the station that sends them there, by which copies of others on the same link are told
-    /// apart; `None` for any.
+    /// The Ethernet address of the station that forwards them onto that link: copies from other stations there are
+    /// dropped. `None` for any station.
     pub upstream: Option<Mac>,
     /// Numbers of the interfaces that lead to members, each once.
     pub egress: Arc<[u32]>,
 }
 
-/// A host's multicast routing, whoever makes it.
+/// A host's multicast routing table.
 pub trait GroupRoutes {
-    /// The way of packets from `source` to `group`; `None` if nothing is known of them. The host keeps the answer until
+    /// The route of packets from `source` to `group`; `None` if there is none. The host keeps the answer until
     /// [`version`](Self::version) changes.
     fn route(&mut self, source: IpAddr, group: IpAddr) -> Option<GroupRoute>;
 
-    /// A number that changes whenever an answer may have changed. Asked for each packet, so it must be cheap.
+    /// A number that changes whenever an answer may have changed. It is read for each packet, so it must be cheap.
     fn version(&self) -> u64;
 
-    /// The host has become a member of a group, or has ceased to be one; of one source's packets, if it names one.
+    /// Notes that the host has become a member of a group (`joined`), or has ceased to be one; of the packets of one
+    /// source, if it names one.
     fn member(&mut self, group: IpAddr, source: Option<IpAddr>, joined: bool);
 }
 
 /// The memberships of a host, and its multicast routing.
 #[derive(Default)]
 pub(crate) struct Groups {
-    joined: BTreeMap<IpAddr, Vec<Joined>>,
+    joined: BTreeMap<IpAddr, Vec<JoinedGroup>>,
     routes: Option<GroupRouteCache>,
 }
 
 /// One machine's membership in a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Joined {
+struct JoinedGroup {
     above: u32,
     interface: Option<u32>,
     source: Option<IpAddr>,
 }
 
-impl Joined {
+impl JoinedGroup {
     fn admits(&self, source: IpAddr, interface: Option<u32>) -> bool {
-        // What the host itself has sent came by no interface.
+        // The host's own packets have no ingress.
         let here = interface.is_none() || self.interface.is_none() || self.interface == interface;
         here && self.source.is_none_or(|only| only == source)
     }
@@ -66,11 +68,11 @@ impl Groups {
         self.routes = Some(GroupRouteCache::new(routes));
     }
 
-    /// Notes that the machine on `Above(above)` joins or leaves. Saying so twice is saying so once.
+    /// Notes that the machine on `Above(above)` joins or leaves; a repetition has no effect.
     pub(crate) fn change(&mut self, above: u32, membership: Membership) {
         let Membership { group, source, interface, joined } = membership;
         let before = self.wanted(group, source);
-        let entry = Joined { above, interface, source };
+        let entry = JoinedGroup { above, interface, source };
         let members = self.joined.entry(group).or_default();
         members.retain(|member| *member != entry);
         if joined {
@@ -86,7 +88,7 @@ impl Groups {
         }
     }
 
-    /// Whether a machine has asked for just this: the packets to a group of any source, or of one.
+    /// Whether a machine has joined a group with exactly this source (`None` for any).
     fn wanted(&self, group: IpAddr, source: Option<IpAddr>) -> bool {
         self.joined.get(&group).is_some_and(|members| members.iter().any(|member| member.source == source))
     }
@@ -98,13 +100,13 @@ impl Groups {
         here.map(|member| member.source).collect()
     }
 
-    /// Whether a packet to a group that came by an interface is for a machine here.
+    /// Whether a packet to a group that arrived on an interface is for a machine of this host.
     pub(crate) fn admits(&self, group: IpAddr, source: IpAddr, interface: Option<u32>) -> bool {
         let members = self.joined.get(&group).map_or(&[][..], Vec::as_slice);
         is_all_hosts(group) || members.iter().any(|member| member.admits(source, interface))
     }
 
-    /// Whether it is for the machine on `Above(above)`.
+    /// Whether such a packet is for the machine on `Above(above)`.
     fn admits_at(&self, above: u32, group: IpAddr, source: IpAddr, interface: Option<u32>) -> bool {
         let members = self.joined.get(&group).map_or(&[][..], Vec::as_slice);
         let own = members.iter().filter(|member| member.above == above);
@@ -113,8 +115,9 @@ impl Groups {
 }
 
 impl Host {
-    /// Lets what the host sends to groups, and forwards, follow `routes`. Without, a packet to a group leaves by the
-    /// one next hop that [`Routes`](crate::Routes) names for the group, and none is forwarded.
+    /// Sets the multicast routes of the host's own packets to groups and of those that it forwards. Without them, a
+    /// packet to a group is sent to the one next hop that [`Routes`](crate::Routes) names for the group, and none is
+    /// forwarded.
     pub fn set_group_routes(&mut self, routes: Box<dyn GroupRoutes>) {
         self.groups.set_routes(routes);
     }
@@ -154,13 +157,14 @@ impl Host {
         }
     }
 
-    /// Forwards a packet to a group, one hop less, a copy on each of the interfaces, which lead to members.
+    /// Forwards a packet to a group with its hop limit decremented: a copy on each of the interfaces, which lead to
+    /// members.
     pub(crate) fn forward_to_group(&mut self, mut packet: Buffer, header: &Header, egress: &[u32]) {
         if is_link_scope(header.destination) {
             return packet.recycle();
         }
         if !ip::decrement_hop_limit(&mut packet) {
-            // RFC 1112 section 7.2: nobody is told.
+            // RFC 1112 section 7.2: no error is sent.
             self.counters.hop_limit_exceeded += 1;
             return packet.recycle();
         }
@@ -191,7 +195,7 @@ impl Host {
         }
     }
 
-    /// The way of packets from a sender to a group through here.
+    /// The route of packets from a sender to a group through this host.
     pub(crate) fn group_route(&mut self, source: IpAddr, group: IpAddr) -> Option<&GroupRoute> {
         self.groups.routes.as_mut()?.route(source, group)
     }
@@ -201,14 +205,13 @@ impl Host {
 struct GroupRouteCache {
     routes: Box<dyn GroupRoutes>,
     version: u64,
-    /// Forwarding mostly goes to where it went before.
+    /// The last answer: consecutive packets mostly take the same route.
     last: Option<((IpAddr, IpAddr), Option<GroupRoute>)>,
     known: BTreeMap<(IpAddr, IpAddr), Option<GroupRoute>>,
 }
 
-/// Maximum number of pairs of sender and group that a host keeps routes of. Chosen: 100 bytes each, and packets of
-/// invented senders, each of which would be kept, must not fill the memory. With more senders routes are asked for
-/// again.
+/// Maximum number of pairs of sender and group whose routes a host keeps, each of 100 bytes. Chosen: with more, packets
+/// of invented senders fill more memory; with fewer, a router of many senders looks routes up again.
 const MAX_KNOWN: usize = 4096;
 
 impl GroupRouteCache {
@@ -235,7 +238,7 @@ impl GroupRouteCache {
     }
 }
 
-/// Whether an address stands for several hosts.
+/// Whether an address is a multicast or broadcast address.
 pub(crate) fn is_group(address: IpAddr) -> bool {
     address.is_multicast() || is_broadcast(address)
 }

@@ -1,4 +1,4 @@
-//! The machine: takes frames and items that arrive and sorts them.
+//! The machine: classifies the frames and items that arrive.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::counters::Counters;
 use crate::groups::{GroupRoute, Groups, is_broadcast, is_group, is_link_scope};
 use crate::icmp::{PathMtus, error_limit};
-use crate::membership::Membership as Reports;
+use crate::membership::MembershipReports;
 use crate::neighbours::Neighbours;
 use crate::pace::Pace;
 use crate::reports::is_membership;
@@ -27,14 +27,14 @@ pub struct Host {
     pub(crate) routes: RouteCache,
     pub(crate) bindings: Bindings,
     pub(crate) groups: Groups,
-    /// `None` where the routes give the Ethernet addresses of neighbours.
+    /// The neighbours; `None` where the routes have their Ethernet addresses.
     pub(crate) neighbours: Option<Box<Neighbours>>,
-    /// `None` where nobody is told of memberships.
-    pub(crate) reports: Option<Box<Reports>>,
+    /// Reports of memberships; `None` where none are sent.
+    pub(crate) reports: Option<Box<MembershipReports>>,
     /// Packets from the host to itself, before they are received. Empty between calls.
     pub(crate) loopback: VecDeque<Buffer>,
-    /// Number of places in the row of hooks that do not see what the host sends to itself now: those up to the hook
-    /// that sends it.
+    /// Number of hooks, from the first, that do not see the packet that the host sends to itself now: those up to the
+    /// hook that sends it.
     pub(crate) loopback_from: usize,
     pub(crate) out: Outbox,
     pub(crate) identification: u16,
@@ -86,14 +86,14 @@ impl Host {
         self.bindings.bind_protocol(above, protocol, port)
     }
 
-    /// Hooks a machine into the host: packets in transit that match `filter`, and those for this host that bear what it
-    /// selects ([`Hook::ExtensionHeader`]), go up on `Above(above)` as [`Item::Transit`]; see [`Transit`] for the
-    /// answers. Several machines see a packet in the order in which they hooked themselves in, each after the one
-    /// before has handed it back. A second filter for one `above` adds to the first. On a host that does not forward
-    /// nothing is in transit, other than multicast.
+    /// Hooks a machine into the host: packets in transit that match `filter`, and those for this host that have the
+    /// extension header that it selects ([`Hook::ExtensionHeader`]), go up on `Above(above)` as [`Item::Transit`]; see
+    /// [`Transit`] for the answers. Several machines see a packet in the order of their hooks, each after the one
+    /// before has handed it back. A second filter for one `above` adds to the first. On a host that does not forward,
+    /// only multicast is in transit.
     ///
-    /// A hook may hand over up to [`MAX_ANSWERS`](hopcast_core::hook::MAX_ANSWERS) transits for each packet that it was
-    /// given; more are dropped.
+    /// A hook may hand over up to [`MAX_ANSWERS`](hopcast_core::hook::MAX_ANSWERS) transits for each packet that it
+    /// received; more are dropped.
     pub fn hook(&mut self, above: u32, filter: Hook) {
         self.bindings.hook(above, filter);
     }
@@ -103,8 +103,8 @@ impl Host {
     /// there leaves by that interface as it is. Of several machines bound to the same frames each gets them, in the
     /// order in which they were bound. An `above` has one interface.
     ///
-    /// A machine that asks for it ([`Item::ReportFrameStatus`]) learns on the same port what becomes of the frames of
-    /// these types that this host sends, as far as the link knows.
+    /// A machine that requests it ([`Item::ReportFrameStatus`]) receives on the same port the status of the frames of
+    /// these types that this host sends, as far as the link knows it.
     ///
     /// An overheard frame reaches the host only if the host's station on it is promiscuous.
     pub fn bind_frames(
@@ -129,7 +129,7 @@ impl Host {
     /// The longest packet that is known to reach `destination`, in bytes: from the last ICMP message, or the MTU of the
     /// interface. `None` without a route.
     pub fn path_mtu(&mut self, destination: IpAddr) -> Option<u32> {
-        let (_, first) = self.way_out(destination)?;
+        let (_, first) = self.next_hop(destination)?;
         Some(self.path_mtus.get(destination).unwrap_or(first).min(first))
     }
 
@@ -168,8 +168,8 @@ impl Host {
         self.receive_other(now, interface, frame.bytes, &header, (to_group, station));
     }
 
-    /// Takes a packet that is not merely forwarded out of a frame, which came to a group or to the host itself, from a
-    /// station.
+    /// Takes the packet out of a frame, which was sent to a group or to the host itself, where the packet is not
+    /// forwarded in that frame.
     #[inline(never)]
     fn receive_other(
         &mut self,
@@ -197,7 +197,7 @@ impl Host {
         }
     }
 
-    /// Hands a frame for another station up to the ports that listen to such, or counts it.
+    /// Hands a frame for another station up to the promiscuous ports, or counts it.
     #[inline(never)]
     fn overhear(&mut self, interface: u32, frame: &Frame) {
         let header = ethernet::parse(&frame.bytes);
@@ -230,7 +230,7 @@ impl Host {
         }
     }
 
-    /// The link of an interface takes packets up to another length from now on.
+    /// Sets the maximum length of packets of an interface's link, in bytes.
     fn set_mtu(&mut self, interface: u32, mtu: u32) {
         match self.config.interfaces.get_mut(interface as usize) {
             Some(own) => own.mtu = mtu,
@@ -238,7 +238,7 @@ impl Host {
         }
     }
 
-    /// Asks an interface for the status of frames, in the name of a machine that is bound to frames.
+    /// Requests the status of frames of an interface for a machine that is bound to frames.
     fn ask_status(&mut self, above: u32) {
         match self.bindings.ask_status(above) {
             Some(interface) => self.out.push(Port::Below(interface), Item::ReportFrameStatus),
@@ -246,7 +246,7 @@ impl Host {
         }
     }
 
-    /// Hands the status of a frame up to the ports that asked for those of its type.
+    /// Hands the status of a frame up to the ports that requested it for this type.
     fn hand_up_status(&mut self, interface: u32, status: &FrameStatus) {
         let Ok(header) = ethernet::parse(&status.bytes) else { return };
         for binding in self.bindings.frames(interface, header.ether_type) {
@@ -256,7 +256,7 @@ impl Host {
         }
     }
 
-    /// Whether a packet that arrived is to be forwarded, and by no hook.
+    /// Whether a packet that arrived is to be forwarded, and no hook selects it.
     #[inline]
     fn is_plain_transit(&self, header: &Header, packet: &[u8]) -> bool {
         self.config.forwarding
@@ -299,8 +299,8 @@ impl Host {
         }
     }
 
-    /// Takes a multicast or broadcast packet: for the host, for a hook, for other members, for several of these or for
-    /// nobody.
+    /// Takes a multicast or broadcast packet, which may be for the host, for a hook, for other members, for several of
+    /// these or for none.
     fn receive_group(
         &mut self,
         now: Instant,
@@ -309,13 +309,13 @@ impl Host {
         ingress: Option<u32>,
         arrival: Arrival,
     ) {
-        // By a hook; a packet of the host's own that comes round to it has passed those up to its sender's.
+        // A hook comes first; a packet that the host has sent to itself has passed those up to its sender's.
         let returned = ingress.is_some() && arrival.hooks_passed > 0;
         let group = header.destination;
         // What stays on its link has no way.
         let on_link = is_link_scope(group) || is_membership(header, &packet);
         let route = if on_link { None } else { self.group_route(header.source, group).cloned() };
-        // From where the way to its sender leads, where a route says which that is.
+        // It must arrive on the interface towards its sender, if there is a route to that.
         let elsewhere = |route: &GroupRoute| {
             let other = |station| route.upstream.is_some_and(|upstream| upstream != station);
             ingress.is_some() && (route.ingress != ingress || arrival.station.is_some_and(other))
@@ -357,8 +357,8 @@ impl Host {
         self.out.push(Port::Above(above), Item::Transit(transit));
     }
 
-    /// Takes a packet from the hook on `Above(above)`: back, so that only hooks after it may still see it, or with a
-    /// way out of its own.
+    /// Takes a packet from the hook on `Above(above)`: one that is handed back, which only later hooks may still see,
+    /// or one with an egress of its own.
     fn resume(&mut self, now: Instant, above: u32, transit: Transit) {
         let Transit { packet, ingress, egress } = transit;
         let exists = |interface: u32| (interface as usize) < self.config.interfaces.len();
@@ -417,8 +417,8 @@ impl Host {
         self.out.push(Port::Above(above), Item::Packet(packet));
     }
 
-    /// Receives what the host has sent to itself. It comes to an end: a packet causes at most one other here, an echo
-    /// reply or an error, which cause none, and a hook does not see what it has sent itself.
+    /// Receives the packets that the host has sent to itself. The loop ends: a packet causes at most one other here, an
+    /// echo reply or an error, which cause none, and a hook does not see the packets that it has sent.
     #[inline]
     fn settle(&mut self, now: Instant) {
         if !self.loopback.is_empty() {
@@ -454,11 +454,11 @@ impl Host {
 /// Circumstances in which a packet was received.
 #[derive(Clone, Copy)]
 struct Arrival {
-    /// In a frame to several stations.
+    /// Whether its frame was sent to several stations.
     to_group: bool,
-    /// Number of places in the row of hooks that are behind it.
+    /// Number of hooks that it has passed.
     hooks_passed: usize,
-    /// Of IGMP or MLD, which the host itself has read.
+    /// Whether it is a packet of IGMP or MLD, which the host itself has read.
     is_membership: bool,
     /// The station that sent its frame; `None` of a packet that came by none, or from a hook.
     station: Option<ethernet::Mac>,

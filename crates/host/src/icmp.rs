@@ -1,4 +1,4 @@
-//! ICMP as the host speaks it: answers to pings, errors about packets, and errors about its own.
+//! The host's ICMP: answers to echo requests, errors about others' packets, and errors about its own.
 //!
 //! An answer to a ping is made by [`answer_echo`], for a host and for an [`EchoResponder`](crate::EchoResponder).
 
@@ -14,10 +14,10 @@ use crate::host::Host;
 use crate::pace::Pace;
 
 impl Host {
-    /// Takes an ICMP message to this host, whose checksum must fit.
+    /// Takes an ICMP message to this host, whose checksum must be right.
     pub(crate) fn receive_icmp(&mut self, now: Instant, packet: Buffer, header: &Header) {
         if header.protocol != icmp::protocol(header.version) {
-            // The other version's ICMP is a protocol that nobody speaks.
+            // The ICMP of the other IP version is an unknown protocol.
             return self.refuse(now, packet, header);
         }
         let message = match icmp::parse(header.source, header.destination, &packet[header.payload()]) {
@@ -77,7 +77,7 @@ impl Host {
         self.bindings.protocol(header.protocol, port)
     }
 
-    /// Answers the sender of a packet to this host that nobody takes it.
+    /// Sends an ICMP error to the sender of a packet to this host that has no binding.
     pub(crate) fn refuse(&mut self, now: Instant, packet: Buffer, header: &Header) {
         self.counters.closed_port += 1;
         let reason = if header.protocol == ip::UDP || self.bindings.speaks(header.protocol) {
@@ -88,8 +88,8 @@ impl Host {
         self.send_error(now, &packet, header, Message::Unreachable(reason));
     }
 
-    /// Sends an error about `packet` to its source, if it is one about which errors may be sent, and the limit on
-    /// their rate allows it.
+    /// Sends an error about `packet` to its source, if errors about such packets are permitted and the limit on their
+    /// rate allows it.
     #[cold]
     pub(crate) fn send_error(&mut self, now: Instant, packet: &[u8], header: &Header, error: Message) {
         if !deserves_error(packet, header) {
@@ -105,7 +105,7 @@ impl Host {
             self.error_limit.sent(now, 1);
         }
         let mut body = Buffer::copy_from(icmp::quote(header.version, packet));
-        if let Some((_, mtu)) = self.way_out(header.source) {
+        if let Some((_, mtu)) = self.next_hop(header.source) {
             // IPv4 has links whose MTU is below the 576 bytes of an error.
             body.truncate((mtu as usize).saturating_sub(header.version.header_len() + icmp::HEADER));
         }
@@ -116,7 +116,7 @@ impl Host {
     }
 }
 
-/// Makes of an echo request the `reply` from `own`, in its buffer: the ICMP message, without an IP header.
+/// Turns an echo request into the `reply` from `own`, in its buffer: the ICMP message, without an IP header.
 pub(crate) fn answer_echo(packet: &mut Buffer, header: &Header, own: IpAddr, reply: Message) {
     packet.advance(header.header_len + icmp::HEADER);
     icmp::prepend(packet, own, header.source, reply);
@@ -138,8 +138,8 @@ pub(crate) fn quoted(error: &[u8]) -> Option<(Header, Option<u16>)> {
     Some((header, identifier))
 }
 
-/// RFC 1122 section 3.2.2 and RFC 4443 section 2.4 (e): no errors about errors, about what was sent to many, about what
-/// has no single sender, nor about fragments after the first.
+/// Whether an error may be sent about a packet (RFC 1122 section 3.2.2, RFC 4443 section 2.4 (e)): not about errors,
+/// multicast and broadcast, packets without a single sender, nor fragments after the first.
 fn deserves_error(packet: &[u8], header: &Header) -> bool {
     // The first fragment of IPv6 looks like the others here, and none is answered.
     if !is_one_host(header.source) || is_group(header.destination) || header.fragment {
@@ -148,12 +148,12 @@ fn deserves_error(packet: &[u8], header: &Header) -> bool {
     if header.protocol != icmp::protocol(header.version) {
         return true;
     }
-    // In transit its checksum is not looked at: what does not read is taken for an error.
+    // In transit its checksum is not verified: a message that does not parse counts as an error.
     let message = icmp::parse(header.source, header.destination, &packet[header.payload()]);
     message.is_ok_and(|message| !message.is_error(header.version))
 }
 
-/// Whether an address can be that of one host, which can be answered.
+/// Whether an address can be that of a single host, to which an answer can be sent.
 pub(crate) fn is_one_host(address: IpAddr) -> bool {
     !address.is_unspecified() && !address.is_loopback() && !is_group(address)
 }
@@ -165,15 +165,15 @@ pub(crate) fn error_limit() -> Pace {
     Pace::new(1000, 50)
 }
 
-/// Path MTUs that routers have announced, the latest [`PathMtus::MAX`] of them. Chosen: it bounds memory; with fewer, a
-/// host with many destinations learns them again.
+/// The latest path MTUs that routers have announced, at most [`PathMtus::MAX`].
 #[derive(Default)]
 pub(crate) struct PathMtus {
     known: VecDeque<(IpAddr, u32)>,
 }
 
 impl PathMtus {
-    /// Chosen: see above.
+    /// Maximum number of path MTUs. Chosen: it bounds memory; with fewer, a host with many destinations learns them
+    /// again.
     const MAX: usize = 64;
 
     pub(crate) fn get(&self, destination: IpAddr) -> Option<u32> {
@@ -182,7 +182,7 @@ impl PathMtus {
 
     fn learn(&mut self, version: Version, destination: IpAddr, mtu: u32) {
         if mtu == 0 {
-            // A router that predates RFC 1191 says nothing here.
+            // A router that predates RFC 1191 sends 0 here.
             return;
         }
         // Less than the minimum MTU is a router's slip or an attack (RFC 8201 section 4, RFC 1191 section 3).

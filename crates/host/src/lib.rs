@@ -5,52 +5,52 @@
 //! ([`Host::bind_protocol`]), hooks into forwarding ([`Host::hook`]), and frames of a type of their own
 //! ([`Host::bind_frames`]).
 //!
-//! A frame that arrives is checked and its packet goes one of three ways. To one of the host's own addresses it is
-//! delivered: to what is bound, or to the host's own ICMP, which answers pings. Otherwise it is in transit: a hook may
-//! take it, and what no hook takes is forwarded, one hop less, in the buffer in which it came. What cannot be delivered
-//! or forwarded is answered with the ICMP error that says why, so that path-MTU discovery and traceroute work as they
-//! do on the Internet. What machines above hand down leaves by the same routes, and comes right back if it is for the
-//! host itself.
+//! A frame that arrives is checked. If its packet is for one of the host's own addresses, it is delivered to a binding,
+//! or to the host's own ICMP, which answers echo requests. Otherwise it is in transit: a hook may take it, and a packet
+//! that no hook takes is forwarded, with its hop limit decremented, in the buffer in which it came. If it can neither
+//! be delivered nor forwarded, its sender receives the ICMP error that gives the reason, so that path-MTU discovery and
+//! traceroute work as they do on the Internet. Packets that machines above hand down leave by the same routes, and are
+//! looped back if they are for the host itself.
 //!
 //! | module | what |
 //! |---|---|
 //! | [`config`] | addresses, interfaces, and whether to forward |
-//! | [`routes`] | where to send: [`Routes`], [`StaticRoutes`], and the cache in front of them |
-//! | [`prefixes`] | prefixes of addresses, and tables in which the longest wins |
+//! | [`routes`] | next hops: [`Routes`], [`StaticRoutes`], and the cache in front of them |
+//! | [`prefixes`] | prefixes of addresses, and tables with longest-prefix match |
 //! | [`binding`] | the bindings of ports above, and the forward hook's filters |
-//! | `host` | the machine: sorts what arrives |
-//! | `forward` | transit, and what the host itself sends |
+//! | `host` | the machine: classifies what arrives |
+//! | `forward` | transit, and the host's own packets |
 //! | `groups` | memberships, and packets to groups: [`GroupRoutes`] |
 //! | `udp`, `icmp` | delivery of these two; errors, their limits, and the path MTUs in them |
-//! | [`neighbours`] | Ethernet addresses of neighbours, asked for: ARP and neighbour discovery |
+//! | [`neighbours`] | resolution of neighbours' Ethernet addresses: ARP and neighbour discovery |
 //! | [`membership`], [`querier`] | IGMP and MLD: the host's side, and the router's |
-//! | [`Udp`] | UDP on its own, for stacks whose packets go into a tunnel |
+//! | [`Udp`] | UDP without a host, for stacks whose packets go into a tunnel |
 //! | [`ping`] | messages as echo requests through a packet port, and their round trips |
-//! | [`EchoResponder`] | the answers to echo requests on its own, for stacks that bring packets |
+//! | [`EchoResponder`] | answers to echo requests without a host, for stacks whose packets come out of a tunnel |
 //!
 //! # Scope and departures
 //!
-//! - **Neighbours are known** unless [`Host::resolve_neighbours`] is called: [`Routes`] gives the next station's
-//!   Ethernet address at once, an idealised resolution that has converged. With it the host asks, by ARP and neighbour
-//!   discovery (RFC 826, 4861); see [`neighbours`].
-//! - **No fragmentation and no reassembly.** What the host sends has *don't fragment* set. A packet from elsewhere that
-//!   has not, and is too big for the next link, is dropped and counted (`unfragmented`), where RFC 1812 would have it
+//! - **Neighbours are known** unless [`Host::resolve_neighbours`] is called: [`Routes`] has the next station's Ethernet
+//!   address, as if it had been resolved already. With it the host resolves addresses by ARP and neighbour discovery
+//!   (RFC 826, 4861); see [`neighbours`].
+//! - **No fragmentation and no reassembly.** The host's own packets have *don't fragment* set. A packet in transit
+//!   without it that is too big for the next link is dropped and counted (`unfragmented`), where RFC 1812 would have it
 //!   fragmented. Fragments are forwarded, and dropped at their destination (`fragments`).
-//! - **A transit packet's transport checksum is not looked at**, as on any router. UDP's and ICMP's are verified before
-//!   anything is delivered; another protocol's are left to the machine that is bound to it.
+//! - **A transit packet's transport checksum is not verified**, as on any router. UDP's and ICMP's are verified before
+//!   delivery; another protocol's are left to the machine that is bound to it.
 //! - **Multicast is forwarded by [`GroupRoutes`]**, a router's table of groups, or by a hook; broadcast by a hook
-//!   alone. A packet to a group that did not arrive from where its sender is goes no further (reverse-path check). A
-//!   machine receives the groups that it [joined](hopcast_core::Membership) itself, and no others that its port hears.
-//!   What the host sends to a group it gets itself, if a machine on it has joined.
+//!   alone. A packet to a group that did not arrive on the interface towards its sender is dropped (reverse-path
+//!   check). A machine receives only the groups that it [joined](hopcast_core::Membership) itself. The host receives
+//!   its own packets to a group, if a machine on it has joined.
 //! - **Path MTUs that ICMP announces are remembered** ([`Host::path_mtu`]) and delivered to the machine whose packet
-//!   was too big, unless it is UDP's, which has no way to hear of it; nothing is held back on their account.
+//!   was too big, unless it is UDP's, which cannot receive them; the host itself drops nothing because of them.
 //! - **Memberships are reported** by IGMP and MLD only where [`Host::report_memberships`] is called; see
 //!   [`membership`]. [`querier`] is the router's side.
-//! - **A host has no timers** but those of its neighbours and reports: without them its deadline is always `None`.
+//! - **A host has no timers** except those of its neighbours and reports: without them its deadline is always `None`.
 //! - The source of the host's own packets is its first address of the version, not the interface's: hosts here are
 //!   known by one address, as if it were a loopback address.
 //! - No redirects, no source routes, no options: they are forwarded unread. A packet whose IPv6 extension headers do
-//!   not read is malformed in transit too, where a router would not look.
+//!   not parse is malformed in transit too, where a router would not parse them.
 
 mod agenda;
 pub mod binding;

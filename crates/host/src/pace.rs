@@ -1,24 +1,24 @@
-//! The limit on packets that others cause.
+//! A rate limit on packets that others cause.
 
 use hopcast_core::{Duration, Instant};
 
-/// A token bucket: packets may be sent while it is not empty, and those of one kind that belong together may then take
-/// more than there is, which the next wait for.
+/// A token bucket: packets may be sent while it is not empty. Packets that belong together may then take more tokens
+/// than it holds; later packets wait until these are paid back.
 #[derive(Debug)]
 pub(crate) struct Pace {
     interval: Duration,
     burst: u64,
-    /// When the bucket will be full. Each packet moves it by one interval.
+    /// Time at which the bucket will be full. Each packet postpones it by one interval.
     full_at: Instant,
 }
 
 impl Pace {
-    /// `rate` packets a second, at least 1, and `burst` at once.
+    /// A limit of `rate` packets a second, at least 1, and `burst` at once.
     pub(crate) fn new(rate: u64, burst: u64) -> Self {
         Self { interval: Duration::from_secs(1) / rate.max(1), burst, full_at: Instant::ZERO }
     }
 
-    /// When the next packet may be sent; it may lie in the past.
+    /// Time at which the next packet may be sent; it may lie in the past.
     pub(crate) fn ready_at(&self) -> Instant {
         self.full_at - self.interval * self.burst.saturating_sub(1)
     }

@@ -14,7 +14,7 @@ use crate::icmp::quoted;
 pub struct PingConfig {
     /// The host's own address, of the destination's version.
     pub source: IpAddr,
-    /// The address that is to answer.
+    /// The address that requests are sent to.
     pub destination: IpAddr,
     /// The requests' hop limit. Default: 64.
     pub hop_limit: u8,
@@ -23,20 +23,20 @@ pub struct PingConfig {
 }
 
 impl PingConfig {
-    /// From `source` to `destination`.
+    /// The default configuration from `source` to `destination`.
     pub const fn new(source: IpAddr, destination: IpAddr) -> Self {
         Self { source, destination, hop_limit: 64, identifier: 1 }
     }
 }
 
 /// Sends each [`Message`] of its port `Above(0)` as an echo request on its packet port `Below(0)`. When the answer
-/// comes, a message with the same number and the answer's payload goes up. The packet port belongs on a host's binding
-/// of ICMP, or on a layer that carries packets.
+/// comes, a message with the same number and the answer's payload goes up. The packet port is attached to a host's
+/// binding of ICMP, or to a layer that carries packets.
 pub struct Ping {
     config: PingConfig,
     /// The latest requests, oldest first and at most [`Ping::MAX_AWAITED`]; `None` for those that have been answered.
     awaited: VecDeque<Option<Request>>,
-    /// The number of requests, of which the sequence numbers are the lowest 16 bits.
+    /// Number of requests so far; a request's sequence number is the lowest 16 bits.
     sent: u64,
     round_trips: RoundTrips,
     errors: u64,
@@ -60,7 +60,7 @@ pub struct RoundTrips {
     pub min: Duration,
     /// The longest round trip.
     pub max: Duration,
-    /// The sum of all.
+    /// The sum of all round trips.
     pub total: Duration,
 }
 
@@ -74,10 +74,10 @@ impl RoundTrips {
 }
 
 impl Ping {
-    /// Maximum number of requests back for which answers are taken: sequence numbers have 16 bits, of which this many
-    /// leave no doubt.
+    /// Maximum number of outstanding requests: half the range of the 16-bit sequence numbers (RFC 792), so that the
+    /// request of an answer is never in doubt.
     pub const MAX_AWAITED: usize = 1 << 15;
-    /// Maximum payload of a request, in bytes: what 16-bit lengths leave in IPv4.
+    /// Maximum payload of a request, in bytes: IPv4's maximum length without the headers.
     pub const MAX_PAYLOAD: usize = 0xffff - ip::V4_HEADER - icmp::HEADER;
 
     /// A ping that has sent nothing yet.

@@ -12,14 +12,14 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// The addresses that agree with `first` in `length` bits, all others of which must be zero; `None` if they are
-    /// not, or an address has not as many.
+    /// The prefix of `length` bits whose first address is `first`; `None` if a bit of `first` after these is set, or if
+    /// an address has fewer bits.
     pub fn new(first: IpAddr, length: u8) -> Option<Self> {
         let fits = length <= address_bits(first) && key(first, length).2 == key(first, address_bits(first)).2;
         fits.then_some(Self { first, length })
     }
 
-    /// The addresses that agree with `address` in `length` bits; `None` if it has not as many.
+    /// The prefix of `length` bits that `address` is in; `None` if an address has fewer bits.
     pub fn around(address: IpAddr, length: u8) -> Option<Self> {
         (length <= address_bits(address)).then(|| prefix_of(key(address, length)))
     }
@@ -44,7 +44,7 @@ impl Prefix {
         address_bits(self.first) - self.length
     }
 
-    /// The address `number` places behind the first; `None` past the last.
+    /// Address number `number`, counted from 0; `None` past the last.
     pub fn nth(self, number: u64) -> Option<IpAddr> {
         if u32::from(self.host_bits()) < u64::BITS && number >> self.host_bits() > 0 {
             return None;
@@ -55,8 +55,8 @@ impl Prefix {
         })
     }
 
-    /// The number of places by which one of its addresses is behind the first; `None` of another address, and of one
-    /// further behind than 64 bits count.
+    /// The number of an address in the prefix, counted from 0; `None` of an address outside of it, and of a number that
+    /// does not fit 64 bits.
     pub fn place(self, address: IpAddr) -> Option<u64> {
         match (address, self.first) {
             _ if !self.contains(address) => None,
@@ -66,7 +66,7 @@ impl Prefix {
         }
     }
 
-    /// Whether an address is one of them.
+    /// Whether an address is in the prefix.
     pub fn contains(self, address: IpAddr) -> bool {
         in_prefix(address, self.first, self.length)
     }
@@ -83,7 +83,7 @@ impl fmt::Display for Prefix {
     }
 }
 
-/// A value for each of some prefixes; of an address, the longest prefix that it has wins.
+/// A table of values by prefix: an address has the value of the longest prefix that it is in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrefixTable<T>(BTreeMap<Key, T>);
 
@@ -108,12 +108,12 @@ impl<T: Copy> PrefixTable<T> {
         self.0.entry(key(prefix.first, prefix.length)).or_insert(value);
     }
 
-    /// The value of the longest prefix that an address has.
+    /// The value of the longest prefix that an address is in.
     pub fn find(&self, address: IpAddr) -> Option<T> {
         self.find_within(address, 0, address_bits(address)).map(|(_, value)| value)
     }
 
-    /// The longest prefix of an address whose length is in this range, and its value.
+    /// The longest prefix that an address is in, of those with `min` to `max` bits, and its value.
     pub fn find_within(&self, address: IpAddr, min: u8, max: u8) -> Option<(Prefix, T)> {
         if self.0.is_empty() {
             return None;

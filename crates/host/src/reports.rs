@@ -1,4 +1,4 @@
-//! A host's memberships on the wire: IGMP and MLD, as far as the host sends and answers them.
+//! A host's reports of its memberships by IGMP and MLD, and its answers to queries.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,7 @@ use hopcast_wire::mld;
 
 use crate::forward::Station;
 use crate::host::Host;
-use crate::membership::{Config, Interface, Membership};
+use crate::membership::{Config, Interface, MembershipReports};
 
 /// Whether a packet is one of IGMP or MLD, which no router forwards: they have a hop limit of 1 (RFC 3376 section 4,
 /// RFC 3810 section 5).
@@ -23,11 +23,11 @@ pub(crate) fn is_membership(header: &Header, packet: &[u8]) -> bool {
 }
 
 impl Host {
-    /// Lets the host report its memberships by IGMP and MLD, and answer queries. Without, nobody hears of them but
-    /// whoever has [`GroupRoutes`](crate::GroupRoutes).
+    /// Lets the host report its memberships by IGMP and MLD, and answer queries. Without it, only
+    /// [`GroupRoutes`](crate::GroupRoutes) learns of them.
     pub fn report_memberships(&mut self, config: Config, random: Stream) {
         let interfaces = Interface::of_host(&self.config);
-        self.reports = Some(Box::new(Membership::new(config, interfaces, random)));
+        self.reports = Some(Box::new(MembershipReports::new(config, interfaces, random)));
     }
 
     /// A machine has joined or left a group: tells routers on each interface what the host wants of it now.
@@ -39,7 +39,7 @@ impl Host {
         self.send_reports(now);
     }
 
-    /// Takes a packet of IGMP or MLD that came by an interface; false if it is none, or the host speaks neither.
+    /// Takes a packet of IGMP or MLD that arrived on an interface; false if it is none, or the host sends no reports.
     pub(crate) fn receive_membership(
         &mut self,
         now: Instant,
@@ -68,7 +68,7 @@ impl Host {
         }
     }
 
-    /// Does what reports are due.
+    /// Sends the reports that are due.
     pub(crate) fn wake_reports(&mut self, now: Instant) {
         if let Some(reports) = &mut self.reports {
             reports.wake(now);

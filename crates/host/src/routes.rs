@@ -16,37 +16,36 @@ pub struct NextHop {
     pub mac: Mac,
 }
 
-/// A route as a machine on the host may ask for it: to choose its own way out, or to know from where a sender's packets
-/// are to come.
+/// A route as a machine on the host may look it up: to choose an egress of its own, or to know the ingress of a
+/// sender's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouteEntry {
-    /// The number of the interface that leads there.
+    /// The number of the interface of the route.
     pub interface: u32,
     /// The next hop's address; the destination's own on the last hop.
     pub neighbour: IpAddr,
-    /// The cost of the route, smaller is better: hops, where nothing better is known.
+    /// The cost of the route, smaller is better; the number of hops unless the routing has another metric.
     pub metric: u32,
 }
 
-/// A host's routing, asked when a packet has to be sent; and the view of it that a machine on the host has, whoever
-/// makes the routes.
+/// A host's routing table: the host looks up next hops in it, and a machine on the host whole routes.
 pub trait Routes {
     /// The next hop towards `destination`; `None` if there is no route. The host keeps the answer until
     /// [`version`](Self::version) changes.
     fn next_hop(&mut self, destination: IpAddr) -> Option<NextHop>;
 
-    /// A number that changes whenever an answer may have changed. Asked for each packet, so it must be cheap.
+    /// A number that changes whenever an answer may have changed. It is read for each packet, so it must be cheap.
     fn version(&self) -> u64;
 
-    /// The route towards `destination`, with its neighbour and metric; `None` if there is none, or if nothing is known
-    /// but the next station.
+    /// The route towards `destination`, with its neighbour and metric; `None` if there is none, or if the table has
+    /// only the Ethernet address of the next station.
     fn route(&mut self, destination: IpAddr) -> Option<RouteEntry> {
         let _ = destination;
         None
     }
 
-    /// The next hop towards `destination` by its IP address, for a host that asks for Ethernet addresses itself: the
-    /// number of the interface, and the neighbour. Kept as [`next_hop`](Self::next_hop).
+    /// The next hop towards `destination` by its IP address, for a host that resolves Ethernet addresses itself: the
+    /// number of the interface, and the neighbour. The host keeps the answer as that of [`next_hop`](Self::next_hop).
     fn neighbour(&mut self, destination: IpAddr) -> Option<(u32, IpAddr)> {
         self.route(destination).map(|route| (route.interface, route.neighbour))
     }
@@ -61,7 +60,7 @@ pub trait Routes {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StaticRoutes {
     table: PrefixTable<NextHop>,
-    /// The same, with the gateway's IP address; `None` on the link itself.
+    /// Routes by the gateway's IP address; `None` for destinations on the link itself.
     gateways: PrefixTable<(u32, Option<IpAddr>)>,
     version: u64,
 }
@@ -72,8 +71,8 @@ impl StaticRoutes {
         Self::default()
     }
 
-    /// Sends what is for the `length`-bit prefix of `address` to `next_hop`. Replaces a route to the same prefix. A
-    /// length past the address's is its whole length.
+    /// Adds a route to the `length`-bit prefix of `address` by `next_hop`, in place of an earlier one to the same
+    /// prefix. A length past the address's is its whole length.
     #[must_use]
     pub fn with(mut self, address: IpAddr, length: u8, next_hop: NextHop) -> Self {
         self.table.insert(address, length, next_hop);
@@ -81,7 +80,7 @@ impl StaticRoutes {
         self
     }
 
-    /// As [`with`](Self::with), for a host that asks for Ethernet addresses itself: by a gateway on the link of an
+    /// As [`with`](Self::with), for a host that resolves Ethernet addresses itself: by a gateway on the link of an
     /// interface; without one, the destinations are on that link.
     #[must_use]
     pub fn via(mut self, (address, length): (IpAddr, u8), interface: u32, gateway: Option<IpAddr>) -> Self {
@@ -111,7 +110,7 @@ impl Routes for StaticRoutes {
 pub(crate) struct RouteCache {
     routes: Box<dyn Routes>,
     version: u64,
-    /// Forwarding mostly goes to where it went before.
+    /// The last answer: consecutive packets mostly have the same destination.
     last: Option<(IpAddr, Option<NextHop>)>,
     slots: Vec<Option<(IpAddr, Option<NextHop>)>>,
     /// Next hops by their IP addresses, at most [`MAX_SLOTS`].
@@ -239,12 +238,12 @@ mod tests {
     }
 
     /// Counts questions through a shared cell, and answers with the address's last byte.
-    struct Oracle {
+    struct CountingRoutes {
         asked: std::rc::Rc<core::cell::Cell<u32>>,
         version: std::rc::Rc<core::cell::Cell<u64>>,
     }
 
-    impl Routes for Oracle {
+    impl Routes for CountingRoutes {
         fn next_hop(&mut self, destination: IpAddr) -> Option<NextHop> {
             self.asked.set(self.asked.get() + 1);
             let IpAddr::V4(address) = destination else { return None };
@@ -258,7 +257,8 @@ mod tests {
     #[test]
     fn an_answer_is_kept_until_the_version_changes() {
         let (asked, version) = (std::rc::Rc::default(), std::rc::Rc::default());
-        let oracle = Oracle { asked: std::rc::Rc::clone(&asked), version: std::rc::Rc::clone(&version) };
+        let oracle =
+            CountingRoutes { asked: std::rc::Rc::clone(&asked), version: std::rc::Rc::clone(&version) };
         let mut cache = RouteCache::new(Box::new(oracle));
         for _ in 0..10 {
             assert_eq!(cache.next_hop(at("10.0.0.1")), Some(hop(1)));
@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn many_destinations_do_not_grow_the_cache_past_its_bound() {
         let (asked, version) = (std::rc::Rc::default(), std::rc::Rc::default());
-        let mut cache = RouteCache::new(Box::new(Oracle { asked, version }));
+        let mut cache = RouteCache::new(Box::new(CountingRoutes { asked, version }));
         for n in 0..100_000u32 {
             let destination = IpAddr::from(n.to_be_bytes());
             assert_eq!(cache.next_hop(destination), Some(hop(n & 0xff)));

@@ -10,8 +10,8 @@ use crate::groups::is_group;
 use crate::host::Host;
 
 impl Host {
-    /// Delivers a datagram, whose checksum must fit, to the port above that is bound to its UDP port and, if it is for
-    /// a group, is a member.
+    /// Delivers a datagram, whose checksum must be right, to the port above that is bound to its UDP port and, if it is
+    /// for a group, is a member.
     pub(crate) fn receive_udp(
         &mut self,
         now: Instant,
@@ -75,7 +75,7 @@ impl Host {
         self.send(now, packet, (local.ip(), remote.ip()), attributes.interface);
     }
 
-    /// Puts the IP header of the host's own packets in front. The addresses are of one version.
+    /// Prepends the IP header of one of the host's own packets. Both addresses are of one version.
     pub(crate) fn prepend_ip(
         &mut self,
         packet: &mut Buffer,
@@ -87,8 +87,8 @@ impl Host {
         ip::prepend(packet, source, destination, protocol, self.config.hop_limit, self.identification);
     }
 
-    /// The local end of a datagram to `remote`: `wanted` where it says, the host's choice where it does not. `None` if
-    /// it is not the sender's to use.
+    /// The local address and port of a datagram to `remote`: those of `wanted`, or the host's choice where these are
+    /// unspecified. `None` if the sender may not use them.
     fn local_end(&self, above: u32, wanted: SocketAddr, remote: SocketAddr) -> Option<SocketAddr> {
         let version = Version::of(remote.ip());
         let address = match wanted.ip() {

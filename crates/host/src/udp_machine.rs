@@ -1,4 +1,4 @@
-//! UDP on its own: for a stack whose packets do not go to the host but into a tunnel.
+//! UDP without a host: for a stack whose packets go into a tunnel.
 
 use std::net::SocketAddr;
 
@@ -7,8 +7,8 @@ use hopcast_wire::{ip, udp};
 
 /// One UDP port as a machine: a datagram port above, a packet port below.
 ///
-/// It sends from `local`, whatever the datagram says, and takes what is addressed there; everything else is dropped
-/// and counted, ICMP errors among it: the machine above cannot receive them.
+/// It sends all datagrams from `local`, and receives those addressed to `local`. Everything else is dropped and
+/// counted; so are ICMP errors, which the machine above cannot receive.
 pub struct Udp {
     local: SocketAddr,
     hop_limit: u8,
@@ -24,7 +24,7 @@ pub struct Udp {
 const MAX_PAYLOAD: usize = 65_507;
 
 impl Udp {
-    /// The port `local`.
+    /// The machine of the UDP port `local`, whose packets have this hop limit.
     pub fn new(local: SocketAddr, hop_limit: u8) -> Self {
         let out = Outbox::new();
         Self { local, hop_limit, identification: 0, out, sent: 0, received: 0, refused: 0, wrong_items: 0 }
@@ -43,7 +43,7 @@ impl Udp {
         self.out.down(Item::Packet(payload));
     }
 
-    /// The datagram in an IP packet, if there is a sound one for this port.
+    /// The datagram in an IP packet, if it is valid and for this port.
     fn receive(&self, mut packet: hopcast_core::Buffer) -> Option<Datagram> {
         let header = ip::parse(&packet).ok().filter(|header| header.protocol == ip::UDP)?;
         let segment = packet.get(header.payload())?;

@@ -1,4 +1,4 @@
-//! Packets that cannot be forwarded or delivered are answered with the error that says why.
+//! Packets that cannot be forwarded or delivered are answered with an ICMP error that names the reason.
 
 #![allow(clippy::unwrap_used)]
 
@@ -32,7 +32,7 @@ fn a_used_up_hop_limit_is_told_by_the_router_where_it_ended() {
     }
 }
 
-/// Found by fuzzing: it went out as it was.
+/// Found by fuzzing: such a packet was sent unchanged.
 #[test]
 fn a_packet_handed_down_without_a_hop_left_is_not_sent() {
     for v6 in [false, true] {

@@ -21,7 +21,7 @@ fn frame(destination: [u8; 6], ether_type: u16, overheard: bool) -> Frame {
     Frame { overheard, ..Frame::new(bytes) }
 }
 
-/// On which ports what arrives on interface 1 comes out.
+/// The ports on which frames that arrive on interface 1 come up.
 fn taken_by(host: &mut Host, frame: Frame) -> Vec<Port> {
     host.handle(NOW, Port::Below(1), Item::Frame(frame.clone()));
     let mut ports = Vec::new();

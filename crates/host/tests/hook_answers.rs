@@ -1,4 +1,4 @@
-//! Hooks that answer with packets whose way out they name, and hooks on packets for the host itself.
+//! Hooks that answer with packets whose egress they name, and hooks on packets for the host itself.
 
 #![allow(clippy::unwrap_used)]
 

@@ -5,7 +5,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 use hopcast_core::{Buffer, Duration, Instant, Seed};
-use hopcast_host::membership::{Config, Filter, Interface, Membership, Report};
+use hopcast_host::membership::{Config, Filter, Interface, MembershipReports, Report};
 use hopcast_wire::membership::{self as wire, Message, Query, RecordType, Version};
 use hopcast_wire::{igmp, ip, mld, router_alert};
 
@@ -16,7 +16,7 @@ const ROUTER: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
 
 /// A host with one interface, and the time.
 struct Alone {
-    host: Membership,
+    host: MembershipReports,
     now: Instant,
 }
 
@@ -29,7 +29,7 @@ impl Alone {
         let v6 = Some(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 7));
         let interface = Interface { mtu, v4: Some([10, 0, 0, 7].into()), v6 };
         let random = Seed::new(1, 0).stream(&["host"], 0);
-        Self { host: Membership::new(config, vec![interface], random), now: Instant::ZERO }
+        Self { host: MembershipReports::new(config, vec![interface], random), now: Instant::ZERO }
     }
 
     fn set(&mut self, group: &str, filter: Filter) {

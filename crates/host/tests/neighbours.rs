@@ -1,4 +1,4 @@
-//! ARP and neighbour discovery: neighbours are asked for, found, checked, lost, and not invented.
+//! ARP and neighbour discovery: neighbours are requested, resolved, probed and lost, and forged ones are ignored.
 
 #![allow(clippy::unwrap_used)]
 
@@ -42,7 +42,7 @@ fn nd_frame(station: (Mac, Mac), from: IpAddr, to: IpAddr, message: &Nd) -> Buff
     frame
 }
 
-/// Someone's claim, in a frame to a host, that an address has another Ethernet address.
+/// A forged claim, in a frame to a host, that an address has another Ethernet address.
 fn claim(of: usize, mac: Mac, to: usize, v6: bool, flags: Flags) -> Buffer {
     let (claimed, receiver) = (address(of, v6), address(to, v6));
     let IpAddr::V6(target) = claimed else {

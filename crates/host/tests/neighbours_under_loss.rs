@@ -1,4 +1,4 @@
-//! Whichever frames of ARP and neighbour discovery are lost, every packet ends, and so does the asking.
+//! Whichever frames of ARP and neighbour discovery are lost, every packet is delivered or dropped, and requests end.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! Pings, the round trips they measure, and whose answers are whose.
+//! Pings, their round trips, and the assignment of answers to requests.
 
 #![allow(clippy::unwrap_used)]
 

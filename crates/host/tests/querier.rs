@@ -1,4 +1,4 @@
-//! Routers that find out about the members of a link, from hosts that tell them.
+//! Routers that learn of the members of a link, from hosts that report them.
 
 #![allow(clippy::unwrap_used)]
 
@@ -506,7 +506,7 @@ fn a_packet_that_arrives_when_a_timer_ends_comes_after_it() {
     assert_eq!(link.known[0], any(&[GROUPS[1]]));
 }
 
-/// One host's wish for a group changes, some time after the change before.
+/// A change of one host's membership, some time after the previous change.
 type Change = (usize, usize, u8, u64);
 
 const CHURNED: [&str; 4] = ["239.1.2.3", "239.1.2.4", "232.1.2.3", "239.9.9.9"];

@@ -1,4 +1,4 @@
-//! Routers that find out about the members of a link, and stations that lie to them.
+//! Routers that learn of the members of a link, and stations that forge reports and leaves.
 
 #![allow(clippy::unwrap_used)]
 

@@ -92,7 +92,7 @@ fn queries_leave_on_each_interface_and_reports_are_told_with_the_interface_they_
     for version in [wire::Version::V2, wire::Version::V3] {
         let random = Seed::new(1, 0).stream(&["b"], 0);
         let config = membership::Config { version, ..Default::default() };
-        let mut member = membership::Membership::new(config, vec![interface], random);
+        let mut member = membership::MembershipReports::new(config, vec![interface], random);
         for group in ["239.1.2.3", "ff15::7"] {
             let group: IpAddr = group.parse().unwrap();
             for (filter, joined) in [(Filter::Any, true), (Filter::None, false)] {

@@ -30,11 +30,11 @@ pub struct MediumConfig {
     pub direction: Direction,
     /// The stations, in the order of attachments.
     pub stations: Vec<Station>,
-    /// The medium access: who may send when. Default: a perfect schedule.
+    /// The medium access control. Default: a perfect schedule.
     pub mac: Mac,
-    /// Where the loss from one station to another differs from `direction`'s; the last one for a pair counts.
+    /// Losses from one station to another that differ from `direction`'s; the last one for a pair counts.
     pub pairs: Vec<PairLoss>,
-    /// Who hears whom: pairs of a sender and a listener. Default: all hear all.
+    /// The pairs of a sender and a listener that hears it. Default: all hear all.
     pub hears: Option<BTreeSet<(Attachment, Attachment)>>,
 }
 
@@ -46,7 +46,7 @@ pub struct SwitchConfig {
     pub directions: Vec<Direction>,
     /// The Ethernet address of each station.
     pub addresses: Vec<[u8; 6]>,
-    /// Where the loss from one station to another differs from that of the sender's direction; the last one for a pair
+    /// Losses from one station to another that differ from that of the sender's direction; the last one for a pair
     /// counts.
     pub pairs: Vec<PairLoss>,
 }
@@ -58,7 +58,7 @@ pub struct PairLoss {
     pub from: Attachment,
     /// The listener.
     pub to: Attachment,
-    /// Which frames are lost between them.
+    /// The loss model between them.
     pub loss: Loss,
 }
 
@@ -92,7 +92,7 @@ pub struct Direction {
     pub rate: Option<Rate>,
     /// The queue before the serialiser. Default: drop-tail of 1,000 packets.
     pub queue: Queue,
-    /// Which frames are lost. Default: none.
+    /// The loss model. Default: none is lost.
     pub loss: Loss,
     /// One-way delay. Default: none.
     pub delay: Duration,
@@ -104,8 +104,8 @@ pub struct Direction {
     pub duplicate: Fraction,
     /// The share of frames delivered with one random bit flipped, anywhere in the frame. Default: none.
     pub corrupt: Fraction,
-    /// The largest packet, in bytes without the Ethernet header. Default: 1500. The host that sends reads it, and
-    /// the link drops what is larger.
+    /// Maximum length of a packet, in bytes without the Ethernet header. Default: 1500 (IEEE 802.3, section 3.2.7). The
+    /// host that sends reads it, and the link drops longer packets.
     pub mtu: u32,
 }
 
@@ -130,7 +130,7 @@ impl Default for Direction {
 pub enum Queue {
     /// A frame that arrives at a full queue is dropped.
     DropTail {
-        /// When the queue is full.
+        /// Size at which the queue is full.
         limit: QueueLimit,
     },
     /// CoDel (RFC 8289): drops at the head so that the standing delay stays near `target`.
@@ -138,7 +138,7 @@ pub enum Queue {
     /// A shorter `interval` than the round trips of the flows drops bursts that would have drained by themselves, a
     /// much longer one lets a queue stand; `target` is 5 to 10 % of it.
     CoDel {
-        /// When the queue is full whatever CoDel says.
+        /// Size at which the queue is full whatever CoDel decides.
         limit: QueueLimit,
         /// The acceptable standing delay. RFC 8289's default: 5 ms.
         target: Duration,
@@ -153,7 +153,7 @@ impl Default for Queue {
     }
 }
 
-/// When a queue is full. The frame in serialisation does not count.
+/// Size at which a queue is full. The frame in serialisation does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueLimit {
     /// A number of frames.
@@ -163,6 +163,7 @@ pub enum QueueLimit {
 }
 
 impl Default for QueueLimit {
+    /// 1,000 frames, as netem's `limit` and Linux's `txqueuelen` for Ethernet.
     fn default() -> Self {
         Self::Packets(1000)
     }
@@ -171,7 +172,7 @@ impl Default for QueueLimit {
 /// The variation of each frame's delay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Jitter {
-    /// Nothing.
+    /// No jitter.
     #[default]
     None,
     /// Uniform in delay ± this; never below zero.
@@ -180,10 +181,10 @@ pub enum Jitter {
     Normal(Duration),
 }
 
-/// Which frames are lost. Each model's stationary loss is [`Loss::stationary`].
+/// A loss model, which decides about each frame. Its long-run share of losses is [`Loss::stationary`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Loss {
-    /// None.
+    /// No frame is lost.
     #[default]
     None,
     /// Each frame on its own, with this probability.
@@ -217,7 +218,7 @@ pub enum Loss {
     Trace(Arc<[bool]>),
 }
 
-/// Why a frame was dropped.
+/// The reason why a frame was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DropReason {
     /// The queue was full.
@@ -232,7 +233,7 @@ pub enum DropReason {
     HalfDuplex,
     /// Another station began in the same slot.
     Collision,
-    /// It was sent as often as allowed, and never acknowledged.
+    /// Its retries were used up, and none was acknowledged.
     RetryLimit,
     /// The station that it was for does not hear its sender.
     Unheard,

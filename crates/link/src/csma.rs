@@ -5,8 +5,9 @@ use std::mem;
 
 use hopcast_core::{Buffer, Duration, FrameOutcome, Instant, Stream};
 
-use crate::air::{Air, is_group};
+use crate::address::is_group;
 use crate::config::{Csma, DropReason};
+use crate::stations::Stations;
 use crate::{Attachment, Change};
 
 /// The contention for the medium, and the transmission on it.
@@ -18,7 +19,7 @@ use crate::{Attachment, Change};
 pub(crate) struct Contention {
     config: Csma,
     contenders: Vec<Contender>,
-    /// When slot 0 of the idle period begins, or will.
+    /// The time at which slot 0 of the idle period begins.
     origin: Instant,
     on_air: Option<Transmission>,
     spare: Spare,
@@ -35,9 +36,9 @@ struct Spare {
 #[derive(Debug)]
 struct Contender {
     stream: Stream,
-    /// Back-offs are drawn from 0 to this, in slots.
+    /// Contention window: back-offs are drawn from 0 to this, in slots.
     window: u32,
-    /// In which slot of the idle period it may begin; of the next one, while the medium is busy.
+    /// The slot of the idle period in which it may begin; of the next period, while the medium is busy.
     slot: u64,
     head: Option<Head>,
 }
@@ -49,7 +50,7 @@ struct Head {
     retries: u32,
     /// The stations that have heard it already; a frame that was retried is not heard twice.
     heard: Vec<bool>,
-    /// How long it is on the air; known once it has begun.
+    /// Time on the air; known once it has begun.
     airtime: Duration,
 }
 
@@ -71,41 +72,47 @@ impl Contention {
     }
 
     /// Catches up with `now`.
-    pub(crate) fn advance(&mut self, now: Instant, air: &mut Air) {
+    pub(crate) fn advance(&mut self, now: Instant, stations: &mut Stations) {
         loop {
             match &self.on_air {
                 Some(transmission) if transmission.end > now => return,
-                Some(_) => self.finish(air),
-                None => match self.next_start(air) {
-                    Some((slot, start)) if start <= now => self.begin(slot, start, air),
+                Some(_) => self.finish(stations),
+                None => match self.next_start(stations) {
+                    Some((slot, start)) if start <= now => self.begin(slot, start, stations),
                     Some(_) | None => return,
                 },
             }
         }
     }
 
-    pub(crate) fn offer(&mut self, now: Instant, from: Attachment, frame: Buffer, air: &mut Air) {
+    pub(crate) fn offer(&mut self, now: Instant, from: Attachment, frame: Buffer, stations: &mut Stations) {
         let free = self.contenders[from].head.is_none();
-        if let Some(frame) = air.senders[from].admit(now, frame, free, &mut air.reports) {
-            self.contend(now, from, frame, air.len());
+        if let Some(frame) = stations.senders[from].admit(now, frame, free, &mut stations.reports) {
+            self.contend(now, from, frame, stations.len());
         }
     }
 
     /// The time of the next event that somebody may notice.
-    pub(crate) fn deadline(&self, air: &Air) -> Option<Instant> {
+    pub(crate) fn deadline(&self, stations: &Stations) -> Option<Instant> {
         match &self.on_air {
             Some(transmission) => Some(transmission.end),
-            None => self.next_start(air).map(|(_, start)| start),
+            None => self.next_start(stations).map(|(_, start)| start),
         }
     }
 
     /// Applies what a change means for the contention, and begins to contend with what it has made possible.
-    pub(crate) fn change(&mut self, now: Instant, from: Option<Attachment>, change: &Change, air: &mut Air) {
+    pub(crate) fn change(
+        &mut self,
+        now: Instant,
+        from: Option<Attachment>,
+        change: &Change,
+        stations: &mut Stations,
+    ) {
         for station in 0..self.contenders.len() {
             if *change == Change::Down && from.is_none_or(|from| from == station) {
-                self.silence(now, station, air);
+                self.silence(now, station, stations);
             }
-            self.next_head(now, station, air);
+            self.next_head(now, station, stations);
             if self.contenders[station].head.is_some() && self.on_air.is_none() {
                 let slot = self.slot_at(now);
                 let contender = &mut self.contenders[station];
@@ -115,18 +122,18 @@ impl Contention {
     }
 
     /// The first slot in which somebody begins, and when that is.
-    fn next_start(&self, air: &Air) -> Option<(u64, Instant)> {
-        let ready = self.contenders.iter().zip(&air.senders);
+    fn next_start(&self, stations: &Stations) -> Option<(u64, Instant)> {
+        let ready = self.contenders.iter().zip(&stations.senders);
         let ready = ready.filter(|(contender, sender)| contender.head.is_some() && !sender.stopped());
         let slot = ready.map(|(contender, _)| contender.slot).min()?;
         Some((slot, self.origin + self.config.slot * slot))
     }
 
-    /// All stations whose slot it is begin to send.
-    fn begin(&mut self, slot: u64, start: Instant, air: &mut Air) {
+    /// The stations whose slot has come begin to send.
+    fn begin(&mut self, slot: u64, start: Instant, stations: &mut Stations) {
         let (mut by, mut end) = (mem::take(&mut self.spare.by), start);
         for (station, contender) in self.contenders.iter_mut().enumerate() {
-            let sender = &mut air.senders[station];
+            let sender = &mut stations.senders[station];
             match &mut contender.head {
                 Some(head) if contender.slot == slot && !sender.stopped() => {
                     head.airtime = self.config.overhead + sender.airtime(&head.frame);
@@ -141,7 +148,7 @@ impl Contention {
     }
 
     /// The transmission on the air has ended: its frames are heard, and acknowledged or not.
-    fn finish(&mut self, air: &mut Air) {
+    fn finish(&mut self, stations: &mut Stations) {
         let Some(Transmission { mut by, end, collision, .. }) = self.on_air.take() else { return };
         let one = by.first().and_then(|&from| self.contenders[from].head.as_ref());
         let to_group = one.is_some_and(|head| is_group(&head.frame));
@@ -151,12 +158,12 @@ impl Contention {
         self.origin = end + exchange + self.config.difs;
         for &from in &by {
             let Some(mut head) = self.contenders[from].head.take() else { continue };
-            air.senders[from].occupied(head.airtime);
+            stations.senders[from].occupied(head.airtime);
             let done = if collision {
-                air.senders[from].collided();
+                stations.senders[from].collided();
                 is_group(&head.frame)
             } else {
-                self.attempt(end, from, &mut head, air)
+                self.attempt(end, from, &mut head, stations)
             };
             if done || head.retries >= self.config.retries {
                 let missed = |to: Attachment| match collision {
@@ -165,13 +172,13 @@ impl Contention {
                     false => DropReason::RetryLimit,
                 };
                 let outcome = if done { FrameOutcome::Acknowledged } else { FrameOutcome::Unacknowledged };
-                air.reports.status(end + exchange, from, &head.frame, outcome, head.retries + 1);
-                self.settle(end, end + exchange, from, head, missed, air);
+                stations.reports.status(end + exchange, from, &head.frame, outcome, head.retries + 1);
+                self.settle(end, end + exchange, from, head, missed, stations);
                 self.contenders[from].window = self.config.cw_min;
-                self.next_head(end, from, air);
+                self.next_head(end, from, stations);
             } else {
                 head.retries += 1;
-                air.senders[from].retried();
+                stations.senders[from].retried();
                 let contender = &mut self.contenders[from];
                 contender.window = (2 * contender.window + 1).min(self.config.cw_max);
                 contender.head = Some(head);
@@ -183,26 +190,28 @@ impl Contention {
         self.spare.by = by;
     }
 
-    /// A frame is on the air alone: those hear it to whom the channel carries it. Whether its sender is done with it.
-    fn attempt(&self, end: Instant, from: Attachment, head: &mut Head, air: &mut Air) -> bool {
-        let addressee = air.addressee(from, &head.frame);
-        for to in (0..air.len()).filter(|&to| to != from) {
-            let Some(path) = air.path_mut(from, to) else { continue };
+    /// Delivers a frame that was on the air alone to the stations at which the channel does not lose it. Returns
+    /// whether its sender is done with it.
+    fn attempt(&self, end: Instant, from: Attachment, head: &mut Head, stations: &mut Stations) -> bool {
+        let addressee = stations.addressee(from, &head.frame);
+        for to in (0..stations.len()).filter(|&to| to != from) {
+            let Some(path) = stations.path_mut(from, to) else { continue };
             let lost = path.channel_lost();
-            let (wanted, addressed) = air.wants(to, &head.frame);
+            let (wanted, addressed) = stations.wants(to, &head.frame);
             if wanted && !lost && !head.heard[to] {
                 head.heard[to] = true;
-                air.listen(end, from, to, &head.frame, addressed);
+                stations.listen(end, from, to, &head.frame, addressed);
             }
         }
         let acknowledged = addressee.is_some_and(|to| head.heard[to]);
         if let Some(to) = addressee.filter(|_| acknowledged) {
-            air.senders[to].occupied(self.config.ack);
+            stations.senders[to].occupied(self.config.ack);
         }
         acknowledged || is_group(&head.frame)
     }
 
-    /// The sender is done with a frame at `done`, whose last bit left at `end`; who has not heard it has missed it.
+    /// The sender is done at `done` with a frame whose last bit left at `end`: the stations that have not heard it have
+    /// missed it.
     fn settle(
         &mut self,
         end: Instant,
@@ -210,34 +219,34 @@ impl Contention {
         from: Attachment,
         head: Head,
         missed: impl Fn(Attachment) -> DropReason,
-        air: &mut Air,
+        stations: &mut Stations,
     ) {
-        air.senders[from].sent(end, &head.frame, &mut air.reports);
-        for to in 0..air.len() {
-            let (wanted, addressed) = air.wants(to, &head.frame);
-            let Some(path) = air.path_mut(from, to) else { continue };
+        stations.senders[from].sent(end, &head.frame, &mut stations.reports);
+        for to in 0..stations.len() {
+            let (wanted, addressed) = stations.wants(to, &head.frame);
+            let Some(path) = stations.path_mut(from, to) else { continue };
             if addressed {
                 path.sent(&head.frame);
             }
             if !wanted {
                 path.pass();
             } else if !head.heard[to] {
-                air.miss(end, from, to, &head.frame, missed(to));
+                stations.miss(end, from, to, &head.frame, missed(to));
             }
         }
-        air.echo(done, from, &head.frame);
+        stations.echo(done, from, &head.frame);
         head.frame.recycle();
         self.spare.heard.push(head.heard);
     }
 
     /// A station goes down, also in the middle of a transmission.
-    fn silence(&mut self, now: Instant, station: Attachment, air: &mut Air) {
+    fn silence(&mut self, now: Instant, station: Attachment, stations: &mut Stations) {
         let Some(head) = self.contenders[station].head.take() else { return };
         let mut transmissions = head.retries;
         if let Some(transmission) = &mut self.on_air
             && transmission.by.contains(&station)
         {
-            air.senders[station].occupied(now.since(transmission.start));
+            stations.senders[station].occupied(now.since(transmission.start));
             transmissions += 1;
             transmission.by.retain(|&by| by != station);
             if transmission.by.is_empty() {
@@ -247,30 +256,30 @@ impl Contention {
         }
         self.contenders[station].window = self.config.cw_min;
         let outcome = if transmissions > 0 { FrameOutcome::Unacknowledged } else { FrameOutcome::Unsent };
-        air.reports.status(now, station, &head.frame, outcome, transmissions);
+        stations.reports.status(now, station, &head.frame, outcome, transmissions);
         if head.heard.contains(&true) {
-            self.settle(now, now, station, head, |_| DropReason::Down, air);
+            self.settle(now, now, station, head, |_| DropReason::Down, stations);
         } else {
             self.spare.heard.push(head.heard);
-            air.senders[station].give_up(now, head.frame, DropReason::Down, &mut air.reports);
+            stations.senders[station].give_up(now, head.frame, DropReason::Down, &mut stations.reports);
         }
     }
 
     /// A station contends with what has waited longest in its queue, if it has nothing else to contend with.
-    fn next_head(&mut self, now: Instant, station: Attachment, air: &mut Air) {
+    fn next_head(&mut self, now: Instant, station: Attachment, stations: &mut Stations) {
         if self.contenders[station].head.is_none()
-            && let Some(frame) = air.senders[station].pull(now, &mut air.reports)
+            && let Some(frame) = stations.senders[station].pull(now, &mut stations.reports)
         {
-            self.contend(now, station, frame, air.len());
+            self.contend(now, station, frame, stations.len());
         }
     }
 
-    fn contend(&mut self, now: Instant, station: Attachment, frame: Buffer, stations: usize) {
+    fn contend(&mut self, now: Instant, station: Attachment, frame: Buffer, count: usize) {
         let idle = self.on_air.is_none() && now >= self.origin;
         let slot = self.slot_at(now);
         let mut heard = self.spare.heard.pop().unwrap_or_default();
         heard.clear();
-        heard.resize(stations, false);
+        heard.resize(count, false);
         let contender = &mut self.contenders[station];
         contender.head = Some(Head { frame, retries: 0, heard, airtime: Duration::ZERO });
         if idle {

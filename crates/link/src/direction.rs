@@ -2,7 +2,7 @@
 
 use hopcast_core::{Buffer, Instant, Stream, earliest};
 
-use crate::config::{Direction as Config, DropReason};
+use crate::config::{Direction, DropReason};
 use crate::flight::{Arriving, Flight, Wired};
 use crate::path::Path;
 use crate::reports::Reports;
@@ -11,7 +11,7 @@ use crate::{Attachment, Change, Counters, Quality};
 
 /// A sender, the path to its one listener, and the frames under way.
 #[derive(Debug)]
-pub(crate) struct Direction {
+pub(crate) struct DirectionState {
     pub(crate) sender: Sender,
     path: Path,
     flight: Flight<Wired>,
@@ -19,8 +19,8 @@ pub(crate) struct Direction {
     to: Attachment,
 }
 
-impl Direction {
-    pub(crate) fn new(config: &Config, from: Attachment, to: Attachment, stream: Stream) -> Self {
+impl DirectionState {
+    pub(crate) fn new(config: &Direction, from: Attachment, to: Attachment, stream: Stream) -> Self {
         Self {
             sender: Sender::new(from, config),
             path: Path::new(config, stream),
@@ -56,7 +56,7 @@ impl Direction {
         Some(end)
     }
 
-    /// When the next frame arrives.
+    /// The time at which the next frame arrives.
     #[inline]
     pub(crate) fn next_arrival(&self) -> Option<Instant> {
         self.flight.next()

@@ -5,7 +5,6 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use hopcast_core::{Buffer, Instant, Reception};
 
-use crate::path::Fate;
 use crate::{Attachment, Event};
 
 /// The frames under way, in the order of their arrival; those that arrive at one instant in the order in which they
@@ -16,6 +15,15 @@ pub(crate) enum Flight<R> {
     InOrder(VecDeque<Arriving<R>>),
     /// A frame may overtake others.
     AnyOrder { frames: BinaryHeap<Arriving<R>>, launched: u64 },
+}
+
+/// The fate of a frame that is not lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fate {
+    pub(crate) at: Instant,
+    pub(crate) twice: bool,
+    /// The bit that is flipped, by its place in the frame in units of 2^-64 of its length.
+    pub(crate) flip: Option<u64>,
 }
 
 /// A frame under way.
@@ -81,7 +89,7 @@ impl<R: Copy> Flight<R> {
         matches!(self, Self::InOrder(_))
     }
 
-    /// When the first of them arrives.
+    /// The time at which the first of them arrives.
     #[inline]
     pub(crate) fn next(&self) -> Option<Instant> {
         match self {

@@ -43,7 +43,7 @@
 //!   others do, which wait for EIFS; the standard's timeouts (SIFS, a slot, and the delay until a preamble is noticed)
 //!   are of another length. Radio propagation is a model to come behind the same [`Link`] trait.
 
-mod air;
+mod address;
 pub mod config;
 mod csma;
 mod dcf;
@@ -58,6 +58,7 @@ mod quality;
 mod queue;
 mod reports;
 mod sender;
+mod stations;
 mod switch;
 mod trace;
 
@@ -85,7 +86,7 @@ pub type Attachment = usize;
 /// [`poll`](Link::poll) until `None`; then it reads [`deadline`](Link::deadline). As with a
 /// [`Machine`](hopcast_core::Machine), waking it late or without cause is harmless.
 pub trait Link {
-    /// How many attachments there are.
+    /// Number of attachments.
     fn attachments(&self) -> usize;
 
     /// The interface at `from` wants `frame` sent. There must be such an attachment.
@@ -97,7 +98,7 @@ pub trait Link {
     /// The events up to `now`, in order; `None` once there is nothing more.
     fn poll(&mut self, now: Instant) -> Option<Event>;
 
-    /// When something happens next.
+    /// The time of the next event; `None` if nothing is to come.
     fn deadline(&self) -> Option<Instant>;
 
     /// Applies a scheduled change, from `now` on, to one direction (`from` that attachment) or to all.
@@ -111,16 +112,16 @@ pub trait Link {
     /// are the same either way. Turn it on before the first frame: what left before is not reported.
     fn report_sent(&mut self, report: bool);
 
-    /// Reports as [`Event::Status`] what becomes of each frame that `from` sends to one station, from now on. Only a
+    /// Reports the fate of each frame that `from` sends to one station, as [`Event::Status`], from now on. Only a
     /// link with acknowledgements does ([`Mac::Csma`]); any other has nothing to report.
     fn report_status(&mut self, _from: Attachment) {}
 
-    /// Quality of the link from one attachment to another as it is configured now, for whoever routes by it; `None` if
+    /// Quality of the link from one attachment to another as it is configured now, for routing; `None` if
     /// nothing that `from` sends reaches `to`, or if `from` is down.
     fn quality(&self, from: Attachment, to: Attachment) -> Option<Quality>;
 
     /// The figures of the sending side of `from` up to and including `now`, cumulative: a frame that is sent counts
-    /// once, whoever it is for. What became of it at its receivers is in [`counters`](Link::counters).
+    /// once, whoever it is for. Its fate at each receiver is in [`counters`](Link::counters).
     fn sender_counters(&mut self, now: Instant, from: Attachment) -> Counters;
 
     /// The figures of one direction up to and including `now`, cumulative; all zero if there is no such direction.
@@ -131,12 +132,12 @@ pub trait Link {
     fn counters(&mut self, now: Instant, from: Attachment, to: Attachment) -> Counters;
 
     /// The queue of the attachment `from` at `now`; empty if there is no such attachment.
-    fn backlog(&mut self, now: Instant, from: Attachment) -> Backlog;
+    fn backlog(&mut self, now: Instant, from: Attachment) -> QueueSnapshot;
 }
 
 /// The queue of an attachment at one instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Backlog {
+pub struct QueueSnapshot {
     /// Frames that wait, without the one that is being sent.
     pub frames: u64,
     /// Bytes of these frames.
@@ -166,7 +167,7 @@ pub enum Event {
         frame: Buffer,
         /// Whether it was addressed to another station.
         overheard: bool,
-        /// How it was received, on a medium; `None` on a wire.
+        /// Reception by radio, on a medium; `None` on a wire.
         reception: Option<Reception>,
     },
     /// The link is done with a frame that was for one station. Reported only when asked for; see
@@ -174,7 +175,7 @@ pub enum Event {
     Status {
         /// The sender.
         from: Attachment,
-        /// What has become of the frame.
+        /// The fate of the frame at its receiver.
         status: FrameStatus,
     },
     /// `frame` is gone. Reported only when asked for; see [`Link::report_sent`].
@@ -185,12 +186,12 @@ pub enum Event {
         to: Option<Attachment>,
         /// The frame.
         frame: Buffer,
-        /// Why.
+        /// The reason.
         reason: DropReason,
     },
 }
 
-/// A scheduled change of a link. What it does not name stays as it is.
+/// A scheduled change of a link; the rest of its configuration stays.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
     /// A new rate; a frame in serialisation finishes at the old one. `None` is infinitely fast, zero sends nothing.
@@ -239,7 +240,7 @@ pub struct Counters {
     pub corrupted_packets: u64,
     /// Frames delivered twice.
     pub duplicated_packets: u64,
-    /// Of the delivered frames, those that were for another station.
+    /// Delivered frames that were for another station.
     pub overheard_packets: u64,
     /// Transmissions of a medium's station that collided.
     pub collisions: u64,

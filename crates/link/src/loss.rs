@@ -98,7 +98,7 @@ pub(crate) struct LossModel {
     state: State,
 }
 
-/// Where a model stands for the next frame.
+/// The state of a model, for the next frame.
 #[derive(Clone, Copy, Debug)]
 enum State {
     Memoryless,

@@ -2,33 +2,33 @@
 
 use hopcast_core::{Buffer, Instant, Stream};
 
-use crate::air::Air;
 use crate::config::{Mac, MediumConfig};
 use crate::csma::Contention;
 use crate::dcf::Dcf;
 use crate::multipoint::Multipoint;
 use crate::sender::longest_waiting;
+use crate::stations::Stations;
 use crate::{Attachment, Change};
 
 /// A half-duplex medium: one transmission at a time, heard by every other station, each of which loses on its own.
 ///
 /// A frame to a group address is for everyone, any other for the station that has its address; stations that are
-/// promiscuous overhear what is not for them, and the others never see it. Whose turn it is, [`Mac`] says:
+/// promiscuous overhear what is not for them, and the others never see it. [`Mac`] says which station may send:
 ///
 /// - [`Mac::Perfect`]: the station whose head frame has waited longest sends first; of several, the one with the lowest
 ///   number. There is no contention, no collision and no retry: this is what a perfect schedule would give.
 /// - [`Mac::Csma`]: stations listen before they talk, back off at random and collide, as in 802.11's distributed
 ///   coordination function; frames to one station are acknowledged and retried.
 ///
-/// Which stations hear one another, [`MediumConfig::hears`] says: what a station does not hear, it neither receives nor
-/// senses, so that two that do not hear each other may collide at a third. The perfect schedule spares them that.
+/// [`MediumConfig::hears`] says which stations hear one another: a station neither receives nor senses what it does not
+/// hear, so that two that do not hear each other may collide at a third. The perfect schedule spares them that.
 #[derive(Debug)]
 pub struct Medium {
-    air: Air,
+    stations: Stations,
     access: Access,
 }
 
-/// Whose turn it is.
+/// The medium access at work.
 #[derive(Debug)]
 enum Access {
     Perfect(Schedule),
@@ -48,7 +48,7 @@ impl Medium {
     /// A medium; `stream` gives, for each sender and listener, what decides about the frames between them, and, under
     /// [`Mac::Csma`], for each station and itself, what it draws its back-offs from.
     pub fn new(config: MediumConfig, mut stream: impl FnMut(Attachment, Attachment) -> Stream) -> Self {
-        let air = Air::of_medium(&config, &mut stream);
+        let stations = Stations::of_medium(&config, &mut stream);
         let access = match config.mac {
             Mac::Perfect => Access::Perfect(Schedule::default()),
             Mac::Csma(csma) => {
@@ -60,47 +60,47 @@ impl Medium {
                 }
             }
         };
-        Self { air, access }
+        Self { stations, access }
     }
 }
 
 impl Multipoint for Medium {
-    fn air(&self) -> &Air {
-        &self.air
+    fn stations(&self) -> &Stations {
+        &self.stations
     }
 
-    fn air_mut(&mut self) -> &mut Air {
-        &mut self.air
+    fn stations_mut(&mut self) -> &mut Stations {
+        &mut self.stations
     }
 
     fn advance(&mut self, now: Instant) {
         match &mut self.access {
-            Access::Perfect(schedule) => schedule.advance(now, &mut self.air),
-            Access::Csma(contention) => contention.advance(now, &mut self.air),
-            Access::Dcf(dcf) => dcf.advance(now, &mut self.air),
+            Access::Perfect(schedule) => schedule.advance(now, &mut self.stations),
+            Access::Csma(contention) => contention.advance(now, &mut self.stations),
+            Access::Dcf(dcf) => dcf.advance(now, &mut self.stations),
         }
     }
 
     fn admit(&mut self, now: Instant, from: Attachment, frame: Buffer) {
         match &mut self.access {
-            Access::Perfect(schedule) => schedule.offer(now, from, frame, &mut self.air),
-            Access::Csma(contention) => contention.offer(now, from, frame, &mut self.air),
-            Access::Dcf(dcf) => dcf.offer(now, from, frame, &mut self.air),
+            Access::Perfect(schedule) => schedule.offer(now, from, frame, &mut self.stations),
+            Access::Csma(contention) => contention.offer(now, from, frame, &mut self.stations),
+            Access::Dcf(dcf) => dcf.offer(now, from, frame, &mut self.stations),
         }
     }
 
     fn resume(&mut self, now: Instant, from: Option<Attachment>, change: &Change) {
         match &mut self.access {
-            Access::Perfect(schedule) => schedule.resume(now, &mut self.air),
-            Access::Csma(contention) => contention.change(now, from, change, &mut self.air),
-            Access::Dcf(dcf) => dcf.change(now, from, change, &mut self.air),
+            Access::Perfect(schedule) => schedule.resume(now, &mut self.stations),
+            Access::Csma(contention) => contention.change(now, from, change, &mut self.stations),
+            Access::Dcf(dcf) => dcf.change(now, from, change, &mut self.stations),
         }
     }
 
     fn next(&self) -> Option<Instant> {
         match &self.access {
-            Access::Perfect(schedule) => schedule.deadline(&self.air),
-            Access::Csma(contention) => contention.deadline(&self.air),
+            Access::Perfect(schedule) => schedule.deadline(&self.stations),
+            Access::Csma(contention) => contention.deadline(&self.stations),
             Access::Dcf(dcf) => dcf.deadline(),
         }
     }
@@ -111,45 +111,45 @@ impl Multipoint for Medium {
 }
 
 impl Schedule {
-    fn advance(&mut self, now: Instant, air: &mut Air) {
+    fn advance(&mut self, now: Instant, stations: &mut Stations) {
         while let Some(from) = self.sending {
-            let Some(end) = air.senders[from].end().filter(|&end| end <= now) else {
+            let Some(end) = stations.senders[from].end().filter(|&end| end <= now) else {
                 break;
             };
-            let Some(frame) = air.senders[from].finish(&mut air.reports) else {
+            let Some(frame) = stations.senders[from].finish(&mut stations.reports) else {
                 break;
             };
-            air.hear(end, from, &frame);
+            stations.hear(end, from, &frame);
             frame.recycle();
-            self.take_turn(end, air);
+            self.take_turn(end, stations);
         }
     }
 
-    fn offer(&mut self, now: Instant, from: Attachment, frame: Buffer, air: &mut Air) {
+    fn offer(&mut self, now: Instant, from: Attachment, frame: Buffer, stations: &mut Stations) {
         let free = self.sending.is_none();
-        let sender = &mut air.senders[from];
-        sender.offer(now, frame, free, &mut air.reports);
+        let sender = &mut stations.senders[from];
+        sender.offer(now, frame, free, &mut stations.reports);
         if free && sender.end().is_some() {
             self.sending = Some(from);
         }
     }
 
-    fn deadline(&self, air: &Air) -> Option<Instant> {
-        air.noticed(self.sending.and_then(|from| air.senders[from].end()))
+    fn deadline(&self, stations: &Stations) -> Option<Instant> {
+        stations.noticed(self.sending.and_then(|from| stations.senders[from].end()))
     }
 
-    /// Begins to send what a change has made possible.
-    fn resume(&mut self, now: Instant, air: &mut Air) {
-        if self.sending.is_none_or(|from| air.senders[from].end().is_none()) {
-            self.take_turn(now, air);
+    /// Begins to send the frames that a change has made possible.
+    fn resume(&mut self, now: Instant, stations: &mut Stations) {
+        if self.sending.is_none_or(|from| stations.senders[from].end().is_none()) {
+            self.take_turn(now, stations);
         }
     }
 
     /// The medium is free at `at`: the station that has waited longest sends.
-    fn take_turn(&mut self, at: Instant, air: &mut Air) {
-        let next = longest_waiting(air.senders.iter());
+    fn take_turn(&mut self, at: Instant, stations: &mut Stations) {
+        let next = longest_waiting(stations.senders.iter());
         if let Some(next) = next {
-            air.senders[next].start_next(at, &mut air.reports);
+            stations.senders[next].start_next(at, &mut stations.reports);
         }
         self.sending = next;
     }

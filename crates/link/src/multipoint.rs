@@ -1,15 +1,15 @@
-//! What media and switches have in common as links.
+//! The part of a link that media and switches share.
 
 use hopcast_core::{Buffer, Instant, earliest};
 
-use crate::air::Air;
-use crate::{Attachment, Backlog, Change, Counters, Event, Link, Quality};
+use crate::stations::Stations;
+use crate::{Attachment, Change, Counters, Event, Link, Quality, QueueSnapshot};
 
-/// A link of several stations, which says when each of them sends; all else is its [`Air`].
+/// A link of several stations, which says when each of them sends; the rest is in its [`Stations`].
 pub(crate) trait Multipoint {
-    fn air(&self) -> &Air;
+    fn stations(&self) -> &Stations;
 
-    fn air_mut(&mut self) -> &mut Air;
+    fn stations_mut(&mut self) -> &mut Stations;
 
     /// Sends all that is sent by `now`.
     fn advance(&mut self, now: Instant);
@@ -17,10 +17,10 @@ pub(crate) trait Multipoint {
     /// Takes a frame, after it has caught up with `now`.
     fn admit(&mut self, now: Instant, from: Attachment, frame: Buffer);
 
-    /// Goes on after a change of its stations, which have caught up with `now`.
+    /// Continues after a change of its stations, which have caught up with `now`.
     fn resume(&mut self, now: Instant, from: Option<Attachment>, change: &Change);
 
-    /// When somebody sends next, or may.
+    /// The time at which a station sends next, or may.
     fn next(&self) -> Option<Instant>;
 
     /// Whether frames are acknowledged.
@@ -29,7 +29,7 @@ pub(crate) trait Multipoint {
 
 impl<M: Multipoint> Link for M {
     fn attachments(&self) -> usize {
-        self.air().len()
+        self.stations().len()
     }
 
     fn offer(&mut self, now: Instant, from: Attachment, frame: Buffer) {
@@ -43,46 +43,46 @@ impl<M: Multipoint> Link for M {
 
     fn poll(&mut self, now: Instant) -> Option<Event> {
         self.advance(now);
-        self.air_mut().poll(now)
+        self.stations_mut().poll(now)
     }
 
     fn deadline(&self) -> Option<Instant> {
-        earliest(self.air().next(), self.next())
+        earliest(self.stations().next(), self.next())
     }
 
     fn change(&mut self, now: Instant, from: Option<Attachment>, change: &Change) {
         self.advance(now);
-        self.air_mut().change(now, from, change);
+        self.stations_mut().change(now, from, change);
         self.resume(now, from, change);
         self.advance(now);
     }
 
     fn report_sent(&mut self, report: bool) {
-        self.air_mut().reports.turn(report);
+        self.stations_mut().reports.turn(report);
     }
 
     fn report_status(&mut self, from: Attachment) {
-        if self.acknowledges() && from < self.air().len() {
-            self.air_mut().reports.ask(from);
+        if self.acknowledges() && from < self.stations().len() {
+            self.stations_mut().reports.ask(from);
         }
     }
 
     fn quality(&self, from: Attachment, to: Attachment) -> Option<Quality> {
-        self.air().quality(from, to)
+        self.stations().quality(from, to)
     }
 
     fn sender_counters(&mut self, now: Instant, from: Attachment) -> Counters {
         self.advance(now);
-        self.air().senders.get(from).map_or_else(Counters::default, |sender| sender.counters(now))
+        self.stations().senders.get(from).map_or_else(Counters::default, |sender| sender.counters(now))
     }
 
     fn counters(&mut self, now: Instant, from: Attachment, to: Attachment) -> Counters {
         self.advance(now);
-        self.air().counters(now, from, to)
+        self.stations().counters(now, from, to)
     }
 
-    fn backlog(&mut self, now: Instant, from: Attachment) -> Backlog {
+    fn backlog(&mut self, now: Instant, from: Attachment) -> QueueSnapshot {
         self.advance(now);
-        self.air().backlog(from)
+        self.stations().backlog(from)
     }
 }

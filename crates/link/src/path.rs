@@ -3,14 +3,15 @@
 use hopcast_core::{Duration, Fraction, Instant, Stream};
 
 use crate::config::{Direction, Jitter, Loss};
-use crate::flight::Arriving;
+use crate::flight::{Arriving, Fate};
 use crate::loss::LossModel;
 use crate::{Change, Counters};
 
-/// No normal number is further out: by the polar method on 53-bit uniforms, |z| <= √(-2 ln 2^-104) < 12.01.
-const FARTHEST_DEVIATION: u64 = 13;
+/// Bound on a drawn normal number, in standard deviations: by the polar method on 53-bit uniforms,
+/// |z| <= √(-2 ln 2^-104) < 12.01.
+const MAX_DEVIATIONS: u64 = 13;
 
-/// The way from one sender to one listener.
+/// The path from one sender to one listener.
 ///
 /// Each concern draws from a stream of its own, and as often for every frame, so that turning on one of them, or
 /// changing its share, does not change what the others do: the frames corrupted at 1 % are among those corrupted at
@@ -41,15 +42,6 @@ struct Streams {
     channel: Stream,
 }
 
-/// The fate of a frame that is not lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Fate {
-    pub(crate) at: Instant,
-    pub(crate) twice: bool,
-    /// Which bit is flipped, as a share of the frame in 2^-64.
-    pub(crate) flip: Option<u64>,
-}
-
 impl Path {
     pub(crate) fn new(config: &Direction, mut stream: Stream) -> Self {
         let mut streams = Streams {
@@ -76,7 +68,7 @@ impl Path {
         path
     }
 
-    /// Makes the channel lose so, each transmission on its own, before acknowledgements.
+    /// Sets the loss of the channel, below acknowledgements, which each transmission has on its own.
     pub(crate) fn set_channel(&mut self, loss: &Loss) {
         self.channel = LossModel::new(loss.clone(), &mut self.streams.channel);
     }
@@ -97,7 +89,7 @@ impl Path {
         self.counters.sent_bytes += frame.len() as u64;
     }
 
-    /// When the next frame arrives if it leaves at `end` and is not lost.
+    /// The time at which the next frame arrives if it leaves at `end` and is not lost.
     pub(crate) fn arrival(&self, end: Instant) -> Instant {
         let nanos = self.delay.as_nanos().saturating_add_signed(self.offset);
         let at = end + Duration::from_nanos(nanos);
@@ -109,7 +101,7 @@ impl Path {
         match self.jitter {
             Jitter::None => self.delay,
             Jitter::Uniform(most) => self.delay.saturating_sub(most),
-            Jitter::Normal(deviation) => self.delay.saturating_sub(deviation * FARTHEST_DEVIATION),
+            Jitter::Normal(deviation) => self.delay.saturating_sub(deviation * MAX_DEVIATIONS),
         }
     }
 
@@ -142,7 +134,7 @@ impl Path {
         self.loss.lost(&mut self.streams.loss);
     }
 
-    /// Notes a frame that this listener wanted and that never came its way.
+    /// Notes a frame that this listener wanted and did not get, for another reason than loss on the way.
     pub(crate) fn missed(&mut self) {
         self.counters.lost_packets += 1;
     }

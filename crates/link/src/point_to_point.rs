@@ -3,11 +3,11 @@
 use hopcast_core::{Buffer, Instant, Stream, earliest};
 
 use crate::config::{Config, Duplex};
-use crate::direction::Direction;
+use crate::direction::DirectionState;
 use crate::flight::Arriving;
 use crate::reports::Reports;
 use crate::sender::longest_waiting;
-use crate::{Attachment, Backlog, Change, Counters, Event, Link, Quality};
+use crate::{Attachment, Change, Counters, Event, Link, Quality, QueueSnapshot};
 
 /// A link between two attachments, which are numbered 0 and 1.
 ///
@@ -15,7 +15,7 @@ use crate::{Attachment, Backlog, Change, Counters, Event, Link, Quality};
 /// frame's) is caught up with, in the order of time, whenever the link is called.
 #[derive(Debug)]
 pub struct PointToPoint {
-    directions: [Direction; 2],
+    directions: [DirectionState; 2],
     duplex: Duplex,
     reports: Reports,
     /// The instant with which it has caught up; `None` if something has come since that may have left by then.
@@ -28,8 +28,8 @@ impl PointToPoint {
         let [forward, backward] = streams;
         Self {
             directions: [
-                Direction::new(&config.forward, 0, 1, forward),
-                Direction::new(&config.backward, 1, 0, backward),
+                DirectionState::new(&config.forward, 0, 1, forward),
+                DirectionState::new(&config.backward, 1, 0, backward),
             ],
             duplex: config.duplex,
             reports: Reports::default(),
@@ -75,7 +75,7 @@ impl PointToPoint {
         }
     }
 
-    /// Begins to send what a change has made possible.
+    /// Begins to send the frames that a change has made possible.
     fn resume(&mut self, now: Instant) {
         match self.duplex {
             Duplex::Full => {
@@ -113,7 +113,7 @@ impl Link for PointToPoint {
 
     fn poll(&mut self, now: Instant) -> Option<Event> {
         self.advance(now);
-        let [forward, backward] = self.directions.each_ref().map(Direction::next_arrival);
+        let [forward, backward] = self.directions.each_ref().map(DirectionState::next_arrival);
         let (from, arrival) = match (forward, backward) {
             (Some(forward), Some(backward)) if backward < forward => (1, backward),
             (Some(forward), _) => (0, forward),
@@ -163,7 +163,7 @@ impl Link for PointToPoint {
     }
 
     fn quality(&self, from: Attachment, to: Attachment) -> Option<Quality> {
-        self.directions.get(from).filter(|_| to == 1 - from).and_then(Direction::quality)
+        self.directions.get(from).filter(|_| to == 1 - from).and_then(DirectionState::quality)
     }
 
     fn sender_counters(&mut self, now: Instant, from: Attachment) -> Counters {
@@ -179,8 +179,8 @@ impl Link for PointToPoint {
         }
     }
 
-    fn backlog(&mut self, now: Instant, from: Attachment) -> Backlog {
+    fn backlog(&mut self, now: Instant, from: Attachment) -> QueueSnapshot {
         self.advance(now);
-        self.directions.get(from).map_or_else(Backlog::default, |direction| direction.sender.backlog())
+        self.directions.get(from).map_or_else(QueueSnapshot::default, |direction| direction.sender.backlog())
     }
 }

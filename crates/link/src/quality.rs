@@ -1,4 +1,4 @@
-//! Quality of a link, for whoever routes by it.
+//! Quality of a link, for routing.
 
 use hopcast_core::{Dbm, Fraction, Rate};
 
@@ -18,7 +18,8 @@ pub struct Quality {
 }
 
 impl Quality {
-    /// Of a link that loses `above` of the frames, and `below` of their transmissions, which it repeats.
+    /// The quality of a link that loses the share `above` of the frames, and the share `below` of their transmissions,
+    /// which it repeats up to `retries` times.
     pub(crate) fn new(above: Fraction, below: Fraction, retries: u32, rate: Option<Rate>) -> Self {
         let pass = |transmissions: i32| {
             let missed = below.get().powi(transmissions);

@@ -3,29 +3,29 @@
 use hopcast_core::codel::{Backlog, CoDel, Waiting};
 use hopcast_core::{Buffer, Instant};
 
-use crate::config::{DropReason, Queue as Discipline, QueueLimit};
+use crate::config::{DropReason, Queue, QueueLimit};
 
 /// A queue with its discipline.
 #[derive(Debug)]
-pub(crate) struct Queue {
+pub(crate) struct FrameQueue {
     backlog: Backlog,
     limit: QueueLimit,
     codel: Option<CoDel>,
 }
 
-impl Queue {
+impl FrameQueue {
     /// A queue for frames of at most `max_frame` bytes.
-    pub(crate) fn new(discipline: Discipline, max_frame: u64) -> Self {
+    pub(crate) fn new(discipline: Queue, max_frame: u64) -> Self {
         let mut queue = Self { backlog: Backlog::default(), limit: QueueLimit::default(), codel: None };
         queue.replace(discipline, max_frame);
         queue
     }
 
-    /// Goes on with another discipline, which begins anew; what waits stays.
-    pub(crate) fn replace(&mut self, discipline: Discipline, max_frame: u64) {
+    /// Replaces the discipline by another, which begins anew; the frames that wait stay.
+    pub(crate) fn replace(&mut self, discipline: Queue, max_frame: u64) {
         (self.limit, self.codel) = match discipline {
-            Discipline::DropTail { limit } => (limit, None),
-            Discipline::CoDel { limit, target, interval } => {
+            Queue::DropTail { limit } => (limit, None),
+            Queue::CoDel { limit, target, interval } => {
                 (limit, Some(CoDel::new(target, interval, max_frame)))
             }
         };
@@ -71,7 +71,7 @@ impl Queue {
         self.backlog.pop()
     }
 
-    /// Since when the head waits; `None` if the queue is empty.
+    /// The time since which the head has waited; `None` if the queue is empty.
     pub(crate) fn since(&self) -> Option<Instant> {
         self.backlog.since()
     }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use hopcast_core::{Buffer, FrameOutcome, FrameStatus, Instant};
 
-use crate::air::is_group;
+use crate::address::is_group;
 use crate::config::DropReason;
 use crate::{Attachment, Event};
 
@@ -79,7 +79,7 @@ impl Reports {
         }
     }
 
-    /// When the first of them happened, or will happen.
+    /// The time at which the first of them happened, or will happen.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.line.front().map(|&(at, _)| at)
     }

@@ -3,13 +3,13 @@
 use hopcast_core::{Buffer, Duration, Instant, Rate};
 
 use crate::config::{Direction, DropReason};
-use crate::queue::Queue;
+use crate::queue::FrameQueue;
 use crate::reports::Reports;
-use crate::{Attachment, Backlog, Change, Counters};
+use crate::{Attachment, Change, Counters, QueueSnapshot};
 
-/// The bytes of an Ethernet header, which the MTU does not count: two addresses and the type (IEEE 802.3, section
-/// 3.1.1).
-const HEADER: u64 = 14;
+/// Length of an Ethernet header, in bytes, which the MTU does not count: two addresses and the type (IEEE 802.3,
+/// section 3.1.1).
+const ETHERNET_HEADER: u64 = 14;
 
 /// The sending side of one attachment.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct Sender {
     carry: u64,
     down: bool,
     max_frame: u64,
-    queue: Queue,
+    queue: FrameQueue,
     serialising: Option<Serialising>,
     counters: Counters,
 }
@@ -36,7 +36,7 @@ struct Serialising {
 
 impl Sender {
     pub(crate) fn new(from: Attachment, config: &Direction) -> Self {
-        let max_frame = u64::from(config.mtu) + HEADER;
+        let max_frame = u64::from(config.mtu) + ETHERNET_HEADER;
         Self {
             from,
             rate: config.rate,
@@ -44,13 +44,13 @@ impl Sender {
             carry: 0,
             down: false,
             max_frame,
-            queue: Queue::new(config.queue, max_frame),
+            queue: FrameQueue::new(config.queue, max_frame),
             serialising: None,
             counters: Counters::default(),
         }
     }
 
-    /// Takes a frame. `free` says that nobody else is using the line.
+    /// Takes a frame. `free` says that no other sender is using the line.
     pub(crate) fn offer(&mut self, now: Instant, frame: Buffer, free: bool, reports: &mut Reports) {
         let free = free && self.serialising.is_none();
         if let Some(frame) = self.admit(now, frame, free, reports) {
@@ -80,7 +80,7 @@ impl Sender {
         None
     }
 
-    /// When the frame in serialisation will have left.
+    /// The time at which the frame in serialisation will have left.
     #[inline]
     pub(crate) fn end(&self) -> Option<Instant> {
         self.serialising.as_ref().map(|frame| frame.end)
@@ -117,7 +117,7 @@ impl Sender {
         self.counters.retries += 1;
     }
 
-    /// Since when a frame waits that could be sent.
+    /// The time since which the first frame that could be sent has waited.
     pub(crate) fn ready_since(&self) -> Option<Instant> {
         if self.stopped() { None } else { self.queue.since() }
     }
@@ -159,7 +159,7 @@ impl Sender {
         self.frame_rate
     }
 
-    /// How long a frame takes to be sent that begins now.
+    /// Time to send a frame that begins now.
     pub(crate) fn airtime(&mut self, frame: &Buffer) -> Duration {
         self.frame_rate = self.rate;
         match self.rate {
@@ -174,7 +174,7 @@ impl Sender {
             Change::Rate(rate) => self.rate = *rate,
             Change::Queue(discipline) => self.queue.replace(*discipline, self.max_frame),
             Change::Mtu(mtu) => {
-                self.max_frame = u64::from(*mtu) + HEADER;
+                self.max_frame = u64::from(*mtu) + ETHERNET_HEADER;
                 self.queue.resize_frames(self.max_frame);
             }
             Change::Up => self.down = false,
@@ -208,9 +208,9 @@ impl Sender {
     }
 
     /// The frames that wait now.
-    pub(crate) fn backlog(&self) -> Backlog {
+    pub(crate) fn backlog(&self) -> QueueSnapshot {
         let (frames, bytes) = self.queue.size();
-        Backlog { frames, bytes, down: self.down }
+        QueueSnapshot { frames, bytes, down: self.down }
     }
 
     fn start(&mut self, now: Instant, frame: Buffer) {
@@ -236,7 +236,7 @@ impl Sender {
     }
 }
 
-/// Whose turn it is on a shared line: of the senders whose frames could be sent, the one whose head frame has waited
+/// The sender that is next on a shared line: of those whose frames could be sent, the one whose head frame has waited
 /// longest; of several, the one with the lowest number.
 pub(crate) fn longest_waiting<'a>(senders: impl Iterator<Item = &'a Sender>) -> Option<usize> {
     let ready = senders.enumerate().filter_map(|(index, sender)| Some((sender.ready_since()?, index)));

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use hopcast_core::{Buffer, Instant, Stream};
 
-use crate::air::{Air, is_group};
+use crate::address::is_group;
 use crate::config::SwitchConfig;
 use crate::multipoint::Multipoint;
+use crate::stations::Stations;
 use crate::{Attachment, Change};
 
 /// A switched segment: every station has a line of its own, full duplex, and sends at its own rate.
@@ -18,52 +19,53 @@ use crate::{Attachment, Change};
 /// switch forwards at once and its ports to the stations have no rate: what limits a frame is its sender's line.
 #[derive(Debug)]
 pub struct Switch {
-    air: Air,
-    stations: BTreeMap<[u8; 6], Attachment>,
-    /// When each frame in serialisation leaves, and whose it is.
+    stations: Stations,
+    /// The station with each address.
+    by_address: BTreeMap<[u8; 6], Attachment>,
+    /// For each frame in serialisation, the time at which it leaves, and its sender.
     leaving: BinaryHeap<Reverse<(Instant, Attachment)>>,
 }
 
 impl Switch {
     /// A switch; `stream` gives, for each sender and listener, what decides about the frames between them.
     pub fn new(config: &SwitchConfig, mut stream: impl FnMut(Attachment, Attachment) -> Stream) -> Self {
-        let air = Air::of_switch(config, &mut stream);
+        let stations = Stations::of_switch(config, &mut stream);
         // Of several stations with one address the first has it.
-        let stations = config.addresses.iter().copied().zip(0..air.len()).rev().collect();
-        Self { air, stations, leaving: BinaryHeap::new() }
+        let by_address = config.addresses.iter().copied().zip(0..stations.len()).rev().collect();
+        Self { stations, by_address, leaving: BinaryHeap::new() }
     }
 
     /// A frame has left its sender at `end`.
     fn forward(&mut self, end: Instant, from: Attachment, frame: &Buffer) {
         let listeners = match frame.first_chunk::<6>() {
-            Some(_) if is_group(frame) => 0..self.air.len(),
-            Some(address) => self.stations.get(address).map_or(0..0, |&to| to..to + 1),
+            Some(_) if is_group(frame) => 0..self.stations.len(),
+            Some(address) => self.by_address.get(address).map_or(0..0, |&to| to..to + 1),
             None => 0..0,
         };
         for to in listeners {
             // A station does not hear itself.
-            let Some(path) = self.air.path_mut(from, to) else { continue };
+            let Some(path) = self.stations.path_mut(from, to) else { continue };
             path.sent(frame);
-            self.air.listen(end, from, to, frame, true);
+            self.stations.listen(end, from, to, frame, true);
         }
     }
 
     fn start_next(&mut self, at: Instant, from: Attachment) {
-        let sender = &mut self.air.senders[from];
+        let sender = &mut self.stations.senders[from];
         if sender.end().is_none() {
-            sender.start_next(at, &mut self.air.reports);
+            sender.start_next(at, &mut self.stations.reports);
             self.leaving.extend(sender.end().map(|end| Reverse((end, from))));
         }
     }
 }
 
 impl Multipoint for Switch {
-    fn air(&self) -> &Air {
-        &self.air
+    fn stations(&self) -> &Stations {
+        &self.stations
     }
 
-    fn air_mut(&mut self) -> &mut Air {
-        &mut self.air
+    fn stations_mut(&mut self) -> &mut Stations {
+        &mut self.stations
     }
 
     /// In the order of time.
@@ -72,7 +74,7 @@ impl Multipoint for Switch {
             && end <= now
         {
             self.leaving.pop();
-            if let Some(frame) = self.air.senders[from].finish(&mut self.air.reports) {
+            if let Some(frame) = self.stations.senders[from].finish(&mut self.stations.reports) {
                 self.forward(end, from, &frame);
                 frame.recycle();
             }
@@ -81,22 +83,22 @@ impl Multipoint for Switch {
     }
 
     fn admit(&mut self, now: Instant, from: Attachment, frame: Buffer) {
-        let sender = &mut self.air.senders[from];
+        let sender = &mut self.stations.senders[from];
         let busy = sender.end().is_some();
-        sender.offer(now, frame, true, &mut self.air.reports);
+        sender.offer(now, frame, true, &mut self.stations.reports);
         if let Some(end) = sender.end().filter(|_| !busy) {
             self.leaving.push(Reverse((end, from)));
         }
     }
 
     fn resume(&mut self, now: Instant, _: Option<Attachment>, _: &Change) {
-        let senders = &self.air.senders;
+        let senders = &self.stations.senders;
         self.leaving.retain(|&Reverse((end, from))| senders[from].end() == Some(end));
-        (0..self.air.len()).for_each(|station| self.start_next(now, station));
+        (0..self.stations.len()).for_each(|station| self.start_next(now, station));
     }
 
     fn next(&self) -> Option<Instant> {
-        self.air.noticed(self.leaving.peek().map(|&Reverse((end, _))| end))
+        self.stations.noticed(self.leaving.peek().map(|&Reverse((end, _))| end))
     }
 
     fn acknowledges(&self) -> bool {

@@ -4,7 +4,7 @@ use core::fmt;
 
 use crate::config::Loss;
 
-/// Why a text is not a trace of drops.
+/// The error of a text that is not a trace of drops.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceError {
     /// The line, from 1.

@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use hopcast_core::{Bytes, Duration, Rate};
 use hopcast_link::{
-    Backlog, Change, Direction, DropReason, Event, Link, MediumConfig, Queue, QueueLimit, Station,
+    Change, Direction, DropReason, Event, Link, MediumConfig, Queue, QueueLimit, QueueSnapshot, Station,
 };
 use proptest::prelude::*;
 
@@ -100,7 +100,7 @@ fn the_backlog_is_what_waits_at_that_moment_and_whether_the_attachment_is_down()
     };
     let links: [Box<dyn Link>; 2] = [Box::new(both_ways(&direction, 1)), Box::new(medium(shared, 1))];
     for mut link in links {
-        let size = |frames: u64, down| Backlog { frames, bytes: frames * 1_250, down };
+        let size = |frames: u64, down| QueueSnapshot { frames, bytes: frames * 1_250, down };
         for number in 0..4 {
             link.offer(millis(0), 0, frame(number, 1_250));
         }

@@ -7,6 +7,9 @@ use hopcast_link::{Attachment, Change, Link};
 use hopcast_stack::network::Prefix;
 use hopcast_twin::capture::LinkType;
 
+/// Maximum length of a frame of a TAP, in bytes: the longest IP packet and Ethernet's header.
+pub(crate) const MAX_FRAME: usize = 65_535 + 14;
+
 /// A network of nodes and links, with its scheduled changes.
 #[derive(Default)]
 pub struct NetworkLayout {
@@ -40,19 +43,19 @@ pub struct Captured {
 pub struct NodeLayout {
     /// Its name, in any characters.
     pub name: String,
-    /// All of its addresses; packets leave with the first one of their IP version. Those that no interface has do not
-    /// depend on any.
+    /// All of its addresses; the first one of an IP version is the source of its packets. Addresses that no interface
+    /// has are on loopback, and do not depend on an interface.
     pub addresses: Vec<IpAddr>,
     /// Its interfaces, called `eth0`, `eth1` and so on.
     pub interfaces: Vec<InterfaceLayout>,
     /// Its routes to other nodes.
-    pub routes: Vec<Route>,
-    /// Whether the kernel asks for the Ethernet addresses of its neighbours.
+    pub routes: Vec<RouteLayout>,
+    /// Whether the kernel resolves the Ethernet addresses of its neighbours itself.
     pub resolves: bool,
-    /// Its routes of groups at the start: the same pairs of source and group throughout the run; none of a node that
-    /// never brings packets to others.
-    pub group_routes: Vec<GroupRoute>,
-    /// The numbers of the interfaces that these name at some time of the run.
+    /// Its routes of groups at the start. The pairs of source and group are the same throughout the run; a node that
+    /// never forwards to groups has none.
+    pub group_routes: Vec<GroupRouteLayout>,
+    /// The numbers of the interfaces that routes of groups name at some time of the run.
     pub group_interfaces: Vec<u32>,
 }
 
@@ -70,35 +73,36 @@ pub struct InterfaceLayout {
     /// The node's addresses on it, each with the length of its prefix in bits. The routes to the prefixes are among the
     /// node's.
     pub addresses: Vec<(IpAddr, u8)>,
-    /// The addresses of the other hosts of these prefixes with their Ethernet addresses; none where the kernel asks.
+    /// The addresses of the other hosts of these prefixes with their Ethernet addresses; none where the kernel resolves
+    /// them.
     pub neighbours: Vec<(IpAddr, [u8; 6])>,
 }
 
 /// A route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Route {
+pub struct RouteLayout {
     /// The destinations.
     pub to: Prefix,
     /// The number of the interface.
     pub interface: u32,
     /// The address of the next hop; `None` where the destinations are on the interface's link.
     pub via: Option<IpAddr>,
-    /// The Ethernet address of the next hop, so that nobody is asked for it; `None` where the kernel asks.
+    /// The Ethernet address of the next hop, which then need not be resolved; `None` where the kernel resolves it.
     pub via_mac: Option<[u8; 6]>,
 }
 
-/// The way of packets from one source to one group through a node.
+/// The route of packets from one source to one group through a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GroupRoute {
+pub struct GroupRouteLayout {
     /// The source.
     pub source: IpAddr,
     /// The group.
     pub group: IpAddr,
-    /// The number of the interface by which they arrive; `None` where the source is this node, or cannot be reached.
+    /// The number of the interface on which they arrive; `None` where the source is this node, or cannot be reached.
     pub ingress: Option<u32>,
     /// Whether the source is this node.
     pub own: bool,
-    /// The numbers of the interfaces by which they leave.
+    /// The numbers of the interfaces on which copies leave.
     pub egress: Vec<u32>,
 }
 
@@ -108,9 +112,9 @@ pub struct LinkLayout {
     pub name: String,
     /// Its model, which delivers or drops each frame.
     pub model: Box<dyn Link + Send>,
-    /// For each attachment, the node and the number of its interface.
+    /// The node of each attachment, and the number of its interface.
     pub ends: Vec<(usize, u32)>,
-    /// For each attachment, its place in [`NetworkLayout::captured`], if it is captured.
+    /// The index of each attachment in [`NetworkLayout::captured`]; `None` if it is not captured.
     pub captured: Vec<Option<usize>>,
 }
 
@@ -140,22 +144,22 @@ pub struct Reroute {
     /// The number of the node.
     pub node: usize,
     /// Its routes from now on; `None` where they stay.
-    pub tables: Option<Tables>,
+    pub tables: Option<NodeRoutes>,
     /// The interfaces whose MTU changes, by number, each with the new one in bytes.
     pub mtus: Vec<(u32, u32)>,
 }
 
 /// All routes of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tables {
-    /// Those to other nodes.
-    pub routes: Vec<Route>,
-    /// Those of groups.
-    pub groups: Vec<GroupRoute>,
+pub struct NodeRoutes {
+    /// The routes to other nodes.
+    pub routes: Vec<RouteLayout>,
+    /// The routes of groups.
+    pub groups: Vec<GroupRouteLayout>,
 }
 
 impl NetworkLayout {
-    /// Whether nodes bring packets to groups.
+    /// Whether a node forwards packets to groups.
     pub fn routes_groups(&self) -> bool {
         self.nodes.iter().any(|node| !node.group_routes.is_empty())
     }
@@ -202,7 +206,7 @@ fn chained(number: usize, last: usize, mtu: u32) -> NodeLayout {
         };
         let families = addresses(to).into_iter().zip(addresses(via));
         let route =
-            |(to, via)| Route { to: Prefix::of(to), interface, via: Some(via), via_mac: Some(via_mac) };
+            |(to, via)| RouteLayout { to: Prefix::of(to), interface, via: Some(via), via_mac: Some(via_mac) };
         routes.extend(families.map(route));
     }
     NodeLayout {

@@ -13,13 +13,12 @@ use hopcast_link::Change;
 use hopcast_stack::network::{self, GlobalRoutes, Hop, NetworkPlan, addresses_of, interface_name};
 use hopcast_twin::capture::LinkType;
 use hopcast_twin::scenario::model::{Action, Capture, Neighbours, NodeId, Scenario};
-use hopcast_twin::world::NodeInstance;
+use hopcast_twin::world::{NodeInstance, WorldError};
 
 use crate::layout::{
-    Captured, InterfaceLayout, LinkChange, LinkLayout, NetworkLayout, NodeLayout, Reroute, Route, Scheduled,
-    Tables,
+    Captured, InterfaceLayout, LinkChange, LinkLayout, NetworkLayout, NodeLayout, NodeRoutes, Reroute,
+    RouteLayout, Scheduled,
 };
-use crate::run;
 
 use self::groups::Groups;
 
@@ -49,9 +48,9 @@ pub fn layout(scenario: &Scenario, repeat: u64) -> NetworkLayout {
     });
     let links: Vec<LinkLayout> = links.collect();
     let (mut changes, mut reroutes) = (Vec::new(), Vec::new());
-    let mut known: Vec<Tables> = nodes
+    let mut known: Vec<NodeRoutes> = nodes
         .iter()
-        .map(|node| Tables { routes: node.routes.clone(), groups: node.group_routes.clone() })
+        .map(|node| NodeRoutes { routes: node.routes.clone(), groups: node.group_routes.clone() })
         .collect();
     for event in &scenario.events {
         if let Action::Link { link, from, change } = &event.action {
@@ -82,8 +81,8 @@ pub fn layout(scenario: &Scenario, repeat: u64) -> NetworkLayout {
             reroutes.extend(new_routes(scenario, &mut global, (&groups, moved), &mut known, at));
         }
     }
-    // One change of a node at one instant, since those of an instant are made at once.
-    let reroutes = joined(reroutes);
+    // All changes of a node at one instant are made at once.
+    let reroutes = merged(reroutes);
     let mut layout = NetworkLayout { nodes, links, changes, reroutes, captured: captures };
     groups::settle(&mut layout);
     layout
@@ -92,14 +91,14 @@ pub fn layout(scenario: &Scenario, repeat: u64) -> NetworkLayout {
 /// The captured devices of machines at nodes.
 ///
 /// # Errors
-/// [`run::Error::Flow`], if a flow cannot be built.
-pub fn captured_devices(scenario: &Scenario, repeat: u64) -> Result<Vec<Captured>, run::Error> {
+/// A flow that cannot be built.
+pub fn captured_devices(scenario: &Scenario, repeat: u64) -> Result<Vec<Captured>, WorldError> {
     let mut captured = Vec::new();
     if scenario.capture == Capture::Nothing {
         return Ok(captured);
     }
     for node in (0..scenario.nodes.len()).filter(|&node| is_captured(&scenario.capture, node)) {
-        let instance = NodeInstance::at(scenario, repeat, node).map_err(run::Error::Flow)?;
+        let instance = NodeInstance::at(scenario, repeat, node)?;
         let device = |plug: &Plug| match plug {
             Plug::Tun(device) => Some((device.name.clone(), LinkType::Packets)),
             Plug::Tap(_, device) => Some((device.name.clone(), LinkType::Frames)),
@@ -111,29 +110,29 @@ pub fn captured_devices(scenario: &Scenario, repeat: u64) -> Result<Vec<Captured
     Ok(captured)
 }
 
-/// The changes of each node at each instant as one, in the order of time.
-fn joined(reroutes: Vec<Scheduled<Reroute>>) -> Vec<Scheduled<Reroute>> {
-    let mut joined: BTreeMap<(Instant, NodeId), Reroute> = BTreeMap::new();
+/// Merges the changes of each node at each instant, in the order of time.
+fn merged(reroutes: Vec<Scheduled<Reroute>>) -> Vec<Scheduled<Reroute>> {
+    let mut merged: BTreeMap<(Instant, NodeId), Reroute> = BTreeMap::new();
     for Scheduled { at, what: Reroute { node, tables, mtus } } in reroutes {
-        let known = joined.entry((at, node)).or_insert(Reroute { node, tables: None, mtus: Vec::new() });
+        let known = merged.entry((at, node)).or_insert(Reroute { node, tables: None, mtus: Vec::new() });
         known.tables = tables.or(known.tables.take());
         known.mtus.extend(mtus);
     }
-    joined.into_iter().map(|((at, _), what)| Scheduled { at, what }).collect()
+    merged.into_iter().map(|((at, _), what)| Scheduled { at, what }).collect()
 }
 
-/// The routing tables that have changed: those of groups, and if links have `moved` the others too.
+/// The routing tables that have changed: the routes of groups, and if links have `moved` the other routes too.
 fn new_routes(
     scenario: &Scenario,
     global: &mut GlobalRoutes,
     (groups, moved): (&Groups, bool),
-    known: &mut [Tables],
+    known: &mut [NodeRoutes],
     at: Instant,
 ) -> Vec<Scheduled<Reroute>> {
     let mut changed = Vec::new();
     for (node, known) in known.iter_mut().enumerate() {
         let routes = if moved { routes(scenario, global, node) } else { known.routes.clone() };
-        let tables = Tables { routes, groups: groups.routes(global, node) };
+        let tables = NodeRoutes { routes, groups: groups.routes(global, node) };
         if tables != *known {
             known.clone_from(&tables);
             changed.push(Scheduled { at, what: Reroute { node, tables: Some(tables), mtus: Vec::new() } });
@@ -155,7 +154,7 @@ fn node_layout(
         let mut addresses: Vec<_> = in_prefixes.map(|(address, prefix)| (address, prefix.length())).collect();
         let [_, own] = addresses_of(node);
         if resolves && addresses.iter().all(|(address, _)| address.is_ipv4()) {
-            // The kernel answers for the IPv6 addresses of the interface that is asked.
+            // The kernel answers only for the IPv6 addresses of the interface on which the request arrives.
             addresses.push((own, 128));
         }
         let mac = NetworkPlan::mac(link, attachment);
@@ -173,7 +172,7 @@ fn node_layout(
     }
 }
 
-/// The other hosts of the prefixes of a link, which no service takes live.
+/// The addresses of the other hosts of a link's prefixes, with their Ethernet addresses. Live no service takes a link.
 fn others_on(plan: &NetworkPlan, link: usize, node: NodeId) -> Vec<(IpAddr, [u8; 6])> {
     let ends = plan.ends(link).iter().enumerate().filter(|(_, (other, _))| *other != node);
     let of_end = |(attachment, &(other, interface)): (usize, &(NodeId, u32))| {
@@ -184,9 +183,9 @@ fn others_on(plan: &NetworkPlan, link: usize, node: NodeId) -> Vec<(IpAddr, [u8;
 }
 
 /// A node's routes to the own addresses of each node that it can reach, and to the prefixes of segments.
-fn routes(scenario: &Scenario, global: &mut GlobalRoutes, node: NodeId) -> Vec<Route> {
+fn routes(scenario: &Scenario, global: &mut GlobalRoutes, node: NodeId) -> Vec<RouteLayout> {
     let planned = scenario.neighbours == Neighbours::Plan;
-    let each = |network::Route { to, interface, gateway }: network::Route| Route {
+    let each = |network::Route { to, interface, gateway }: network::Route| RouteLayout {
         to,
         interface,
         via: gateway.map(|gateway| gateway.address),
@@ -234,7 +233,7 @@ mod tests {
         let text = "title: t\nduration: 9s\ntopology: { nodes: [a, b, c], links: [{ between: [a, b], rate: 1 Mbit/s }, { between: [b, c], rate: 1 Mbit/s }, { between: [a, c], rate: 1 Mbit/s }] }\nevents: [{ at: 3s, links: a-c, down: true }, { at: 5s, links: a-c, up: true }]\nflows: [{ name: f, from: a, to: c, over: udp, app: bulk }]\n";
         let plan = load_text(std::path::Path::new("t.yaml"), text, &Overrides::default()).unwrap();
         let layout = layout(&plan.cases[0].scenario, 0);
-        let to_c = |routes: &[Route]| {
+        let to_c = |routes: &[RouteLayout]| {
             let to = Prefix::of(addresses_of(2)[0]);
             routes.iter().find(|route| route.to == to).and_then(|route| route.via)
         };
@@ -260,7 +259,7 @@ mod tests {
         let plan = load_text(std::path::Path::new("t.yaml"), text, &Overrides::default()).unwrap();
         let layout = layout(&plan.cases[0].scenario, 0);
         let lan = Prefix::new("10.7.0.0".parse().unwrap(), 24).unwrap();
-        let via = |routes: &[Route]| routes.iter().find(|route| route.to == lan).map(|route| route.via);
+        let via = |routes: &[RouteLayout]| routes.iter().find(|route| route.to == lan).map(|route| route.via);
         assert_eq!(via(&layout.nodes[0].routes), Some(None), "connected");
         assert_eq!(via(&layout.nodes[2].routes), Some(Some(addresses_of(1)[0])), "over the router");
         let [own, other] = ["10.7.0.1", "10.7.0.2"].map(|text| text.parse::<IpAddr>().unwrap());

@@ -1,4 +1,4 @@
-//! The privileges that a lab needs, and how to get them without being root.
+//! The privileges that a lab needs, and a way to obtain them without being root.
 
 use std::env;
 use std::ffi::OsString;
@@ -14,7 +14,7 @@ const INSIDE_VARIABLE: &str = "HOPCAST_INSIDE_NAMESPACE";
 /// The step between the calling process and a lab.
 #[derive(Debug)]
 pub enum Capable {
-    /// None: it can set up a lab.
+    /// None: the process can set up a lab.
     Already,
     /// This command must run in place of the program: the same program with the same arguments, as root of namespaces
     /// of its own. Nothing that it sets up outlives it.
@@ -31,15 +31,15 @@ pub enum Error {
     TunForbidden,
     /// The driver cannot be opened.
     Tun(#[source] io::Error),
-    /// A user namespace does not help either.
-    NotEvenInside,
+    /// The process lacks the privileges in a user namespace too.
+    ForbiddenInNamespace,
     /// The running program cannot be found, to be run again.
     NoProgram(#[source] io::Error),
     /// The system gives no user namespace.
     NoUserNamespace {
         /// The message of `unshare`.
         said: String,
-        /// The setting that would allow it.
+        /// The setting that would permit it.
         remedy: &'static str,
     },
 }
@@ -51,7 +51,7 @@ impl Error {
             Self::NoTun => "there is no /dev/net/tun".to_owned(),
             Self::TunForbidden => "/dev/net/tun is not ours to open".to_owned(),
             Self::Tun(error) => format!("/dev/net/tun: {error}"),
-            Self::NotEvenInside => {
+            Self::ForbiddenInNamespace => {
                 "even in a user namespace of its own hopcast may not set up networks".to_owned()
             }
             Self::NoProgram(error) => format!("cannot find the program that runs: {error}"),
@@ -66,7 +66,7 @@ impl Error {
         match self {
             Self::NoTun => "`modprobe tun` as root",
             Self::TunForbidden => "run as root, or `chmod 666 /dev/net/tun` as root, as most systems have it",
-            Self::NotEvenInside => "run it as root",
+            Self::ForbiddenInNamespace => "run it as root",
             Self::Tun(_) => "run as root",
             Self::NoProgram(_) => "start it by its full path",
             Self::NoUserNamespace { remedy, .. } => remedy,
@@ -84,7 +84,7 @@ pub fn become_capable() -> Result<Capable, Error> {
         return Ok(Capable::Already);
     }
     if env::var_os(INSIDE_VARIABLE).is_some() {
-        return Err(Error::NotEvenInside);
+        return Err(Error::ForbiddenInNamespace);
     }
     try_user_namespace()?;
     let program = env::current_exe().map_err(Error::NoProgram)?;

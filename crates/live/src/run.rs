@@ -29,45 +29,48 @@ use crate::layout::Captured;
 use crate::worker::NodeReport;
 use crate::{network, programs};
 
-/// Time after the end of the run in which frames under way may arrive; nothing is sent in it. Chosen; with less, what
-/// is under way over a long path counts as lost.
+/// Time after the end of the run in which frames under way may arrive, and applications send nothing. Chosen; with
+/// less, frames under way over a long path count as lost, with more each run takes longer.
 const DRAIN: Duration = Duration::from_secs(2);
 
 /// Time between the moment in which all nodes have loaded and the start of the run: nodes open their sockets in it.
 /// Chosen; with less, a busy machine is late for the start.
 const START_LEAD: Duration = Duration::from_secs(1);
-/// Additional lead for each flow at each node, whose sockets and devices are opened one after the other. Chosen for the
-/// same reason.
+/// Additional lead for each flow at each node, whose sockets and devices are opened one after the other. Chosen; with
+/// less, a busy machine is late for the start, with more each run takes longer.
 const START_LEAD_PER_FLOW: Duration = Duration::from_millis(20);
-/// Maximum lead for flows. Chosen: nobody waits longer for a run to start.
+/// Maximum lead for flows. Chosen: with less, runs of thousands of flows start late; with more, their users wait
+/// longer.
 const MAX_FLOWS_LEAD: Duration = Duration::from_secs(60);
-/// Additional lead if there are programs, whose servers must listen by then. Chosen for the same reason.
+/// Additional lead if there are programs, whose servers must listen by then. Chosen; with less, a busy machine is late
+/// for the start, with more each run takes longer.
 const START_LEAD_OF_PROGRAMS: Duration = Duration::from_secs(2);
 
-/// Time between two looks at progress and programs. Chosen; shorter takes processor time from the run, longer shows
-/// progress and ends later.
+/// Time between two checks of progress and programs. Chosen; shorter takes processor time from the run, longer shows
+/// progress late and ends later.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Minimum time between two looks: a due deadline of a program must not make this loop busy. Chosen.
+/// Minimum time between two checks. Chosen; with less, a due deadline of a program makes the loop busy; longer starts
+/// programs later.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Time that programs have to end after the run. Chosen; with less, one that is busy is killed and its figures are
-/// missing.
+/// Time that programs have to end after the run. Chosen; with less, a busy one is killed and its figures are missing;
+/// with more, one that hangs delays the end.
 const PROGRAM_EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Maximum share of frames dropped at sockets and devices. Chosen: with more, the run measures the machine and not the
-/// network.
+/// Maximum share of frames dropped at sockets and devices in a valid run. Chosen: with more, the run measures the
+/// machine and not the network; with less, a single burst invalidates it.
 const MAX_HOST_DROP_RATIO: f64 = 0.001;
 
 /// Maximum number of repetitions of a run that the machine could not keep up with. Chosen: a machine that stalls for a
 /// moment is no reason to lose a figure; one that is too slow is too slow again.
 const MAX_RETRIES: u64 = 2;
 
-/// Maximum lateness of a node that is woken and of a change of routes. Chosen: longer than any network holds packets
-/// back, and than a network whose routing has converged uses old routes.
+/// Maximum lateness of a node's wake-up and of a change of routes in a valid run. Chosen: more would be seen as the
+/// network's delay or slow convergence; with less, busy machines invalidate more runs.
 const MAX_STALL: Duration = Duration::from_millis(100);
 
-/// Checks that the kernel of this machine can run `scenario` as it says, before anything is made.
+/// Checks that the kernel of this machine can run `scenario`, before anything is set up.
 ///
 /// # Errors
 /// A transport's option that the kernel does not have, a program that is not installed or cannot be used like this.
@@ -76,7 +79,7 @@ pub fn check(scenario: &Scenario) -> Result<(), Error> {
     Ok(programs::check(scenario)?)
 }
 
-/// The kernel of this machine.
+/// The world of live runs: this machine's kernel.
 pub struct Kernel {
     /// Command that runs a node of the scenario, without the options that name the node, the case and the repeat.
     pub node: Vec<OsString>,
@@ -93,10 +96,10 @@ impl Executor for Kernel {
             let attempted = self.attempt(job, monitor, &mut reported);
             whole = matches!(attempted, Ok(Some(_)));
             let mut run = match attempted {
-                // A run that was cancelled may end in any way.
+                // The error of a cancelled run does not matter.
                 _ if monitor.is_cancelled() => break Ok(None),
                 Err(error) if error.is_overload() => invalid(job, error.to_string()),
-                // An attempt that ended well before shows that the file is not at fault.
+                // An earlier attempt without this error shows that the file is not at fault.
                 Err(error) => break spoiled.map_or_else(|| Err(error), |run| Ok(Some(run))),
                 Ok(None) => break Ok(None),
                 Ok(Some(run)) => run,
@@ -230,7 +233,7 @@ impl Running<'_> {
             let reached = now.min(end).max(*reported);
             self.monitor.advance(reached.since(*reported));
             *reported = reached;
-            self.supervisor.look_after()?;
+            self.supervisor.check_running()?;
             // Before time zero the clock stands still.
             if now > Instant::ZERO {
                 self.workloads.step(now, self.lab);
@@ -263,7 +266,7 @@ fn observations(
         live.host_drops += figure("socket_send_dropped") + figure("socket_device_dropped");
         latest_wake = latest_wake.max(Duration::from_nanos(figure("latest_wake_ns")));
     }
-    // Losses between programs and links are the machine's fault, as lateness is.
+    // The machine is at fault for losses between programs and links, as for lateness.
     if live.invalid.is_none() && live.host_drops as f64 > live.frames as f64 * MAX_HOST_DROP_RATIO {
         let drops = live.host_drops;
         live.invalid = Some(format!(

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 pub(crate) fn request_timely_wakeups() -> bool {
     // With the default slack the kernel wakes a thread up to 50 µs late, to save power (prctl(2)).
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-    // Links go before the programs that send over them and before all else. The lowest real-time priority is enough.
+    // Links have priority over the programs that send over them and all others: the lowest real-time one is enough.
     let thread = rustix::thread::gettid().as_raw_nonzero().to_string();
     let chrt = ["--fifo", "--pid", "1", thread.as_str()];
     let done = Command::new("chrt").args(chrt).stdout(Stdio::null()).stderr(Stdio::null()).status();

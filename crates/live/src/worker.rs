@@ -1,6 +1,6 @@
 //! A node's process in a live run: the machines of all flows that have any at the node.
 //!
-//! It is the process of a deployment. The supervisor of the run and the process exchange lines:
+//! It is the same program as in a deployment. The supervisor of the run and the process exchange lines:
 //!
 //! ```text
 //!  supervisor                         node
@@ -96,11 +96,11 @@ fn converse(
 }
 
 /// Runs a node's part of a scenario on this host, from the time `begin()` to the end of the run or until `stop` is
-/// pulled; returns its measurements and counters as text. The host must have the node's addresses, and its clock must
-/// agree with the other hosts': a datagram that arrives before it was sent is rejected.
+/// requested; returns its measurements and counters as text. The host must have the node's addresses, and its clock
+/// must agree with the other hosts': a datagram that arrives before it was sent is rejected.
 ///
 /// # Errors
-/// A flow, socket or device that could not be built or opened, or a begin that is in the past.
+/// A flow, socket or device that could not be built or opened, or a begin in the past.
 pub fn run_standalone(
     scenario: &Scenario,
     node: NodeId,
@@ -109,7 +109,7 @@ pub fn run_standalone(
     stop: &Stop,
 ) -> Result<String, Error> {
     let loaded = LoadedNode::build(scenario, node, repeat)?;
-    // Asked only now, since building the flows may take long.
+    // `begin` is called only now, since building the flows may take long.
     let begin = begin();
     #[allow(clippy::disallowed_methods)] // hosts have nothing else in common
     let left = begin.duration_since(SystemTime::now()).map_err(|_| Error::TooLate)?;
@@ -144,7 +144,7 @@ enum Event {
 
 /// The machines of a node, built on a thread of their own, which they do not leave.
 struct LoadedNode {
-    /// Dropped before `running`, which waits for the thread, as the thread waits for this.
+    /// The sender of the start. It must be dropped before `running`: that waits for the thread, which waits for this.
     begin: mpsc::Sender<(Clock, mpsc::Sender<Event>)>,
     running: RunningNode,
     opened: mpsc::Receiver<()>,
@@ -153,7 +153,7 @@ struct LoadedNode {
 /// The machines of a node, running.
 struct RunningNode {
     stop: Stop,
-    /// `None` once it was joined.
+    /// The thread; `None` once it was joined.
     thread: Option<JoinHandle<Result<NodeReport, Error>>>,
 }
 
@@ -177,7 +177,7 @@ impl LoadedNode {
                 return Ok(NodeReport::default());
             };
             run(&scenario, &instance, clock, (&ready, &own_stop)).inspect_err(|_| {
-                // The run is of no use without this node.
+                // Without this node the run has no valid result.
                 let _ = events.send(Event::Failed);
             })
         };

@@ -1,4 +1,4 @@
-//! Links in real time: what becomes of real frames is what their models say, however busy the machine is.
+//! Links in real time: real frames have the fates that the models decide, however busy the machine is.
 
 #![allow(clippy::unwrap_used)]
 
@@ -12,7 +12,7 @@ use hopcast_link::{
 use hopcast_live::emulator::{EmulatorReport, Options, Readings};
 use hopcast_live::layout::{LinkChange, NetworkLayout, Scheduled};
 
-/// Maximum time that a frame may be taken before it was sent: half of what lies between two looks at an interface.
+/// Maximum time by which a frame's arrival may be dated too early: half of the time between two reads of an interface.
 const LOOK: Duration = Duration::from_micros(70);
 
 fn forward(report: &EmulatorReport) -> Counters {

@@ -14,7 +14,9 @@ use common::{Running, Shared, captured, ms, networks_can_be_set_up, one_way, pau
 use hopcast_core::Duration;
 use hopcast_link::Direction;
 use hopcast_live::lab::Lab;
-use hopcast_live::layout::{InterfaceLayout, LinkLayout, NetworkLayout, Reroute, Route, Scheduled, Tables};
+use hopcast_live::layout::{
+    InterfaceLayout, LinkLayout, NetworkLayout, NodeRoutes, Reroute, RouteLayout, Scheduled,
+};
 use hopcast_live::{leftovers, network};
 use hopcast_runner::load_text;
 use hopcast_twin::scenario::Overrides;
@@ -178,15 +180,15 @@ fn new_routes_take_effect_at_once() {
         ends: vec![(0, 1), (1, 1)],
         captured: vec![None; 2],
     });
-    let over_the_second: Vec<Route> = layout.nodes[0]
+    let over_the_second: Vec<RouteLayout> = layout.nodes[0]
         .routes
         .iter()
         .filter(|route| route.to.first().is_ipv4())
-        .map(|route| Route { interface: 1, via_mac: Some(macs[1]), ..*route })
+        .map(|route| RouteLayout { interface: 1, via_mac: Some(macs[1]), ..*route })
         .collect();
     let net = Running::start(layout, Vec::new(), whole_run());
     assert_eq!(net.send(3, 100, ms(1)).len(), 3);
-    let tables = Tables { routes: over_the_second, groups: Vec::new() };
+    let tables = NodeRoutes { routes: over_the_second, groups: Vec::new() };
     let reroute = Reroute { node: 0, tables: Some(tables), mtus: vec![(1, 1400)] };
     let soon = net.clock.now() + ms(100);
     let rerouter = net.lab.reroute_on_time(vec![Scheduled { at: soon, what: reroute }], net.clock).unwrap();

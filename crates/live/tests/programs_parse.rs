@@ -7,7 +7,7 @@ use std::path::Path;
 
 use hopcast_core::{Bytes, Duration, Instant, Rate};
 use hopcast_live::programs::{Ends, GroupMember, Measurement, Outputs, Task, commands, parse};
-use hopcast_twin::scenario::model::{Copy, CopyProgram, Load, Ping, Program, Socket, TestPicture};
+use hopcast_twin::scenario::model::{CopyProgram, FileCopy, Load, PingOptions, Program, Socket, TestPicture};
 use proptest::prelude::*;
 
 const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 9, 0, 2));
@@ -41,8 +41,8 @@ fn reverse(size: u64) -> Load {
     Load { reverse: true, ..load(size) }
 }
 
-fn ping() -> Ping {
-    Ping { size: Bytes::new(100), every: Duration::from_millis(100), arguments: Vec::new() }
+fn ping() -> PingOptions {
+    PingOptions { size: Bytes::new(100), every: Duration::from_millis(100), arguments: Vec::new() }
 }
 
 fn picture() -> TestPicture {
@@ -57,8 +57,8 @@ fn picture() -> TestPicture {
     }
 }
 
-fn copy() -> Copy {
-    Copy { contents: vec![7; 1000].into(), with: CopyProgram::Socat }
+fn copy() -> FileCopy {
+    FileCopy { contents: vec![7; 1000].into(), with: CopyProgram::Socat }
 }
 
 /// Outputs of programs whose client was started a second into the run.

@@ -303,7 +303,7 @@ exec:
         wrong.failure.as_deref(),
         Some("exec `wrong`: expected exit status 0, but `sh` at n0 ended with exit status 1: no luck")
     );
-    assert_eq!((long.signal, long.was_told, &long.failure), (Some(15), true, &None));
+    assert_eq!((long.signal, long.was_signalled, &long.failure), (Some(15), true, &None));
     assert!(nobody.exit.is_some_and(|exit| exit != 0), "{nobody:?}");
 }
 

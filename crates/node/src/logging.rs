@@ -35,12 +35,12 @@ pub fn begin(level: LevelFilter) -> io::Result<Log> {
     Ok(Log(say))
 }
 
-/// The log of a program. Dropping it waits until all messages are written, if somebody reads them.
+/// The log of a program. Dropping it waits until all messages are written, for a bounded time.
 pub struct Log(SyncSender<Line>);
 
 impl Drop for Log {
     fn drop(&mut self) {
-        /// Maximum time that the end of a program waits for the reader of its log. Chosen; shorter loses the last
+        /// Maximum time for which the end of a program waits for the reader of its log. Chosen; shorter loses the last
         /// lines, longer delays the end if nobody reads.
         const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
         let (done, written) = sync_channel(1);

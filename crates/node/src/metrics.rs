@@ -117,7 +117,7 @@ const CARRIER: [(&str, &str, &str); 33] = [
     ("report_bytes", "bytes_reports", "Bytes of reports sent."),
 ];
 
-/// Values of the sockets that are no counters: bytes that wait for readers, and a maximum.
+/// Values of the sockets that are gauges, not counters: bytes that wait for readers, and the maximum lateness.
 const HELD_BYTES: &str = "streams_held_bytes";
 const GAUGES: [&str; 2] = [HELD_BYTES, "latest_wake_ns"];
 

@@ -12,7 +12,7 @@ pub enum Requirement<'a> {
     Tun,
     /// A program on the path.
     Program(&'a str),
-    /// A C or C++ library with what it takes to build programs on it: its name, and the path of one of its headers.
+    /// A C or C++ library with its headers: its name, and the path of one of the headers.
     Library(&'a str, &'a str),
 }
 

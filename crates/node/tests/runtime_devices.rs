@@ -15,7 +15,7 @@ use hopcast_core::plug::{DevicePlug, FramesPlug, Plug};
 use hopcast_core::{Assembly, Buffer, Duration, Frame, Item, Machine, Port, Seed};
 use hopcast_host::{Host, NextHop, StaticRoutes};
 use hopcast_node::Clock;
-use hopcast_node::runtime::{RunError, Runtime, Stop};
+use hopcast_node::runtime::{Runtime, RuntimeError, Stop};
 use hopcast_node::testing::{Requirement, require};
 
 const NEEDS: [Requirement<'_>; 3] = [Requirement::Root, Requirement::Tun, Requirement::Program("ip")];
@@ -268,7 +268,10 @@ fn a_device_that_is_deleted_ends_the_run() {
             namespace.sh(&format!("ip link del {name}"));
             let until = bench.clock.now() + Duration::from_secs(10);
             let error = runtime.run(Some(until), &bench.stop).unwrap_err();
-            assert!(matches!(&error, RunError::Gone(what) if what.contains(&format!("`{name}`"))), "{error}");
+            assert!(
+                matches!(&error, RuntimeError::Gone(what) if what.contains(&format!("`{name}`"))),
+                "{error}"
+            );
         }
     });
 }

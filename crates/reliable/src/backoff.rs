@@ -13,7 +13,7 @@ pub fn truncated_exponential(random: &mut Stream, max: Duration, receivers: f64)
     max.mul_f64((uniform * lambda.exp_m1()).ln_1p() / lambda)
 }
 
-/// Maximum group size that a back-off is made for: the largest that RFC 5740's header can say (section 8.1).
+/// Maximum group size that a back-off is made for: the largest that the header of NORM can say (RFC 5740, section 4.2.1).
 const MAX_GROUP: f64 = 5e8;
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ pub(crate) const SHOWN: char = '\u{2064}';
 pub(crate) enum Padding {
     /// Spaces.
     Terminal,
-    /// The replaced characters, hidden: as wide in any font.
+    /// The missing characters, hidden: they have the same width in any font.
     Page,
 }
 
@@ -31,12 +31,12 @@ impl Padding {
     }
 }
 
-/// The numbers of a column, all of one width, aligned by their points; `marks` adds room for the marks.
+/// The numbers of a column, padded to one width and aligned by their points; `marks` adds room for the marks.
 pub(crate) fn align(cells: &[&Cell], intervals: bool, marks: bool, padding: Padding) -> Vec<String> {
     let means =
         Decimals::of(cells.iter().filter(|cell| cell.is_figure()).filter_map(|cell| cell.text.as_deref()));
     let cis = Decimals::of(cells.iter().filter_map(|cell| cell.ci95.as_deref()).filter(|_| intervals));
-    // As wide as the text between a mean and its marks.
+    // The text between a mean and its marks has this width.
     let interval = match cis.whole {
         0 => String::new(),
         whole => format!(" ± {}{}", "0".repeat(whole), cis.widest_fraction()),
@@ -80,7 +80,7 @@ pub(crate) fn mark(cell: &Cell, best: bool) -> String {
     if marks.is_empty() { marks } else { format!(" {marks}") }
 }
 
-/// The room that the numbers of a column need on either side of their points.
+/// The maximum widths of a column's numbers on either side of their points.
 struct Decimals {
     whole: usize,
     fraction: usize,
@@ -94,7 +94,7 @@ impl Decimals {
         })
     }
 
-    /// A point and digits, as wide as the longest fraction.
+    /// A point and digits with the width of the longest fraction.
     fn widest_fraction(&self) -> String {
         if self.fraction > 0 { format!(".{}", "0".repeat(self.fraction - 1)) } else { String::new() }
     }

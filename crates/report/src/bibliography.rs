@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
-use hopcast_twin::results::{Document, Source};
+use hopcast_twin::results::{Document, Publication};
 use serde_json::Value;
 
 /// A publication in one line: `A. Author and B. Author, “Title”, Venue, 2024, section 3. URL`.
-pub(crate) fn reference(source: &Source) -> String {
-    let Source { authors, title, year, section, venue, url } = source;
+pub(crate) fn reference(source: &Publication) -> String {
+    let Publication { authors, title, year, section, venue, url } = source;
     let mut text = match authors.as_slice() {
         [most @ .., last] if !most.is_empty() => format!("{} and {last}, ", most.join(", ")),
         authors => authors.iter().map(|author| format!("{author}, ")).collect(),
@@ -27,7 +27,7 @@ pub(crate) fn reference(source: &Source) -> String {
 pub(crate) fn bibtex(document: &Document, manifest: &Value) -> String {
     let mut out = String::new();
     if let Some(source) = &document.source {
-        let Source { authors, title, year, section, venue, url } = source;
+        let Publication { authors, title, year, section, venue, url } = source;
         let fields = [
             ("author", Some(authors.join(" and "))),
             ("title", Some(title.clone())),
@@ -75,7 +75,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// The first author's last name and the year: `yang2024`.
-fn key(source: &Source) -> String {
+fn key(source: &Publication) -> String {
     let author = source.authors.first().map_or("", |author| author.rsplit(' ').next().unwrap_or(author));
     let letters = author.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase());
     letters.chain(source.year.to_string().chars()).collect()
@@ -87,8 +87,8 @@ mod tests {
 
     use super::*;
 
-    fn source() -> Source {
-        Source {
+    fn source() -> Publication {
+        Publication {
             authors: vec!["Ann Author".into(), "Bo van Writer".into(), "Cy Penn".into()],
             title: "Loss & delay at 5 %".into(),
             year: 2014,
@@ -104,8 +104,11 @@ mod tests {
             reference(&source()),
             "Ann Author, Bo van Writer and Cy Penn, “Loss & delay at 5 %”, Proceedings, 2014, figure 3."
         );
-        let one =
-            Source { authors: vec!["Ann Author".into()], url: Some("https://x.example".into()), ..source() };
+        let one = Publication {
+            authors: vec!["Ann Author".into()],
+            url: Some("https://x.example".into()),
+            ..source()
+        };
         assert!(reference(&one).starts_with("Ann Author, “Loss"));
         assert!(reference(&one).ends_with("figure 3. https://x.example"));
     }

@@ -1,4 +1,4 @@
-//! The result of a study in a sentence to be cited: the compared transports, the conditions, and the lead of the best.
+//! The result of a study in a citable sentence: the compared transports, the conditions, and the lead of the best.
 
 use hopcast_twin::results::Mean;
 use serde_json::Value;
@@ -9,14 +9,14 @@ use crate::number::{interval, number, percent};
 use crate::study::{Study, distinct};
 use crate::welch::difference;
 
-/// Maximum number of cases that are named one by one; of more, those of one winner are summarised.
-/// Chosen: a person reads as many.
+/// Maximum number of cases that are named one by one; of more, those with the same winner are summarised. Chosen: with
+/// more the sentence is too long to read.
 const MAX_CASES: usize = 6;
-/// Maximum number of groups of flows with a sentence; the table serves more of them better.
+/// Maximum number of groups of flows with a sentence. Chosen: for more, a table is easier to read.
 const MAX_GROUPS: usize = 2;
 
-/// One sentence for each group of flows that has a goodput, for the first few groups. None if flows with tasks of their
-/// own run side by side or share the network: then the highest goodput is nobody's merit.
+/// One sentence for each group of flows that has a goodput, for the first few groups. None if flows with different
+/// tasks run side by side or share the network: then the highest goodput does not show the best transport.
 pub(crate) fn citations(study: &Study<'_>, manifest: &Value) -> Vec<String> {
     if study.compares_flows() || study.rows.iter().any(|row| study.is_crowded(row.summary)) {
         return Vec::new();
@@ -32,11 +32,11 @@ struct Lead<'d> {
     second: Option<(&'d str, Mean)>,
     /// Share of its units that arrived, if not all did.
     arrived: Option<f64>,
-    /// The best of those whose units all arrived.
+    /// The best transport of those whose units all arrived.
     complete: Option<(&'d str, Mean)>,
 }
 
-/// Share from which on 100.0 % is shown: half of the last digit below.
+/// Minimum share that is shown as 100.0 %: half of the last digit less than 1.
 const SHOWN_AS_ALL: f64 = 0.9995;
 
 fn citation(study: &Study<'_>, group: usize, manifest: &Value) -> Option<String> {
@@ -133,7 +133,7 @@ impl Lead<'_> {
         (ahead.significant != Some(false)).then_some((ahead.difference, ahead.ci95))
     }
 
-    /// The remark that the best did not deliver everything, and which one did.
+    /// The remark that the best did not deliver everything, with the best that did.
     fn arrived(&self) -> String {
         let Some(arrived) = self.arrived else { return String::new() };
         let complete = self

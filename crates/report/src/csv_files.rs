@@ -94,7 +94,7 @@ pub(crate) fn timeseries(document: &Document) -> io::Result<Vec<u8>> {
     for (index, run) in document.runs.iter().enumerate() {
         let lead = lead(index, run, &paths);
         let step = run.series.step_s;
-        // Rounded to nanoseconds: a multiple of a fraction that is not exact in binary would have digits of its own.
+        // Rounded to nanoseconds: the multiple of a binary fraction would have digits of rounding errors.
         let step_ns = (step * 1e9).round() as u64;
         let mut write = |kind: &str, name: &str, at: usize, mbps: f64, lost: Option<&f64>| {
             let own = [

@@ -41,7 +41,7 @@ pub fn write_run_directory(
     topology.check().map_err(invalid)?;
     let pictures = plot::pictures(document, topology);
     make(&dir.join("plots"))?;
-    // A directory without it is no run directory: it is removed first and written last, so that a half-written
+    // The manifest marks a complete run directory: it is removed first and written last, so that a half-written
     // directory is recognised.
     remove(&dir.join("manifest.json"))?;
     write(dir, "summary.json", &json(document)?)?;

@@ -88,7 +88,7 @@ pub enum TopologyError {
 /// Shards cannot be joined.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum JoinError {
-    /// A directory holds all of a sweep.
+    /// A directory holds a whole sweep, and no shard.
     #[error("{0}: expected a shard, found a whole run")]
     NotAShard(String),
     /// A shard is not finished.

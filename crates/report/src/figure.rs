@@ -16,8 +16,8 @@ pub fn figure(summary: &Summary, name: &str) -> Option<Mean> {
     mean.is_finite().then_some(Mean { mean, ci95, n })
 }
 
-/// Half the width of the interval over repeats; `None` if there is one repeat, or if all agree: then nothing in the
-/// case is random, and there is no interval.
+/// Half the width of the interval over repeats; `None` if there is one repeat, or if all repeats have the same value:
+/// then the case is not random.
 pub(crate) fn interval(mean: Mean) -> Option<f64> {
     mean.ci95.filter(|ci95| mean.n > 1 && *ci95 > 0.0)
 }
@@ -27,7 +27,7 @@ pub(crate) fn agrees(mean: Mean) -> bool {
     mean.n > 1 && mean.ci95 == Some(0.0)
 }
 
-/// Number of repeats of the row, as far as its figures show.
+/// Number of repeats of a row: the maximum `n` of its figures.
 pub(crate) fn repeats(summary: &Summary) -> u64 {
     let names = MEASURES.iter().map(|measure| measure.name).chain(["sent_units"]);
     names.filter_map(|name| figure(summary, name)).map(|mean| mean.n).max().unwrap_or(0)
@@ -54,7 +54,7 @@ pub(crate) struct Measure {
     pub(crate) scale: f64,
     /// The value that is marked as the best.
     pub(crate) better: Better,
-    /// Where space is short, columns of the highest rank are dropped first; those of rank 0 stay.
+    /// Rank: where space is short, columns of the highest rank are dropped first; those of rank 0 stay.
     pub(crate) rank: u8,
 }
 

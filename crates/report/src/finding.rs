@@ -9,7 +9,7 @@ use crate::number::{number, plain};
 use crate::rivals::rivals_ahead;
 use crate::study::{Study, value};
 
-/// Maximum number of flows with a sentence; the table serves more of them better.
+/// Maximum number of groups of flows with a sentence. Chosen: for more, the table is easier to read.
 const MAX_FINDINGS: usize = 6;
 
 /// One sentence for each group of flows that has a goodput, for the first few groups.
@@ -107,7 +107,7 @@ fn finding(study: &Study<'_>, group: usize) -> Option<String> {
     Some(sentence + &against_published(study, group))
 }
 
-/// Whether the runs have other flows, from which the best may have taken its share.
+/// Whether the runs have other flows, at whose expense the best may have its goodput.
 fn crowded(study: &Study<'_>, ranked: &[Rank<'_>]) -> bool {
     ranked.iter().any(|(_, _, row)| study.is_crowded(row))
 }
@@ -116,7 +116,7 @@ fn top(ranked: &[Rank<'_>]) -> f64 {
     ranked.first().map_or(0.0, |(_, goodput, _)| goodput.mean)
 }
 
-/// The best beside the second, and whether their intervals tell them apart.
+/// The best beside the second, and whether their intervals overlap.
 fn comparison(best: &str, goodput: Mean, second: &Rank<'_>) -> String {
     let (second, other, _) = second;
     let ours = with_interval(goodput);
@@ -154,7 +154,7 @@ fn against_published<'d>(study: &Study<'d>, group: usize) -> String {
     let rows = study.group_members(group).flat_map(|(_, rows)| rows).map(|row| row.summary);
     let ratio = |row: &'d Summary| {
         let published = *row.published.get("goodput_mbps")?;
-        // A ratio of hundredths of a Mbit/s is not significant: such figures are rounded.
+        // A ratio of hundredths of a Mbit/s is not significant, since published figures are rounded.
         (published >= 1.0).then_some((figure(row, "goodput_mbps")?.mean / published, row))
     };
     let ratios: Vec<(f64, &Summary)> = rows.filter_map(ratio).collect();

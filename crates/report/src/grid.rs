@@ -1,4 +1,4 @@
-//! The summary in rows and columns, as the terminal and the page both show it.
+//! The summary in rows and columns, for the terminal and the page.
 
 use hopcast_twin::results::{Document, Mean, Summary};
 
@@ -18,13 +18,13 @@ pub(crate) struct Grid {
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
     pub(crate) title: String,
-    /// Its title where it stands alone.
+    /// Its title outside of the table.
     pub(crate) name: String,
     pub(crate) unit: String,
     /// Where space is short, columns of the highest rank are dropped first; those of rank 0 stay.
     pub(crate) rank: u8,
     pub(crate) numeric: bool,
-    /// Whether the unit continues the heading.
+    /// Whether the unit is part of the heading, without brackets.
     pub(crate) plain_unit: bool,
 }
 
@@ -104,29 +104,29 @@ impl Grid {
         Self { columns, rows, scope: scope(study) }
     }
 
-    /// Whether anything is marked as the best.
+    /// Whether a cell is marked as the best.
     pub(crate) fn marks(&self) -> bool {
         self.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.best)
     }
 
-    /// Whether anything is the mean of some repeats only.
+    /// Whether a cell is the mean of some repeats only.
     pub(crate) fn partial(&self) -> bool {
         self.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.partial)
     }
 
-    /// Whether anything has no interval because all repeats gave the same.
+    /// Whether a cell has no interval because all repeats have the same value.
     pub(crate) fn agreed(&self) -> bool {
         self.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.agreed)
     }
 
-    /// Whether anything has an interval.
+    /// Whether a cell has an interval.
     pub(crate) fn intervals(&self) -> bool {
         self.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.ci95.is_some())
     }
 }
 
 impl Column {
-    /// The unit as it stands in the heading.
+    /// The unit in the heading.
     pub(crate) fn unit(&self) -> String {
         if self.unit.is_empty() || self.plain_unit { self.unit.clone() } else { format!("[{}]", self.unit) }
     }
@@ -170,7 +170,7 @@ impl Cell {
     }
 }
 
-/// `yes`, `no`, or how many of the repeats.
+/// `yes`, `no`, or the number of repeats with an intact file.
 fn intact(share: Mean) -> String {
     if share.mean >= 1.0 {
         "yes".into()
@@ -181,8 +181,8 @@ fn intact(share: Mean) -> String {
     }
 }
 
-/// Adds the published value of a figure, and the ratio of ours to it. They are right behind ours, so that their
-/// headings need not name the figure.
+/// Adds the published value of a figure, and the ratio of ours to it. They follow our column, so that their headings
+/// need not name the figure.
 fn beside_published(document: &Document, name: &str, add: &mut impl FnMut(Column, Vec<Cell>)) {
     let summary = document.summary.as_slice();
     let (whose, ours) = whose(document);
@@ -213,7 +213,7 @@ fn beside_published(document: &Document, name: &str, add: &mut impl FnMut(Column
     );
 }
 
-/// The source of the figures beside ours, and the name of ours there.
+/// The headings of the figures beside ours, and of ours in the ratio.
 pub(crate) fn whose(document: &Document) -> (&str, &'static str) {
     let live = document.runs.iter().any(|run| run.live.is_some());
     (document.beside.as_deref().unwrap_or("published"), if live { "live" } else { "ours" })
@@ -222,18 +222,18 @@ pub(crate) fn whose(document: &Document) -> (&str, &'static str) {
 /// The rank of published figures other than goodput.
 pub(crate) const PUBLISHED_ASIDE: u8 = 9;
 
-/// The group of each row: the case and the flow, for each flow has a task of its own.
+/// The group of each row: the case and the flow, since flows have different tasks.
 fn groups(study: &Study<'_>) -> Vec<usize> {
     let mut order = Order::of([]);
     study.rows.iter().map(|row| order.insert((row.case, row.summary.flow.as_str()))).collect()
 }
 
-/// The rows that can be the best of those they are compared with.
+/// The data that decides which rows can be the best of their group.
 struct Contest<'d> {
     rows: Vec<&'d Summary>,
-    /// For each row, the highest goodput and reliability of those it is compared with.
+    /// The highest goodput and reliability in each row's group.
     best: Vec<[f64; 2]>,
-    /// For each row, whether its case has other flows.
+    /// Whether each row's case has other flows.
     crowded: Vec<bool>,
 }
 
@@ -253,10 +253,10 @@ impl<'d> Contest<'d> {
         }
     }
 
-    /// Whether a row can be the best by this figure. Where a case has several flows, none is the best by the amount it
-    /// carried: it may have taken that from the others. And a short latency means nothing for a flow that carried
-    /// hardly anything: the best latency is that of a row with at least half the highest goodput and half the highest
-    /// reliability.
+    /// Whether a row can be the best by this figure. Where a case has several flows, none is the best by the amount
+    /// that it carried, possibly at the expense of the others. And a short latency means nothing for a flow that
+    /// carried hardly anything: the best latency is that of a row with at least half the highest goodput and half the
+    /// highest reliability.
     fn admits(&self, row: usize, measure: &Measure) -> bool {
         match measure.better {
             Better::High => !(self.crowded[row] && CARRIED.contains(&measure.name)),

@@ -30,7 +30,7 @@ pub fn render(document: &Document, topology: &Topology, manifest: &Value) -> Str
     page(document, &pictures(document, topology), manifest, None)
 }
 
-/// The page around finished pictures, with the frames of videos that the run directory has.
+/// The page with plots that are already drawn, and the frames of videos that the run directory has.
 pub(crate) fn page(document: &Document, pictures: &Pictures, manifest: &Value, dir: Option<&Path>) -> String {
     let study = Study::new(document);
     let title = if document.scenario.is_empty() { "hopcast run" } else { &document.scenario };
@@ -97,7 +97,7 @@ pub(crate) fn style() -> String {
     include_str!("html/report.css").to_owned() + &theme::style()
 }
 
-/// Replaces each `{{name}}` by text in one pass, so that no inserted text is taken for a placeholder.
+/// Replaces each `{{name}}` by text in a single pass, so that inserted text is never taken for a placeholder.
 pub(crate) fn fill(template: &str, text: impl Fn(&str) -> String) -> String {
     let mut out = String::new();
     let mut rest = template;
@@ -173,7 +173,7 @@ fn section(pictures: &Pictures, which: Section, id: &str, heading: &str) -> Stri
     out + "</section>\n"
 }
 
-/// The remark on rows that a section leaves out, and on the files that have them.
+/// The remark on plots that a section leaves out, and on the files that have them.
 fn bounds(shown: usize, in_files: usize, left_out: usize, which: Section) -> String {
     let file = match which {
         Section::Throughput => "flows.csv",
@@ -198,8 +198,8 @@ fn bounds(shown: usize, in_files: usize, left_out: usize, which: Section) -> Str
     if notes.is_empty() { String::new() } else { format!("<p class=\"note\">{}</p>\n", notes.join(" ")) }
 }
 
-/// The middle one of the cases that all sections have: the first case of a sweep is mostly without impairment, and has
-/// the smallest differences.
+/// The middle one of the cases that all sections have, which is shown first: the first case of a sweep is mostly
+/// without impairment, and has the smallest differences.
 fn middle_case(pictures: &Pictures) -> Option<String> {
     let of_section = |section| {
         let own = pictures.plots.iter().filter(move |plot: &&Plot| plot.section == section);
@@ -230,7 +230,7 @@ fn selectors(plots: &[&Plot], case: Option<&str>) -> String {
     if out.is_empty() { out } else { format!("<div class=\"choose\">{out}</div>") }
 }
 
-/// Maximum number of rows of a table on the page: browsers are slow to lay out more.
+/// Maximum number of rows of a table on the page. Chosen: browsers are slow to lay out more.
 const MAX_TABLE_ROWS: usize = 1000;
 
 fn table(study: &Study<'_>) -> String {

@@ -6,12 +6,12 @@
 //! otherwise; a stream has `retransmits` if its protocol counts them. Fields about the machine, its sockets and the
 //! time of day are zero.
 
-use hopcast_stack::transport::{Port, Row};
+use hopcast_stack::transport::{PortKind, Row};
 use hopcast_stack::transports::find;
 use hopcast_twin::results::{Document, Flow, Run};
 use serde_json::{Map, Value, json};
 
-/// The number of the stream, in place of iperf3's socket.
+/// The number of the stream, where iperf3 has its socket's descriptor.
 const SOCKET: u64 = 1;
 /// iperf3's port.
 const PORT: u64 = 5201;
@@ -27,7 +27,7 @@ pub fn json(document: &Document, run: &Run, flow: &Flow) -> Value {
     let received: u64 = bytes.iter().sum();
     let intervals: Vec<Value> =
         bytes.iter().enumerate().map(|(at, bytes)| interval(at as f64 * step_s, step_s, *bytes)).collect();
-    // iperf3 has a title here, which its user can choose.
+    // iperf3 has the title here that its user has chosen.
     let about = json!({
         "parameters": run.parameters, "repeat": run.repeat, "seed": run.seed, "flow": flow.name,
         "protocol": flow.protocol,
@@ -41,11 +41,11 @@ pub fn json(document: &Document, run: &Run, flow: &Flow) -> Value {
     })
 }
 
-/// Whether a flow is of datagrams. Streams have no interarrival jitter; a flow of datagrams of which hardly one arrived
-/// is recognised by its protocol.
+/// Whether a flow is of datagrams: streams have no interarrival jitter. A flow whose datagrams hardly arrived has none
+/// either, and is recognised by its protocol.
 fn is_datagrams(flow: &Flow) -> bool {
     let top = flow.protocol.split('/').next().unwrap_or_default();
-    let has_no_stream = |row: &Row| !row.offers.has(Port::Stream);
+    let has_no_stream = |row: &Row| !row.offers.has(PortKind::Stream);
     flow.figures.jitter_ms.is_some() || find(top).is_some_and(has_no_stream)
 }
 

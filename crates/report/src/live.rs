@@ -1,4 +1,4 @@
-//! Remarks on live runs: how the machine kept up, and why figures differ from those beside them.
+//! Remarks on live runs: whether the machine kept up, and reasons why figures differ from those beside them.
 
 use hopcast_twin::results::{Document, Live};
 
@@ -7,10 +7,10 @@ use crate::grid::whose;
 use crate::number::{number, percent};
 use crate::study::{Study, value};
 
-/// Maximum number of failures of programs that are named. Chosen: a person reads as many.
+/// Maximum number of failures of programs that are named. Chosen: more make the remark too long to read.
 const MAX_NAMED: usize = 6;
-/// Relative difference from the figures beside ours from which on a reason is expected. Chosen: less is
-/// not worth a reason.
+/// Maximum relative difference from the figures beside ours that needs no reason. Chosen: smaller ones are within the
+/// variation of live runs; with a larger one, real differences stay unexplained.
 const MAX_UNEXPLAINED: f64 = 0.10;
 
 /// Remarks on the machine, and on the figures left out because it did not keep up; none for runs in virtual time.

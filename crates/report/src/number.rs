@@ -43,7 +43,8 @@ pub(crate) fn percent(share_times_100: f64) -> String {
     number(value)
 }
 
-/// Half the width of an interval, with the digits of the mean beside it; below its last digit as less than that.
+/// Half the width of an interval, with the digits of the mean beside it; less than the last digit as `<0.1` and the
+/// like.
 pub(crate) fn interval(mean_text: &str, ci95: f64) -> String {
     let digits = mean_text.split_once('.').map_or(0, |(_, fraction)| fraction.len());
     if ci95 == 0.0 {

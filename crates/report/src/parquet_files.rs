@@ -41,7 +41,7 @@ enum Values {
 
 struct Column {
     values: Values,
-    /// 1 for each cell that has a value, else 0.
+    /// Definition levels: 1 for each cell that has a value, else 0.
     there: Vec<i16>,
 }
 

@@ -1,4 +1,4 @@
-//! Remarks on transports that are ahead of the coded ones.
+//! Remarks on uncoded transports that are better than the coded ones.
 
 use hopcast_twin::results::Summary;
 
@@ -10,9 +10,10 @@ use crate::study::{CARRIED, Study};
 const COMPARED: [&str; 4] = ["goodput_mbps", "round_trip_ms.p50", "round_trip_ms.p99", "video.in_time_ratio"];
 /// Ratio up to which two figures are level: 2 %. Chosen: a smaller lead is not worth naming.
 const LEVEL_RATIO: f64 = 1.02;
-/// Minimum reliability, relative to the other's, for comparing round trips: lost packets have none. Chosen.
+/// Minimum reliability, relative to the other transport's, for comparing round trips. Chosen: with less, a transport
+/// seems fast because its late packets were lost; with more, round trips are hardly ever compared.
 const MIN_RELIABILITY_RATIO: f64 = 0.99;
-/// Maximum number of cases that are named. Chosen: a person reads as many.
+/// Maximum number of cases that are named. Chosen: more make the sentence too long to read.
 const MAX_NAMED: usize = 6;
 
 /// A sentence for each figure in which another transport is more than 2 % better than every coded one in the same case.
@@ -25,7 +26,7 @@ fn ahead_in(study: &Study<'_>, measure: &Measure) -> Option<String> {
     for group in 0..study.groups.len() {
         for (case, rows) in study.group_members(group) {
             let rows: Vec<&Summary> = rows.map(|row| row.summary).collect();
-            // One of several flows may have taken its share from the others.
+            // One of several flows may have its figure at the expense of the others.
             if CARRIED.contains(&measure.name) && rows.iter().any(|row| study.is_crowded(row)) {
                 continue;
             }

@@ -34,13 +34,13 @@ impl Shard {
 }
 
 impl RunDirectory {
-    /// The shard that this is; `None` for a whole sweep.
+    /// The shard in this directory; `None` for a whole sweep.
     pub fn shard(&self) -> Option<Shard> {
         Shard::of(&self.manifest)
     }
 }
 
-/// Joins all shards of a sweep, which `names` call in messages. The document equals that of the sweep run in one piece.
+/// Joins all shards of a sweep, with `names` for messages. The document equals that of the sweep run in one piece.
 ///
 /// # Errors
 /// Shards that are missing, cut short, given twice or of another sweep.
@@ -80,7 +80,7 @@ pub fn join(shards: Vec<RunDirectory>, names: &[String]) -> Result<RunDirectory,
     Ok(joined(found.into_iter().map(|(_, directory, _)| directory).collect()))
 }
 
-/// Joins shards in order: each gives a run in turn, as they were dealt.
+/// Joins shards in order, taking a run of each in turn, as the runs were distributed.
 fn joined(shards: Vec<RunDirectory>) -> RunDirectory {
     let took: f64 = shards.iter().filter_map(|shard| shard.manifest.get("took_s")?.as_f64()).sum();
     let mut manifest = shards[0].manifest.clone();

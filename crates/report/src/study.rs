@@ -15,22 +15,22 @@ pub(crate) use quantity::{AxisValues, axis_values};
 ///
 /// A *case* is a setting of the parameters that do not choose a protocol. A *line* is an element of the comparison
 /// within a case: a protocol, or a flow where each flow has only one protocol. A *group* is the flows that share a
-/// plot: all of them, or each one over its protocols. Cases, groups and lines are identified by their places.
+/// plot: all of them, or each one over its protocols. Cases, groups and lines are identified by their indices.
 pub(crate) struct Study<'d> {
     pub(crate) document: &'d Document,
     /// The paths that take more than one value, in the order of the sweep.
     pub(crate) varying: Vec<String>,
-    /// Their names where space is short.
+    /// The short names of the varying paths.
     pub(crate) names: Vec<String>,
-    /// Those of them that choose a protocol.
+    /// The varying paths that choose a protocol.
     pub(crate) choosing: Vec<String>,
-    /// Each case's values of the other varying paths.
+    /// The values of the other varying paths in each case.
     pub(crate) cases: Vec<Vec<String>>,
     /// The names of the flows.
     pub(crate) flows: Vec<String>,
     /// The name of each group.
     pub(crate) groups: Vec<String>,
-    /// The label of each line; its place is its colour.
+    /// The label of each line; its index selects its colour.
     pub(crate) lines: Vec<String>,
     /// The summary's rows, in its order.
     pub(crate) rows: Vec<Placed<'d>>,
@@ -38,14 +38,14 @@ pub(crate) struct Study<'d> {
     pub(crate) axis: Option<(String, AxisValues)>,
     case_places: Order<Vec<String>>,
     flow_places: Order<String>,
-    /// The places of rows, by group and case.
+    /// The indices of rows, by group and case.
     members: BTreeMap<(usize, usize), Vec<usize>>,
     /// The settings whose runs have several flows.
     crowded: BTreeSet<Setting>,
     runs: BTreeMap<Setting, Vec<&'d Run>>,
 }
 
-/// A row of the summary, with the places of its case, group and line.
+/// A row of the summary, with the indices of its case, group and line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Placed<'d> {
     pub(crate) summary: &'d Summary,
@@ -111,7 +111,7 @@ impl<'d> Study<'d> {
         self.cases = self.case_places.clone().into_vec();
     }
 
-    /// The label of each row among those it is compared with.
+    /// The label of each row among the rows of its group.
     fn labels(&self) -> Vec<String> {
         let summary = &self.document.summary;
         if self.compares_flows() {
@@ -146,7 +146,7 @@ impl<'d> Study<'d> {
         self.conditions().map(|path| value(parameters, path)).collect()
     }
 
-    /// The place of the case that these parameters belong to, if the summary has it.
+    /// The index of the case that these parameters belong to, if the summary has it.
     pub(crate) fn case_of(&self, parameters: &Parameters) -> Option<usize> {
         self.case_places.place(&self.case_key(parameters))
     }
@@ -194,7 +194,7 @@ impl<'d> Study<'d> {
         of_group.map(|((_, case), rows)| (*case, rows.iter().map(|row| &self.rows[*row])))
     }
 
-    /// Whether the runs have other flows, from which one may have taken its share.
+    /// Whether the runs have other flows, at whose expense one may have its figures.
     pub(crate) fn is_crowded(&self, row: &Summary) -> bool {
         self.crowded.contains(&self.setting(&row.parameters))
     }

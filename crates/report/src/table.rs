@@ -87,10 +87,11 @@ impl Shown {
     }
 }
 
-/// Minimum width for published figures other than goodput, in columns. Chosen: in fewer, they push out our own.
+/// Minimum width for published figures other than goodput, in columns. Chosen: in narrower tables they would displace
+/// our own figures.
 const ROOMY: usize = 140;
 
-/// Lays the grid out, leaving out the least important things until it fits.
+/// Lays the grid out, and leaves out the least important columns until it fits.
 fn fit(grid: &Grid, width: Option<u16>) -> (String, Shown) {
     let limit = width.map_or(usize::MAX, usize::from);
     let columns = grid.columns.iter().map(|column| limit >= ROOMY || column.rank < PUBLISHED_ASIDE).collect();

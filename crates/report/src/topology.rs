@@ -32,7 +32,7 @@ pub struct TopologyNode {
 pub struct TopologyLink {
     /// Its name.
     pub name: String,
-    /// The places in [`Topology::nodes`] of the nodes it joins.
+    /// The indices in [`Topology::nodes`] of the nodes that it joins.
     pub ends: Vec<usize>,
     /// Its rate in Mbit/s, if it has one.
     #[serde(default)]
@@ -40,7 +40,7 @@ pub struct TopologyLink {
 }
 
 /// Maximum number of nodes of a topology that is drawn whole; of a larger one only the nodes on used links are drawn.
-/// Chosen: more cannot be told apart.
+/// Chosen: more cannot be distinguished in a picture.
 pub(crate) const MAX_DRAWN_NODES: usize = 400;
 
 impl Topology {

@@ -1,4 +1,4 @@
-//! Whether two means differ: Welch's confidence interval, for samples of unequal variance.
+//! The significance of the difference of two means: Welch's confidence interval, for samples of unequal variance.
 
 use hopcast_twin::results::Mean;
 use serde::Serialize;

@@ -3,7 +3,7 @@
 mod fixture;
 
 use hopcast_report::{Plot, Topology, TopologyNode, html, plots};
-use hopcast_twin::results::{Document, Link, Live, Run, ScheduledEvent, Source, Summary};
+use hopcast_twin::results::{Document, Link, Live, Publication, Run, ScheduledEvent, Summary};
 use serde_json::{Value, json};
 
 const EVIL: &str = "</text><script>alert(1)</script>\"'&{{manifest}}";
@@ -310,12 +310,12 @@ fn latency_and_time_plots_have_a_mark_for_each_line_in_the_legend_too() {
 #[test]
 fn a_page_names_the_publication_that_it_repeats_and_has_it_as_bibtex() {
     let (mut document, topology) = fixture::six_hops();
-    document.source = Some(Source {
+    document.source = Some(Publication {
         authors: vec!["Ann <Author>".into()],
         title: "Lossy hops".into(),
         year: 2024,
         section: Some("section 9".into()),
-        ..Source::default()
+        ..Publication::default()
     });
     let page = html::render(&document, &topology, &Value::Null);
     assert!(page.contains("After Ann &lt;Author&gt;, “Lossy hops”, 2024, section 9."), "the reference");

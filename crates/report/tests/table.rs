@@ -1,4 +1,4 @@
-//! The table says what a person looks for, at any width.
+//! The table has the main figures at any width.
 
 mod fixture;
 

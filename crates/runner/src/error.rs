@@ -1,18 +1,18 @@
-//! Why runs, and the journal of runs, fail.
+//! Errors of running a plan, and of the journal of its runs.
 
 use std::error;
 use std::io;
 use std::path::PathBuf;
 
-use hopcast_twin::BuildError;
+use hopcast_twin::WorldError;
 use thiserror::Error;
 
-/// Why a plan cannot be run.
+/// A plan cannot be run.
 #[derive(Debug, Error)]
 pub enum RunError {
     /// A world cannot be built.
     #[error(transparent)]
-    Build(#[from] BuildError),
+    Build(#[from] WorldError),
     /// The file of a capture cannot be written.
     #[error("{}: {error}", path.display())]
     Capture {
@@ -29,7 +29,7 @@ pub enum RunError {
     Executor(Box<dyn error::Error + Send + Sync>),
 }
 
-/// Why a journal cannot be read or written.
+/// A journal cannot be read or written.
 #[derive(Debug, Error)]
 #[error("{}: {error}", path.display())]
 pub struct JournalError {

@@ -47,7 +47,7 @@ struct Appending {
     damaged: u64,
 }
 
-/// All of a run: the document leaves the series and the curves out.
+/// A run with its series and latency curves, which the document leaves out.
 #[derive(Serialize, Deserialize)]
 struct Record<'r> {
     run: Cow<'r, Run>,

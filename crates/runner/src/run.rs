@@ -14,7 +14,7 @@ use crate::error::RunError;
 use crate::journal::Journal;
 use crate::virtual_time::VirtualTime;
 
-/// Maximum number of threads: no computer of today has more cores that runs would keep busy.
+/// Maximum number of threads. Chosen: more than the cores of today's computers; a larger number is most likely a slip.
 const MAX_THREADS: usize = 256;
 
 /// A part of a plan's runs, of several that are run apart: each `of`-th run, from the `number`-th on.
@@ -25,20 +25,20 @@ pub struct Part {
 }
 
 impl Part {
-    /// All of it.
+    /// All runs of a plan.
     pub const ALL: Self = Self { number: 1, of: 1 };
 
-    /// The `number`-th of `of` parts, counted from 1; `None` if there is no such part.
+    /// Part number `number` of `of` parts, counted from 1; `None` if there is no such part.
     pub fn new(number: u64, of: u64) -> Option<Self> {
         (1..=of).contains(&number).then_some(Self { number, of })
     }
 
-    /// Its place among the parts, from 1, and how many parts there are.
+    /// Its place among the parts, from 1, and the number of parts.
     pub fn numbers(self) -> (u64, u64) {
         (self.number, self.of)
     }
 
-    /// Number of `all` runs that are in it.
+    /// Number of runs in this part, of `all` runs.
     pub fn runs(self, all: u64) -> u64 {
         all.saturating_sub(self.number - 1).div_ceil(self.of)
     }

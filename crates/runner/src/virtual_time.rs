@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
 
-use hopcast_twin::capture::Capture;
+use hopcast_twin::capture::PcapngWriter;
 use hopcast_twin::results::Run;
 use hopcast_twin::{Monitor, World};
 
@@ -22,7 +22,7 @@ impl Executor for VirtualTime {
             RunError::Capture { path, error }
         };
         let file = path.map(File::create).transpose().map_err(writing)?;
-        let capture = file.map(|file| Capture::new(Box::new(BufWriter::new(file))));
+        let capture = file.map(|file| PcapngWriter::new(Box::new(BufWriter::new(file))));
         let world = World::new(case.scenario.clone(), repeat, capture.transpose().map_err(writing)?)?;
         let run = world.run_to_end(case, repeat, bounds, monitor).map_err(writing)?;
         if let (None, Some(path)) = (&run, path) {

@@ -7,7 +7,7 @@ use hopcast_host::BindError;
 /// A flow cannot be built on its nodes. One line for a person.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// Something is wrong with a machine on a node.
+    /// A machine cannot be put on a node.
     #[error("flow `{flow}` at `{node}`: {cause}")]
     AtNode {
         /// The flow's name.
@@ -63,7 +63,7 @@ pub enum Cause {
     /// The transport needs a layer below it, and there is none.
     #[error("the transport has no layer below it")]
     NoLowerLayer,
-    /// A service stands on the interface that the transport needs.
+    /// A service is attached to the interface that the transport needs.
     #[error("a service has taken the interface on `{link}`")]
     InterfaceTaken {
         /// The link's name.

@@ -2,22 +2,22 @@
 //! a flow on nodes.
 //!
 //! A flow's stack is a list of [`Layer`]s, each a row of the [table](TRANSPORTS) with its settings. A
-//! [`FlowPlan`](flow::FlowPlan) knows the flow's route and who takes part; a [`FlowBuilder`](flow::FlowBuilder) puts
-//! the machines on nodes, in virtual time or on the kernel.
+//! [`FlowPlan`](transport::FlowPlan) knows the flow's route and who takes part; a [`FlowBuilder`](flow::FlowBuilder)
+//! puts the machines on nodes, in virtual time or on the kernel.
 //!
 //! | module | content |
 //! |---|---|
-//! | [`network`] | nodes, links, addresses, idealised routes |
-//! | [`table`] | what the tables share: options, worlds, a row with its settings |
-//! | [`transport`] | the row of a transport, and what its settings implement |
-//! | [`transports`] | the table: one file for each transport; stacks of them |
-//! | [`group`] | groups of receivers, and the row of a delivery |
-//! | [`deliveries`] | the table: one file for each delivery |
+//! | [`table`] | the tables' common part: options, worlds, a row with its settings |
 //! | [`service`] | the row of a service of a node |
-//! | [`services`] | the table: one file for each service |
+//! | [`network`] | nodes, links, services, addresses, idealised routes |
 //! | [`platform`] | a node being built, and the platform below its machines |
+//! | [`group`] | groups of receivers, and the row of a delivery |
+//! | [`transport`] | the row of a transport, what its settings implement, and a flow's plan, ends and nodes |
 //! | [`flow`] | a flow being built |
+//! | [`services`], [`deliveries`], [`transports`] | the tables: one file for each service, delivery and transport |
 //! | [`site`] | the layer between the sites of a deployment |
+//!
+//! A module uses only those above it in this list.
 
 pub mod deliveries;
 mod error;

@@ -87,7 +87,7 @@ impl BuiltNodes {
 }
 
 /// # Panics
-/// At a node that is not built here: whoever puts machines on nodes asks before.
+/// At a node that is not built here, which whoever puts machines on nodes has to check before.
 impl Index<NodeId> for BuiltNodes {
     type Output = NodeBuilder;
 
@@ -198,14 +198,14 @@ impl NodeBuilder {
         Self { assembly, platform: Platform::Virtual(Box::new(host)) }
     }
 
-    /// Lets a node of the virtual world report its memberships by IGMP and MLD; on the kernel that is the kernel's.
+    /// Turns on reports of memberships by IGMP and MLD on a node of the virtual world; a kernel makes its own.
     pub fn report_memberships(&mut self, random: Stream) {
         if let Platform::Virtual(node) = &mut self.platform {
             node.host.report_memberships(membership::Config::default(), random);
         }
     }
 
-    /// Lets a node of the virtual world ask for its neighbours' Ethernet addresses; on the kernel that is the kernel's.
+    /// Turns on the resolution of neighbours' Ethernet addresses on a node of the virtual world; a kernel has its own.
     pub fn resolve_neighbours(&mut self, random: Stream) {
         if let Platform::Virtual(node) = &mut self.platform {
             node.host.resolve_neighbours(NeighbourConfig::default(), random);
@@ -225,7 +225,7 @@ impl NodeBuilder {
         }
     }
 
-    /// Wires a port of a machine to what is below it.
+    /// Wires a port of a machine to the port below it.
     pub(crate) fn wire(&mut self, end: (Slot, Port), lower: LowerPort) {
         match (lower, &mut self.platform) {
             (LowerPort::Machine(slot, port), _) => self.assembly.wire((slot, port), end),
@@ -281,7 +281,8 @@ fn put_services(
     };
     for PlacedService { service, takes } in &layers.services {
         let service = &network.services[*service];
-        let slot = assembly.add(Box::new(Restartable::new(service, node, host)));
+        let machine = Restartable::new(&service.layer, service.changes_at(node), host);
+        let slot = assembly.add(Box::new(machine));
         for (port, &taken) in (0..).zip(takes) {
             match lower(&placed, taken) {
                 FramePort::Service(below, upper) => assembly.wire((below, upper), (slot, Port::Below(port))),
@@ -305,7 +306,7 @@ impl Platform {
         }
     }
 
-    /// Frames of one EtherType on an interface, whoever they are for.
+    /// Frames of one EtherType on an interface, to any address.
     pub(crate) fn frames(&mut self, interface: u32, ether_type: u16) -> Result<u32, BindError> {
         match self {
             Self::Virtual(host) => {
@@ -320,7 +321,7 @@ impl Platform {
 }
 
 impl VirtualHost {
-    /// Lets a service take packets out of the host.
+    /// Attaches a service to the host by hooks, which take packets out of it.
     fn hook(&mut self, hooks: Vec<Hook>, service: Slot) {
         let above = self.above;
         self.above += 1;

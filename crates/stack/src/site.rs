@@ -6,7 +6,7 @@ use hopcast_config::Diagnostic;
 use hopcast_config::decode::choice;
 use hopcast_config::yaml::Node;
 
-use crate::transport::{Layer, Port, Row};
+use crate::transport::{Layer, PortKind, Row};
 use crate::transports::{TRANSPORTS, layer};
 
 pub use crate::transport::{MemoryShare, SiteEdge, SiteRelay, SiteTransport};
@@ -21,7 +21,7 @@ impl SiteLayer {
     ///
     /// # Errors
     /// A transport that cannot be between sites or does not offer that, or options that it does not have.
-    pub fn read(node: &Node, port: Port) -> Result<Self, Diagnostic> {
+    pub fn read(node: &Node, port: PortKind) -> Result<Self, Diagnostic> {
         let names: Vec<&str> = between_sites(port).map(|row| row.name).collect();
         choice(node, "over", &names)?;
         layer(node).map(Self)
@@ -31,7 +31,7 @@ impl SiteLayer {
     ///
     /// # Panics
     /// Never for packets, datagrams and streams: a test holds that each is offered.
-    pub fn default_for(port: Port) -> Self {
+    pub fn default_for(port: PortKind) -> Self {
         Self(between_sites(port).next().expect("some transport between sites offers it").layer())
     }
 
@@ -52,7 +52,7 @@ impl fmt::Display for SiteLayer {
 }
 
 /// The transports that can be between sites and offer `port`.
-fn between_sites(port: Port) -> impl Iterator<Item = &'static Row> {
+fn between_sites(port: PortKind) -> impl Iterator<Item = &'static Row> {
     let fits =
         move |row: &'static Row| row.offers.has(port) && row.layer().settings().between_sites().is_some();
     TRANSPORTS.iter().copied().filter(move |row| fits(row))
@@ -65,8 +65,8 @@ mod tests {
     #[test]
     fn datagrams_and_streams_can_be_carried_between_sites() {
         let names = |port| between_sites(port).map(|row| row.name).collect::<Vec<_>>();
-        assert_eq!(names(Port::Datagram), ["btp", "brtp"]);
-        assert_eq!(names(Port::Stream), ["brtp"]);
-        assert_eq!(SiteLayer::default_for(Port::Datagram).to_string(), "btp");
+        assert_eq!(names(PortKind::Datagram), ["btp", "brtp"]);
+        assert_eq!(names(PortKind::Stream), ["brtp"]);
+        assert_eq!(SiteLayer::default_for(PortKind::Datagram).to_string(), "btp");
     }
 }

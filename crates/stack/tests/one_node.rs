@@ -8,10 +8,10 @@ use std::sync::Arc;
 use hopcast_config::yaml::{Source, parse};
 use hopcast_core::Seed;
 use hopcast_link::{Direction, MediumConfig};
-use hopcast_stack::flow::{FlowBuilder, FlowPlan, FlowSpec};
+use hopcast_stack::flow::FlowBuilder;
 use hopcast_stack::network::{Link, LinkModel, Network, NetworkPlan, Node, NodeId};
 use hopcast_stack::table::Worlds;
-use hopcast_stack::transport::Ports;
+use hopcast_stack::transport::{FlowPlan, FlowSpec, Ports};
 use hopcast_stack::{BuiltNodes, NodeBuilder, TRANSPORTS, Variants};
 
 /// The last node of a chain, whose first is 0; each of its links has a station more, which may help.
@@ -65,7 +65,7 @@ fn built(over: &str, nodes: BuiltNodes) -> BTreeMap<NodeId, (Vec<String>, Vec<St
     let mut nodes = nodes;
     let mut builder = FlowBuilder::new(&flow, &mut nodes);
     for (node, ends) in [(0, flow.source()), (LAST, flow.sink(LAST))] {
-        if builder.builds(node) {
+        if builder.nodes.builds(node) {
             let top = builder.put_stack(node, ends);
             top.unwrap_or_else(|error| panic!("{over}: {error}"));
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use hopcast_config::yaml::{Source, parse};
 use hopcast_stack::table::Worlds;
-use hopcast_stack::transport::{Feedback, Port};
+use hopcast_stack::transport::{Feedback, PortKind};
 use hopcast_stack::{TRANSPORTS, layer};
 
 /// Files in which a protocol may be named: its own folder, and its file beside the table.
@@ -51,7 +51,7 @@ fn a_layer_shows_the_options_that_are_not_the_default() {
 
 #[test]
 fn every_stream_hears_from_its_receiver() {
-    for row in TRANSPORTS.iter().filter(|row| row.offers.has(Port::Stream)) {
+    for row in TRANSPORTS.iter().filter(|row| row.offers.has(PortKind::Stream)) {
         assert_ne!(row.feedback, Feedback::None, "{}: without it nothing would repair the stream", row.name);
     }
 }

@@ -1,4 +1,4 @@
-//! The bounds of flows, and how much of what was delivered counts as goodput.
+//! The bounds of flows, and the share of the delivered bytes that counts as goodput.
 
 use std::sync::OnceLock;
 
@@ -8,8 +8,8 @@ use crate::meter::{Meter, SLICES};
 use crate::scenario::Capacities;
 use crate::scenario::model::{Action, Event, FlowId, Measure, Scenario};
 
-/// Number of moments in a window at which the bound is computed, where links change within it. Chosen: each costs a
-/// min-cut of all flows; fewer let a burst count that is shorter than the time between two.
+/// Number of times in a window at which the bound is computed, where links change within it. Chosen: each costs a
+/// min-cut of all flows; with fewer, a burst that is shorter than the time between two counts.
 const PARTS: usize = 16;
 
 /// The min-cut towards each receiver of each flow, in bit/s.
@@ -21,9 +21,9 @@ pub struct Bounds {
     /// Whether events change links.
     links_change: OnceLock<bool>,
     whole: OnceLock<Cuts>,
-    /// Min-cuts without random loss, which no run can exceed.
+    /// Min-cuts of the measurement window without random loss, which no run can exceed.
     lossless: OnceLock<Cuts>,
-    /// From the window's start to the end of each of its parts, if chance loses nothing.
+    /// Min-cuts from the window's start to the end of each of its parts, without random loss.
     parts: OnceLock<Vec<Cuts>>,
 }
 
@@ -34,7 +34,7 @@ impl Bounds {
         &self.whole.get_or_init(|| all(scenario, Capacities::over(scenario, from, to)))[number]
     }
 
-    /// The same over a span, towards some of the receivers, by their places.
+    /// The min-cut over a span towards some of the receivers, given by their indices.
     pub(crate) fn over(
         &self,
         scenario: &Scenario,
@@ -49,7 +49,7 @@ impl Bounds {
         receivers.iter().map(|&receiver| capacities.of_flow(flow, flow.to[receiver])).collect()
     }
 
-    /// The same towards one receiver, if chance loses nothing.
+    /// The min-cut over a span towards one receiver, without random loss.
     fn lossless_over(
         &self,
         scenario: &Scenario,
@@ -65,7 +65,7 @@ impl Bounds {
         over(from, to).of_flow(flow, flow.to[receiver])
     }
 
-    /// Whether the min-cuts over a span are those over the measurement window.
+    /// Whether the min-cuts over a span equal those over the measurement window.
     fn is_like_whole(&self, scenario: &Scenario, span: (Instant, Instant)) -> bool {
         let is_of_link = |event: &Event| matches!(event.action, Action::Link { .. });
         let links_change = || scenario.events.iter().any(is_of_link);
@@ -74,14 +74,14 @@ impl Bounds {
 
     /// Payload bytes of a span that count as goodput, if `share` of the min-cut towards this receiver can be payload.
     ///
-    /// In-order delivery releases bursts, and the first of a span may hold bytes that had crossed the network before
-    /// it. From the start of the span to any later moment no more bytes than the links' rates allow can have crossed:
-    /// those beyond had crossed before, and do not count. Likewise bytes that are released behind the end of the span,
-    /// and cannot all have crossed since, had crossed by then: those count, or each window would lack what is held back
-    /// at its end. That they crossed in the span, and not before it, is known of no more than `share` of the `arrived`
-    /// bytes of frames that links delivered to the receiver in the measurement window.
+    /// In-order delivery releases bursts, and the first burst of a span may contain bytes that had crossed the network
+    /// before it. From the start of the span to any later time no more bytes can have crossed than the links' rates
+    /// permit: bytes beyond that had crossed before, and do not count. Likewise, of bytes that are released after the
+    /// end of the span, those that cannot all have crossed since had crossed by its end: they count, as otherwise each
+    /// window would lack the bytes that are held back at its end. At most `share` of the `arrived` bytes of frames that
+    /// links delivered to the receiver in the measurement window are known to have crossed in the span and not before.
     ///
-    /// The bound is without loss, since chance may take less than the mean.
+    /// The bound is without loss, since random losses may be fewer than the mean.
     pub(crate) fn counted(
         &self,
         scenario: &Scenario,
@@ -91,7 +91,7 @@ impl Bounds {
         (meter, arrived): (&Meter, u64),
     ) -> f64 {
         let delivered = |at| if at < span.1 { meter.delivered_by(at) } else { meter.payload_bytes } as f64;
-        // Of a flow that begins in the span nothing had crossed before.
+        // No byte of a flow that begins in the span can have crossed before.
         let begins = meter.started.is_some_and(|started| started >= span.0);
         if begins && meter.completed.is_some_and(|completed| completed <= span.1) {
             return meter.payload_bytes as f64;
@@ -107,8 +107,8 @@ impl Bounds {
         released + held_back.min((limit - released).max(0.0))
     }
 
-    /// Payload bytes that had crossed the network towards a receiver by the end of a span, and were released later.
-    /// None are known where links change behind the start of the span, or if it ends before the measurement window.
+    /// Payload bytes that had crossed the network towards a receiver by the end of a span, and were released later;
+    /// zero where links change after the start of the span, or if it ends before the measurement window does.
     fn held_back(
         &self,
         scenario: &Scenario,
@@ -130,8 +130,8 @@ impl Bounds {
         released.fold(0.0, f64::max)
     }
 
-    /// Bits that can have crossed the network towards a receiver between the start of a span and each of some moments
-    /// in it, if chance loses none; no moments where the min-cut is unbounded.
+    /// Bits that can have crossed the network towards a receiver between the start of a span and each of several times
+    /// in it, without random loss; empty where the min-cut is unbounded.
     fn crossed(
         &self,
         scenario: &Scenario,
@@ -166,13 +166,13 @@ impl Bounds {
     }
 }
 
-/// Whether links change between two moments.
+/// Whether links change between two times.
 fn changes(scenario: &Scenario, from: Instant, to: Instant) -> bool {
     let of_links = scenario.events.iter().filter(|event| matches!(event.action, Action::Link { .. }));
     of_links.map(|event| event.at).any(|at| at > from && at < to)
 }
 
-/// Length of the first `part` of `parts` equal parts of a duration.
+/// Length of the first `part` parts of a duration, of `parts` equal ones.
 fn share_of(duration: Duration, part: usize, parts: usize) -> Duration {
     Duration::from_nanos((u128::from(duration.as_nanos()) * part as u128 / parts as u128) as u64)
 }

@@ -1,8 +1,8 @@
 //! Captures: one pcapng file a run, one interface block per `node:interface`, nanoseconds, and the reason for each
 //! drop as the packet's comment.
 //!
-//! A frame is stamped at its sender when its last bit has left, and at its receiver when it arrives. A frame that the
-//! network lost stands once in the file, at its sender, with a comment that says where and why.
+//! A frame has at its sender the time at which its last bit has left, and at its receiver that of its arrival. A frame
+//! that the network lost is in the file once, at its sender, with a comment that names the place and the reason.
 
 use core::time::Duration;
 use std::io::{self, Write};
@@ -28,8 +28,8 @@ pub enum LinkType {
     Packets,
 }
 
-/// A capture being written.
-pub struct Capture {
+/// The writer of a capture in pcapng.
+pub struct PcapngWriter {
     writer: PcapNgWriter<Box<dyn Write>>,
     interfaces: u32,
     /// The last frame sent, held back until it is known whether the network lost it.
@@ -46,7 +46,7 @@ struct Record {
     comments: Vec<String>,
 }
 
-/// As pcapng's flags of a packet say it.
+/// The direction in pcapng's flags of a packet.
 #[derive(Clone, Copy)]
 enum Direction {
     Inbound = 1,
@@ -59,7 +59,7 @@ impl Record {
     }
 }
 
-impl Capture {
+impl PcapngWriter {
     /// A capture that writes to `into`.
     ///
     /// # Errors
@@ -79,7 +79,7 @@ impl Capture {
             snaplen: 0,
             options: vec![
                 InterfaceDescriptionOption::IfName(name.to_owned().into()),
-                // Ten to the minus nine seconds.
+                // The resolution of time stamps: 10^-9 seconds.
                 InterfaceDescriptionOption::IfTsResol(9),
             ],
         };
@@ -89,19 +89,19 @@ impl Capture {
         InterfaceId(self.interfaces - 1)
     }
 
-    /// A frame has left `interface`.
+    /// Notes that a frame has left `interface`.
     pub fn sent(&mut self, at: Instant, interface: InterfaceId, bytes: &[u8]) {
         self.flush();
         self.pending = Some(Record::new(interface, at, Direction::Outbound, bytes));
     }
 
-    /// A frame has arrived at `interface`.
+    /// Notes that a frame has arrived at `interface`.
     pub fn received(&mut self, at: Instant, interface: InterfaceId, bytes: &[u8]) {
         self.flush();
         self.write(&Record::new(interface, at, Direction::Inbound, bytes));
     }
 
-    /// A frame that has just left `interface`, or wanted to, was dropped.
+    /// Notes that a frame that has just left `interface`, or was to leave it, was dropped.
     pub fn dropped(&mut self, at: Instant, interface: InterfaceId, bytes: &[u8], comment: String) {
         if let Some(pending) = &mut self.pending
             && pending.interface == interface
@@ -116,10 +116,10 @@ impl Capture {
         self.write(&Record { comments: vec![comment], ..record });
     }
 
-    /// Writes what is held back and says whether everything was written.
+    /// Writes the frame that is held back, and ends the file.
     ///
     /// # Errors
-    /// The first error of any frame.
+    /// The first error of writing any frame.
     pub fn finish(mut self) -> io::Result<()> {
         self.flush();
         let flushed = self.writer.get_mut().flush();

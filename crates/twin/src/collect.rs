@@ -1,4 +1,4 @@
-//! From what a run has left to be read to its part of the document.
+//! From the observations of a run to its part of the document.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ const CURVE_POINTS: usize = 200;
 pub struct LiveObservations {
     /// The report of each site, in any order.
     pub sites: Vec<InstanceReport>,
-    /// For each link, in the order of the scenario.
+    /// The observations of each link, in the order of the scenario.
     pub links: Vec<ObservedLink>,
     /// Measurements of real programs.
     pub programs: Vec<ProgramResult>,
@@ -42,13 +42,13 @@ pub struct ProgramResult {
     pub flow: model::FlowId,
     /// Its figures, of all receivers together, except those that depend on the network.
     pub figures: Figures,
-    /// The same of each receiver of the flow.
+    /// The figures of each receiver of the flow.
     pub receivers: Vec<Figures>,
     /// Goodput in Mbit/s in each step of the time series.
     pub series: Vec<f64>,
     /// Its latency distributions.
     pub latency: Vec<LatencyCurve>,
-    /// Counters by name, for what is no figure.
+    /// Counters by name, for results that are no figures.
     pub counters: BTreeMap<String, u64>,
 }
 
@@ -70,7 +70,7 @@ impl LiveObservations {
                 let min_cut_fraction = mean_share(figures.goodput_mbps.as_slice(), cut);
                 receiver.figures = Figures { min_cut_fraction, ..figures };
             }
-            // What all can have is what the worst placed can.
+            // The bound of all receivers together is that of the worst placed one.
             let cut = cuts.iter().copied().flatten().min_by(f64::total_cmp);
             let (min_cut_fraction, network_bytes) = (mean_share(&goodputs, cut), flow.figures.network_bytes);
             flow.figures = Figures { min_cut_fraction, network_bytes, ..figures };
@@ -82,26 +82,26 @@ impl LiveObservations {
     }
 }
 
-/// The mean share of a bound, in bit/s, that rates in Mbit/s have, each at most all of it.
+/// The mean of rates in Mbit/s as shares of a bound in bit/s, each at most 1.
 fn mean_share(rates: &[f64], bound: Option<f64>) -> Option<f64> {
     let bound = bound.filter(|&bound| bound > 0.0 && !rates.is_empty())?;
     let shares = rates.iter().map(|rate| (rate * 1e6 / bound).min(1.0));
     Some(shares.sum::<f64>() / rates.len() as f64)
 }
 
-/// Bytes sent on all links in the measurement window, if each joins two nodes: of a frame to a group on another, each
-/// direction has it.
+/// Bytes sent on all links in the measurement window; `None` if a link joins more than two nodes, where each direction
+/// has counted a frame to a group.
 fn sent_on_pairs(scenario: &Scenario, links: &[ObservedLink]) -> Option<u64> {
     let all_pairs = scenario.links.iter().all(|link| link.ends.len() == 2);
     let sent = links.iter().flat_map(|link| &link.window).map(|(_, counters)| counters.sent_bytes);
     all_pairs.then(|| sent.sum())
 }
 
-/// One flow, from what its sites have found.
+/// Joins the observations of one flow from the reports of its nodes.
 fn joined(scenario: &Scenario, number: usize, sites: &[InstanceReport]) -> ObservedFlow {
     let spec = &scenario.flows[number];
     let sites: Vec<&InstanceReport> = sites.iter().filter(|site| site.flow == number).collect();
-    // A site that was lost has found nothing.
+    // A node that was lost has no report.
     let half = |node, place: usize| -> PartialMeter {
         let site = sites.iter().find(|site| site.node == node);
         site.and_then(|site| site.meters.get(place)).cloned().unwrap_or_default()
@@ -152,7 +152,7 @@ fn curves(flow: &str, meter: &Meter) -> impl Iterator<Item = LatencyCurve> {
     latency.into_iter().chain(meter.round_trip.curve(flow, "round_trip", CURVE_POINTS))
 }
 
-/// The span over which a flow's goodput is taken: the scenario's window, or of a bounded flow as much of it as the flow
+/// The span over which a flow's goodput is measured: the scenario's window, or the part of it in which a bounded flow
 /// lasted.
 fn window(scenario: &Scenario, spec: &model::Flow, meter: &Meter) -> Option<(Instant, Instant)> {
     if spec.is_bounded() { meter.lasted() } else { Some((scenario.measure.from, scenario.measure.to)) }
@@ -167,14 +167,14 @@ fn flow(
 ) -> Flow {
     let spec = &scenario.flows[number];
     let links = &observed.links;
-    // Of several flows nobody says whose frame it was; and of one with one receiver, links say the same.
+    // With several flows it is unknown whose frame it was, and for one receiver the links have the same figure.
     let network_bytes = observed.transfer_bytes.or(observed.network_bytes);
     let network_bytes = network_bytes.filter(|_| scenario.flows.len() == 1 && spec.is_to_several());
     let observed = &observed.flows[number];
     let share = payload_share(spec, observed.frame);
     let mut receivers = Vec::new();
     let mut all: Option<Meter> = None;
-    // The bytes that count at each receiver, with its meter.
+    // For each receiver, the bytes that count and its meter.
     let mut counted: Vec<(f64, &Meter)> = Vec::new();
     let windows: Vec<_> = observed.meters.iter().map(|meter| window(scenario, spec, meter)).collect();
     let cuts = min_cuts(scenario, number, bounds, &windows);
@@ -205,7 +205,7 @@ fn flow(
     if let Some(all) = all {
         latency.extend(curves(&spec.name, &all));
         let window = window(scenario, spec, &all);
-        // What all can have is what the worst placed can.
+        // The bound of all receivers together is that of the worst placed one.
         let min_cuts = min_cuts(scenario, number, bounds, &vec![window; spec.to.len()]);
         let min_cut = min_cuts.into_iter().flatten().min_by(f64::total_cmp);
         total = figures(spec, &all, &counted, window, Bound { min_cut, share });
@@ -239,7 +239,7 @@ fn min_cuts(
     windows: &[Option<(Instant, Instant)>],
 ) -> Vec<Option<f64>> {
     let mut cuts = vec![None; windows.len()];
-    // Mostly all windows are the same one; those of files end when each receiver has its own.
+    // Usually all receivers have the same window; the window of a file ends when its receiver is complete.
     let mut places: BTreeMap<(Instant, Instant), Vec<usize>> = BTreeMap::new();
     for (place, window) in windows.iter().enumerate() {
         if let Some(window) = *window {
@@ -266,13 +266,13 @@ fn arrived_bytes(scenario: &Scenario, links: &[ObservedLink]) -> Vec<u64> {
 
 /// The bound of a flow.
 struct Bound {
-    /// In bit/s.
+    /// Min-cut in bit/s; `None` if it is unbounded.
     min_cut: Option<f64>,
-    /// Share of it that can be payload.
+    /// Share of the min-cut that can be payload.
     share: f64,
 }
 
-/// The figures of one receiver, or of several together; `counted` has the bytes that count at each, and its meter.
+/// The figures of one receiver, or of several together; `counted` has each one's bytes that count and its meter.
 fn figures(
     spec: &model::Flow,
     meter: &Meter,
@@ -280,7 +280,7 @@ fn figures(
     window: Option<(Instant, Instant)>,
     bound: Bound,
 ) -> Figures {
-    // The mean over the receivers, each with no more than `most` bit/s.
+    // The mean over the receivers, each with at most `most` bit/s.
     let rate = |most: f64| {
         let window = window?;
         let times = counted.iter().map(|(bytes, meter)| (bytes, meter.member_time(window).as_secs_f64()));
@@ -289,7 +289,7 @@ fn figures(
         (!there.is_empty()).then(|| sum / there.len() as f64)
     };
     let goodput = rate(f64::INFINITY);
-    // Where chance takes less than the mean loss, a little more than the bound arrives.
+    // Where random losses are fewer than the mean, a little more than the bound arrives.
     let share = |bound: f64| rate(bound).map(|rate| (rate / bound).min(1.0));
     let min_cut = bound.min_cut.filter(|&rate| rate > 0.0);
     let sent_units = meter.units();
@@ -312,7 +312,7 @@ fn figures(
     }
 }
 
-/// The share of the payload in a full packet that repairs nothing, after the headers of the stack.
+/// The share of a full packet, of those that are no repairs, that is payload: without the headers of the stack.
 fn payload_share(flow: &model::Flow, frame: u64) -> f64 {
     let overhead = flow.full_overhead();
     let payload = match &flow.app {
@@ -363,7 +363,7 @@ fn links(scenario: &Scenario, observed: &Observed) -> Vec<Link> {
     links
 }
 
-/// Time in the measurement window in which each attachment of a link was down, where it was.
+/// Time in the measurement window for which an attachment of a link was down, for those that were.
 fn down(scenario: &Scenario) -> BTreeMap<(LinkId, usize), Duration> {
     let Measure { from, to, .. } = scenario.measure;
     let mut since: BTreeMap<(LinkId, usize), Instant> = BTreeMap::new();
@@ -409,7 +409,7 @@ fn series(scenario: &Scenario, observed: &Observed) -> Series {
             flow.meters.iter().filter_map(|meter| meter.step_bytes.get(step).copied()).sum()
         };
         let interval = scenario.measure.interval;
-        // Of a group, as many as its members were on average while the step lasted.
+        // For a group, the mean number of members during the step.
         let receivers = |step: usize| {
             let from = Instant::ZERO + interval * step as u64;
             let times = flow.meters.iter().map(|meter| meter.member_time((from, from + interval)).as_nanos());
@@ -438,7 +438,7 @@ fn series(scenario: &Scenario, observed: &Observed) -> Series {
             }
             let (from, to) = (spec.ends[from], spec.ends[to]);
             let direction = format!("{}>{}", scenario.nodes[from].name, scenario.nodes[to].name);
-            // Where several links join two nodes, each has its name with it.
+            // Parallel links between two nodes have their names beside those of the nodes.
             let name =
                 if joining[&(from, to)] == 1 { direction } else { format!("{} {direction}", spec.name) };
             let lost = |&[_, lost, delivered]: &[u64; 3]| lost as f64 / ((lost + delivered) as f64).max(1.0);

@@ -1,10 +1,9 @@
-//! The identity of a run: the hash of all that its results depend on.
+//! The identity of a run: the hash of everything on which its results depend.
 //!
-//! These are the arguments of [`World::new`](crate::World::new), the resolved scenario and the repeat, with the
-//! parameters by which the document names the case, and the version of the program. The resolved scenario is hashed by
-//! its `Debug` form, which is derived throughout and so leaves nothing out: a field that is added tomorrow is in it,
-//! and so are the values of included files and defaults, while a comment, the order of keys or `5%` for `5 %` make no
-//! other run. Contents to send stand in it by their own hash, computed once.
+//! That is the resolved scenario, the repeat, the parameters by which the document names the case, and the version of
+//! the program. The resolved scenario is hashed by its `Debug` form, which is derived throughout and so complete: it
+//! has every field, including those added later, the values of included files, and defaults. A comment, the order of
+//! keys or `5%` for `5 %` do not change it. Contents to send are hashed separately, once.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,7 +19,7 @@ use crate::scenario::model::{Case, Plan, Scenario};
 pub struct Identity([u8; 32]);
 
 impl Identity {
-    /// Reads what [`Display`](fmt::Display) writes; `None` of any other text.
+    /// Parses the output of [`Display`](fmt::Display); `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         let mut bytes = [0; 32];
         if text.len() != 64 || !text.is_ascii() {
@@ -49,17 +48,17 @@ impl fmt::Display for Identity {
 #[derive(Debug)]
 pub struct Identities {
     version: String,
-    /// Hashes of contents to send, by where they are in memory: the cases of a sweep share them.
+    /// Hashes of contents to send, by their address and length in memory: the cases of a sweep share them.
     contents: Mutex<BTreeMap<(usize, usize), [u8; 32]>>,
 }
 
 impl Identities {
-    /// Results of another `version` are not taken for this one's.
+    /// Identities for `version`: results of another version have others.
     pub fn new(version: impl Into<String>) -> Self {
         Self { version: version.into(), contents: Mutex::default() }
     }
 
-    /// A whole sweep, to tell whether two directories hold parts of one.
+    /// The identity of a whole sweep, by which its parts in several directories are recognised.
     pub fn sweep(&self, plan: &Plan) -> Identity {
         let mut hash = Sha256::new().chain_update(plan.repeats.to_le_bytes());
         let _ = write!(Hashed(&mut hash), "{:?}{:?}", plan.title, plan.published);
@@ -69,11 +68,11 @@ impl Identities {
         Identity(hash.finalize().into())
     }
 
-    /// A case; what is recognised by it is the same in every sweep.
+    /// The identity of a case, which is the same in every sweep.
     pub fn case(&self, case: &Case) -> Identity {
         let mut hash = Sha256::new();
         let scenario = self.without_contents(&case.scenario);
-        // Each part is written in quotes or brackets, so that where one ends the next cannot go on with it.
+        // Each part is in quotes or brackets, so that no two sequences of parts have the same text.
         let _ = write!(Hashed(&mut hash), "{:?}{:?}{scenario:?}", self.version, case.parameters);
         Identity(hash.finalize().into())
     }
@@ -98,7 +97,7 @@ impl Identities {
     }
 }
 
-/// Text on its way into a hash, without a copy in memory.
+/// A text sink that hashes what is written, without a copy in memory.
 struct Hashed<'h>(&'h mut Sha256);
 
 impl fmt::Write for Hashed<'_> {

@@ -2,16 +2,16 @@
 //!
 //! A [`scenario`] file is read into a [`Plan`](scenario::model::Plan): every case of its sweep, resolved. A [`World`]
 //! is one repeat of one case, [`run_to_end`](World::run_to_end) gives its results, and [`document()`] puts those of all
-//! runs together. Files come through a source that is given ([`Files`](scenario::Files)), nothing reads a clock, and
-//! nothing starts a thread: what does, `hopcast-runner`, has a plan run on every core.
+//! runs together. Files are read through a source that the caller gives ([`Files`](scenario::Files)); the crate reads
+//! no clock and starts no thread. `hopcast-runner` does, and runs a plan on every core.
 //!
 //! | module | what |
 //! |---|---|
-//! | [`scenario`] | the scenario language: files, includes, overrides, sweeps, and errors that say what to write |
+//! | [`scenario`] | the scenario language: files, includes, overrides, sweeps, and errors with their corrections |
 //! | [`world`] | the deterministic event engine, the hosts, the routes |
 //! | `app` | the workloads, as machines: `cbr`, `bulk`, `file`, `messages`, `video`, `short-flows` |
 //! | `meter` | the measurements of a flow |
-//! | [`bounds`] | the bounds of flows, and how much of what was delivered counts as goodput |
+//! | [`bounds`] | the bounds of flows, and the share of the delivered bytes that counts as goodput |
 //! | `capture` | pcapng |
 //! | [`collect`](mod@collect) | from the observations of a run to its part of the document |
 //! | [`monitor`] | the progress of runs |
@@ -37,4 +37,4 @@ pub mod world;
 pub use identity::Identities;
 pub use monitor::Monitor;
 pub use run::{document, run_end};
-pub use world::{BuildError, World};
+pub use world::{World, WorldError};

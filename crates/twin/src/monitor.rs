@@ -1,10 +1,10 @@
-//! The progress of runs, for whoever shows it.
+//! The progress of runs, and their cancellation.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use hopcast_core::Duration;
 
-/// The progress of runs, shared with whoever shows it, and the means to cancel them.
+/// The progress of runs, shared with the part of a program that shows or cancels them.
 #[derive(Debug, Default)]
 pub struct Monitor {
     simulated_ns: AtomicU64,
@@ -21,7 +21,7 @@ impl Monitor {
         (self.simulated_ns.load(Ordering::Relaxed) as f64 / total as f64).min(1.0)
     }
 
-    /// Number of runs that are done, and of all runs.
+    /// Number of finished runs, and of all runs.
     pub fn runs(&self) -> (usize, usize) {
         (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed))
     }
@@ -44,12 +44,12 @@ impl Monitor {
         self.total_ns.store(virtual_ns, Ordering::Relaxed);
     }
 
-    /// One more run is done.
+    /// Counts a finished run.
     pub fn finished_one(&self) {
         self.done.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A run has advanced by this much virtual time.
+    /// Adds virtual time by which a run has advanced.
     pub fn advance(&self, by: Duration) {
         self.simulated_ns.fetch_add(by.as_nanos(), Ordering::Relaxed);
     }

@@ -14,8 +14,8 @@ pub(crate) struct Observed {
     pub(crate) links: Vec<ObservedLink>,
     /// Bytes of frames sent on all links in the measurement window, each frame counted once; `None` if it is not known.
     pub(crate) network_bytes: Option<u64>,
-    /// Those of them that were sent before the last receiver had all of the run's only flow, if that is of bounded size
-    /// and all have it.
+    /// Those of `network_bytes` that were sent until the last receiver had all of the run's only flow; `None`
+    /// unless that flow is of bounded size and complete.
     pub(crate) transfer_bytes: Option<u64>,
     /// Counters of the hosts, summed over the network.
     pub(crate) hosts: BTreeMap<String, u64>,
@@ -23,7 +23,7 @@ pub(crate) struct Observed {
 
 /// The observations of a flow.
 pub(crate) struct ObservedFlow {
-    /// One for each receiver.
+    /// The meter of each receiver.
     pub(crate) meters: Vec<Meter>,
     /// The counters of its machines, by name, summed over machines of one name.
     pub(crate) counters: BTreeMap<String, u64>,
@@ -34,7 +34,7 @@ pub(crate) struct ObservedFlow {
 /// The observations of a link.
 #[derive(Clone, Debug, Default)]
 pub struct ObservedLink {
-    /// For each direction, in order, its ends and its figures in the measurement window.
+    /// The ends of each direction, in order, and its figures in the measurement window.
     pub window: Vec<((Attachment, Attachment), Counters)>,
     /// For each direction, (bytes sent, frames lost, frames delivered) in each step of the time series; empty if it
     /// carried nothing.

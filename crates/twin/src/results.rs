@@ -8,7 +8,7 @@ use std::path::{Component, Path};
 
 use serde::{Deserialize, Serialize};
 
-/// Everything measured, for one scenario file with its sweep and repeats.
+/// All results of one scenario file with its sweep and repeats.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Document {
     /// The scenario's title.
@@ -17,7 +17,7 @@ pub struct Document {
     pub runs: Vec<Run>,
     /// Figures of each case and flow over the repeats.
     pub summary: Vec<Summary>,
-    /// True if the runs were cut short; what is here is whole, but not all that was asked for.
+    /// True if the runs were cut short: each run here is complete, but some are missing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
     /// Origin of the figures in `published`, if they are not published ones: `measured`, or `virtual time` beside those
@@ -33,12 +33,12 @@ pub struct Document {
     pub remarks: Vec<String>,
     /// The publication whose experiment the scenario repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub source: Option<Source>,
+    pub source: Option<Publication>,
 }
 
 /// A publication.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Source {
+pub struct Publication {
     /// Its authors, in its order; an organisation is one.
     pub authors: Vec<String>,
     /// Its title.
@@ -56,7 +56,7 @@ pub struct Source {
     pub url: Option<String>,
 }
 
-/// Something that the scenario schedules.
+/// A scheduled event of the scenario.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScheduledEvent {
     /// Time, in seconds after the start of the run.
@@ -82,8 +82,8 @@ pub struct Run {
     /// The directions of the links.
     pub links: Vec<Link>,
     /// Bytes of Ethernet frames that all nodes sent on all links in the measurement window, each frame counted once
-    /// where it was sent, however many stations of a medium or switch it was for; null if that is not known, as in a
-    /// live run with such links.
+    /// where it was sent, whatever the number of stations of a medium or switch that it was for; null if that is not
+    /// known, as in a live run with such links.
     #[serde(default)]
     pub network_bytes: Option<u64>,
     /// Counters of the hosts, summed over all of them and over the whole run, without those at zero.
@@ -95,7 +95,7 @@ pub struct Run {
     /// Fidelity of a live run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<Live>,
-    /// The run in time; written to `timeseries.csv`, not to the document.
+    /// The time series; written to `timeseries.csv`, not to the document.
     #[serde(skip)]
     pub series: Series,
     /// The latency distributions; written to `latency.csv`, not to the document.
@@ -103,11 +103,11 @@ pub struct Run {
     pub latency: Vec<LatencyCurve>,
 }
 
-/// Fidelity of a live run: how far this computer kept up with it.
+/// Fidelity of a live run: whether this computer kept up with it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Live {
-    /// Why the run says nothing about the network, if it does not: the machine could not keep up. It is left out of the
-    /// summary.
+    /// The reason why the run is invalid: the machine could not keep up. Such a run is left out of the summary; null if
+    /// it is valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invalid: Option<String>,
     /// Number of attempts before this one, in each of which the machine could not keep up.
@@ -131,7 +131,7 @@ pub struct Live {
     pub node_cpu_s: BTreeMap<String, f64>,
     /// Frames of videos that real programs streamed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub pictures: Vec<Frame>,
+    pub pictures: Vec<FramePictures>,
     /// Outcomes of real programs, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub programs: BTreeMap<String, String>,
@@ -142,20 +142,19 @@ pub struct Live {
 
 /// A frame of a video as it was sent and as it arrived: pictures in the run directory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Frame {
-    /// Of which flow.
+pub struct FramePictures {
+    /// The flow's name.
     pub flow: String,
-    /// The frame's number, which the picture bears.
+    /// The frame's number, which the picture shows too.
     pub number: u64,
-    /// The picture of what was sent: a path below the run directory.
+    /// The picture of the frame that was sent: a path below the run directory.
     pub sent: String,
-    /// The picture of what arrived; none if nothing did.
+    /// The picture of the frame that arrived; null if none did.
     pub received: Option<String>,
 }
 
-impl Frame {
-    /// Paths of the pictures below the run directory; a path that leads elsewhere is left out, whatever a document
-    /// says.
+impl FramePictures {
+    /// Paths of the pictures below the run directory; a document's path that leads elsewhere is left out.
     pub fn pictures(&self) -> impl Iterator<Item = &Path> {
         let below = |path: &&Path| path.components().all(|part| matches!(part, Component::Normal(_)));
         std::iter::once(&self.sent).chain(&self.received).map(Path::new).filter(below)
@@ -185,7 +184,7 @@ pub struct Flow {
     pub receivers: Vec<Receiver>,
 }
 
-/// One receiver's share of a flow.
+/// A flow at one of its receivers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Receiver {
     /// The receiving node.
@@ -209,10 +208,10 @@ pub struct Figures {
     pub delivered_units: u64,
     /// `delivered_units` over `sent_units`; null if that is zero.
     pub reliability: Option<f64>,
-    /// Goodput over the min-cut, at most 1, though chance may take less than the mean loss; null if the min-cut is zero
-    /// or unbounded.
+    /// Goodput over the min-cut, limited to 1, since random losses may be fewer than the mean; null if the min-cut is
+    /// zero or unbounded.
     pub min_cut_fraction: Option<f64>,
-    /// Goodput over what the min-cut leaves after the stack's headers, at most 1.
+    /// Goodput over the part of the min-cut that is left after the stack's headers, limited to 1.
     pub payload_bound_fraction: Option<f64>,
     /// Time from the start of a flow of bounded size to its complete delivery, in seconds.
     pub completed_s: Option<f64>,
@@ -221,7 +220,7 @@ pub struct Figures {
     pub hash_ok: Option<bool>,
     /// One-way latency of a unit.
     pub latency_ms: Option<Quantiles>,
-    /// There and back, of echoes.
+    /// Round-trip time of an echo.
     pub round_trip_ms: Option<Quantiles>,
     /// Interarrival jitter by RFC 3550, of datagrams.
     pub jitter_ms: Option<f64>,
@@ -247,17 +246,17 @@ pub struct Figures {
 pub struct Video {
     /// Frames sent.
     pub frames_sent: u64,
-    /// Those of them that arrived complete, late ones too.
+    /// Frames that arrived complete, late ones included.
     pub frames_delivered: u64,
-    /// Those that did so after their deadline.
+    /// Frames that arrived complete after their deadline.
     pub frames_late: u64,
-    /// Those that never did.
+    /// Frames that never arrived complete.
     pub frames_lost: u64,
-    /// Those that were in time, and that a frame they refer to was not.
+    /// Frames in time that refer to a frame that was not.
     pub frames_undecodable: u64,
     /// Frames complete before their deadline, over those sent.
     pub in_time_ratio: Option<f64>,
-    /// Frames that can be decoded, over those sent: in time, and so all that they refer to.
+    /// Frames that can be decoded, over those sent: they and all frames that they refer to were in time.
     pub decodable_frame_ratio: Option<f64>,
 }
 
@@ -276,7 +275,7 @@ pub struct Quantiles {
 /// The figures of one direction of a link in the measurement window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Link {
-    /// The link's name, which both its directions have.
+    /// The link's name, the same in both directions.
     #[serde(default)]
     pub name: String,
     /// The sending node.
@@ -335,14 +334,14 @@ pub struct Mean {
     pub n: u64,
 }
 
-/// A run in time, in steps of the scenario's `measure.interval`.
+/// The time series of a run, in steps of the scenario's `measure.interval`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     /// The length of a step, in seconds.
     pub step_s: f64,
-    /// For each flow, by name, goodput in Mbit/s in each step from time 0.
+    /// The name of each flow, and its goodput in Mbit/s in each step from time 0.
     pub flows: Vec<(String, Vec<f64>)>,
-    /// For each link direction `from>to`: Mbit/s of frames sent, and the share lost, in each step.
+    /// Each link direction `from>to`, with the rate of frames sent in Mbit/s, and the share lost, in each step.
     pub links: Vec<(String, Vec<f64>, Vec<f64>)>,
 }
 

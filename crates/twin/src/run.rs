@@ -12,8 +12,8 @@ use crate::results::{Document, Run};
 use crate::scenario::model::{Case, Plan, Scenario};
 use crate::stats::summarise;
 
-/// Virtual time after the end of a run in which applications send no more, and what is under way may arrive. Where
-/// nothing happens it costs nothing. Chosen; with less, what timeouts repair late counts as lost.
+/// Virtual time after the end of a run in which applications send no more, and data under way may arrive. Chosen; with
+/// less, data that is repaired after long timeouts counts as lost; more costs time only where something still happens.
 const DRAIN: Duration = Duration::from_secs(60);
 
 /// The end of a run of `scenario`.

@@ -14,7 +14,7 @@ pub fn mean(values: &[f64]) -> Option<Mean> {
     if n == 0 {
         return None;
     }
-    // From the first value, so that the mean of equal values is that value, however many there are.
+    // Computed relative to the first value, so that the mean of equal values is exactly that value.
     let mean = values[0] + values.iter().map(|value| value - values[0]).sum::<f64>() / n as f64;
     let ci95 = (n > 1).then(|| {
         let freedom = (n - 1) as f64;
@@ -30,14 +30,14 @@ struct Group<'r> {
     parameters: &'r Parameters,
     flow: &'r Flow,
     figures: Vec<&'r Figures>,
-    /// Repeats that do not count.
+    /// Number of repeats that do not count, since they are invalid.
     invalid: u64,
 }
 
 /// One summary for each case and flow, in the order in which they first appear.
 pub fn summarise(runs: &[Run], published: &[Published]) -> Vec<Summary> {
     let mut groups: Vec<Group<'_>> = Vec::new();
-    // The repeats of a case stand together: its groups are the last ones, one for each flow.
+    // The repeats of a case are consecutive: its groups are the last ones, one for each flow.
     for case in runs.chunk_by(|one, other| one.parameters == other.parameters) {
         let first = groups.len();
         for run in case {
@@ -47,7 +47,7 @@ pub fn summarise(runs: &[Run], published: &[Published]) -> Vec<Summary> {
                     groups.push(Group { parameters: &run.parameters, flow, figures, invalid });
                 }
                 let group = &mut groups[first + place];
-                // A run that the machine could not keep up with says nothing about the network.
+                // A run that the machine could not keep up with is no measurement of the network.
                 match run.live.as_ref().and_then(|live| live.invalid.as_ref()) {
                     Some(_) => group.invalid += 1,
                     None => group.figures.push(&flow.figures),
@@ -73,12 +73,12 @@ pub fn summarise(runs: &[Run], published: &[Published]) -> Vec<Summary> {
         .collect()
 }
 
-/// The figures that are put beside others.
+/// The figures that are shown beside those of another document.
 const BESIDE: [&str; 4] = ["goodput_mbps", "reliability", "latency_ms.p50", "round_trip_ms.p50"];
 
 impl Document {
-    /// Puts the means of another document, which are called `whose`, beside those of this one, where case and flow
-    /// agree.
+    /// Adds the means of another document, under the heading `whose`, to the rows of this one with the same case and
+    /// flow.
     pub fn compare_with(&mut self, other: &Self, whose: &str) {
         self.beside = Some(whose.to_owned());
         for row in &mut self.summary {
@@ -95,8 +95,8 @@ impl Document {
     }
 }
 
-/// The mean of each figure over the objects in `values`, nested as they are. Figures that none of them has stay
-/// out; a figure that only some have is the mean over those, as its `n` says.
+/// The mean of each figure over the objects in `values`, with the same nesting. A figure that none of them has is left
+/// out; one that only some have is the mean over those, whose number is its `n`.
 fn means(values: &[Value]) -> Map<String, Value> {
     let mut names: Vec<&String> = Vec::new();
     for value in values.iter().filter_map(Value::as_object) {
@@ -122,7 +122,7 @@ fn means(values: &[Value]) -> Map<String, Value> {
     result
 }
 
-/// A figure as a number: a yes is 1, so that the mean of yeses is their share.
+/// A figure as a number: `true` is 1, so that a mean is the share of `true`.
 fn number(value: &Value) -> Option<f64> {
     value.as_f64().or_else(|| value.as_bool().map(|yes| f64::from(u8::from(yes))))
 }

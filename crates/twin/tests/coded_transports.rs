@@ -1,4 +1,4 @@
-//! The coded transports in the twin: who stands where, and that all arrives.
+//! The coded transports in the twin: the nodes of their machines, and complete delivery.
 
 mod common;
 
@@ -6,7 +6,7 @@ use common::scenarios::{self, FILE};
 use common::{document, flow, near};
 use hopcast_stack::TRANSPORTS;
 use hopcast_stack::table::Worlds;
-use hopcast_stack::transport::Port;
+use hopcast_stack::transport::PortKind;
 
 /// Four lossy hops with a file across them.
 fn four_hops(over: &str, roles: &str) -> String {
@@ -17,7 +17,8 @@ fn four_hops(over: &str, roles: &str) -> String {
 fn a_file_arrives_whole_over_every_reliable_stack() {
     // Each transport of the table with a stream, and stacks. TCP and QUIC do not get a file over four hops of 10 % in
     // time.
-    let of_table = TRANSPORTS.iter().filter(|row| row.offers.has(Port::Stream) && row.worlds == Worlds::Both);
+    let of_table =
+        TRANSPORTS.iter().filter(|row| row.offers.has(PortKind::Stream) && row.worlds == Worlds::Both);
     let stacks = [
         "{ brtp: { batch-size: 4 } }",
         "{ brtp: { batch-size: 32, window: 64 } }",

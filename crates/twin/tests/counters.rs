@@ -11,7 +11,7 @@ use common::document;
 use common::scenarios::{self, FILE, only};
 use hopcast_stack::TRANSPORTS;
 use hopcast_stack::table::Worlds;
-use hopcast_stack::transport::{Port, Ports, Row};
+use hopcast_stack::transport::{PortKind, Ports, Row};
 use hopcast_twin::World;
 
 /// Listed, and not seen here: those of real programs, and of a neighbour that was started again.
@@ -35,7 +35,7 @@ fn every_transport() -> impl Iterator<Item = String> {
     let text = |row: &&Row, app: &str| {
         let over =
             if row.offers == Ports::PACKETS { format!("[udp, {}]", row.name) } else { row.name.to_owned() };
-        if row.needs == Port::Frame { on_air(&over, app) } else { four_hops(&over, app, "") }
+        if row.needs == PortKind::Frame { on_air(&over, app) } else { four_hops(&over, app, "") }
     };
     let rows = TRANSPORTS.iter().filter(|row| row.worlds == Worlds::Both);
     rows.flat_map(move |row| [FILE, MESSAGES].map(|app| text(row, app)))

@@ -1,4 +1,4 @@
-//! The edges of what a scenario can ask for: empty files, huge messages, odd MTUs, flows that end early or late.
+//! Extreme values of scenarios: empty files, huge messages, odd MTUs, flows that end early or late.
 
 mod common;
 

@@ -128,7 +128,7 @@ flows:
     }
 }
 
-/// Two ways from `a` to `d`, the shorter of which is interrupted from 3 s to 7 s, with 100 packets a second.
+/// Two routes from `a` to `d`, the shorter of which is interrupted from 3 s to 7 s, with 100 packets a second.
 fn interrupted(convergence: &str, to: &str) -> String {
     format!(
         "

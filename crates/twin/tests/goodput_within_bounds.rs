@@ -1,4 +1,4 @@
-//! Nothing is said to carry more than its network can.
+//! No reported goodput exceeds the capacity of its network.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! Groups of receivers in virtual time: which links carry what, who gets what while it is a member, and which files are
+//! Groups of receivers in virtual time: the traffic of links, the deliveries to members, and the files that are
 //! refused.
 
 #![allow(clippy::unwrap_used)] // in helpers of tests too
@@ -25,7 +25,7 @@ fn one_run(text: &str) -> Run {
     document(text).runs.remove(0)
 }
 
-/// Fails unless each receiver of each flow got all that was sent to it, once, and says how many units those were.
+/// Fails unless each receiver of each flow got every unit that was sent to it, once; returns their numbers.
 #[track_caller]
 fn all_arrived(run: &Run) -> Vec<u64> {
     let mut sent = Vec::new();
@@ -129,7 +129,7 @@ fn each_link_of_the_tree_carries_each_packet_once_and_no_other_link_any() {
     }
 }
 
-/// Two switches of receivers behind a chain of routers, with a way round that is longer.
+/// Two switches of receivers behind a chain of routers, with a longer route around it.
 const SMALL: &str = "duration: 11s
 topology:
   nodes: [s, t, u, r1, r2, r3, a, b, c]

@@ -1,4 +1,4 @@
-//! What groups cost grows with their members and not with the square: memory and allocations of loading, building,
+//! The cost of groups grows with their members and not with the square: memory and allocations of loading, building,
 //! running and measuring, counted on trees of ten times the nodes or with ten times the groups.
 
 #![allow(clippy::unwrap_used)]
@@ -15,7 +15,7 @@ use hopcast_twin::{Monitor, World};
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// Allocations, and the most bytes at a time, of a scenario from its text to its results.
+/// Allocations, and the maximum of allocated bytes, of a scenario from its text to its results.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
     allocations: u64,
@@ -56,7 +56,7 @@ groups:
     text
 }
 
-/// Fails if the larger of two costs more than ten times what the smaller does, and a quarter.
+/// Fails if the larger of two costs more than 12.5 times the smaller.
 #[track_caller]
 fn tenfold(what: &str, small: Cost, large: Cost) {
     let [allocations, bytes] = [(small.allocations, large.allocations), (small.bytes, large.bytes)]

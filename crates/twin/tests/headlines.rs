@@ -1,4 +1,4 @@
-//! The figures that the README is proud of, each with its bound, from runs that are short enough for every day.
+//! The figures that the README features, each with its bound, from runs that are short enough for every test run.
 //!
 //! The bounds are a few per cent below what is reached, and far above everything else in the same tables: over six hops
 //! that lose 10 % each, TCP by itself carries less than a hundredth.

@@ -1,5 +1,5 @@
-//! The study `multicast-baseline`: in each of its cells, no more bytes and no more time than was published or than the
-//! bound and a little allow.
+//! The study `multicast-baseline`: in each of its cells, bytes and time are at most the published ones, or a little
+//! more than the bound.
 
 mod common;
 

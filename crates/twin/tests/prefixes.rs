@@ -216,7 +216,9 @@ fn a_check_shows_the_hops_that_packets_to_a_receiver_in_a_prefix_take() {
 #[test]
 fn packets_have_to_fit_every_route_that_they_take_and_no_other() {
     let flow = |to: &str, over: &str, size: u64| {
-        three_routes(&format!("to: {to}, over: {over}, app: {{ cbr: {{ rate: 80 kbit/s, size: {size} B }} }}"))
+        three_routes(&format!(
+            "to: {to}, over: {over}, app: {{ cbr: {{ rate: 80 kbit/s, size: {size} B }} }}"
+        ))
     };
     let fits = |text: &str| load_text(Path::new("bad.yaml"), text, &Overrides::default()).is_ok();
     // By the prefix: links of 1500 B. By the tree: one of 1400 B.

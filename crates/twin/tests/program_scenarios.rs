@@ -1,4 +1,4 @@
-//! Real programs in scenario files: what may be said of them, and that they are refused in virtual time.
+//! Real programs in scenario files: their options, and their refusal in virtual time.
 
 #![allow(clippy::unwrap_used)]
 

@@ -70,18 +70,9 @@ fn groups() -> impl Strategy<Value = Groups> {
             prop::collection::vec(change(), 0..12),
             any::<bool>(),
         )
-            .prop_map(
-                move |(parents, members, deliveries, linger, flows, changes, reported)| Groups {
-                    on_switch,
-                    parents,
-                    members,
-                    deliveries,
-                    linger,
-                    flows,
-                    changes,
-                    reported,
-                },
-            )
+            .prop_map(move |(parents, members, deliveries, linger, flows, changes, reported)| {
+                Groups { on_switch, parents, members, deliveries, linger, flows, changes, reported }
+            })
     })
 }
 

@@ -1,5 +1,5 @@
-//! What a machine below a host learns of its frames through a whole run: how they were received, and what became of
-//! those that it sent; and the quality of the links, which is what they then deliver.
+//! The reception of frames at a machine below a host, and the status of those that it sent, over a whole run; and the
+//! quality of the links, which agrees with their deliveries.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,21 +14,21 @@ use hopcast_core::{
 };
 use hopcast_link::Quality;
 use hopcast_runner::load_text;
-use hopcast_stack::network::{LayerInterface, NetworkPlan};
-use hopcast_stack::service::{HostConfig, Made, Service, ServiceLayer, ServiceRow, ServiceSpec};
+use hopcast_stack::network::{NetworkPlan, ServiceSpec};
+use hopcast_stack::service::{HostConfig, LowerInterface, Service, ServiceLayer, ServiceRow, UpperInterface};
 use hopcast_stack::table::{Options, Worlds};
 use hopcast_twin::scenario::Overrides;
 use hopcast_twin::{Monitor, World};
 
-/// How frames were received, those to one station and those to several.
+/// The receptions of frames, those to one station and those to several.
 type Received = [Vec<(Instant, Option<Reception>)>; 2];
 
-/// What the machine at one node has seen.
+/// The frames of the machine at one node.
 #[derive(Clone, Debug, Default)]
 struct Seen {
     /// Frames that it sent: to one station, and to several.
     sent: [u64; 2],
-    /// For each sender, its frames.
+    /// The frames of each sender.
     received: BTreeMap<[u8; 6], Received>,
     acknowledged: u64,
     unacknowledged: u64,
@@ -43,10 +43,10 @@ impl Seen {
     }
 }
 
-/// By the node's address on its one link.
+/// The notes of each machine, by the node's address on its link.
 type All = Arc<Mutex<BTreeMap<[u8; 6], Seen>>>;
 
-/// A service that hands on whatever comes, and takes notes.
+/// A service that passes everything on, and takes notes.
 #[derive(Clone, Debug)]
 struct Listening(All);
 
@@ -64,8 +64,8 @@ fn layer(row: &'static ServiceRow, node: &Node, all: &All) -> Result<ServiceLaye
 }
 
 impl Service for Listening {
-    fn makes(&self, name: &str, _: &[&LayerInterface]) -> Result<Vec<Made>, String> {
-        Ok(vec![Made { name: name.to_owned(), over: 0, tags: Vec::new(), prefixes: Vec::new() }])
+    fn makes(&self, name: &str, _: &[LowerInterface<'_>]) -> Result<Vec<UpperInterface>, String> {
+        Ok(vec![UpperInterface { name: name.to_owned(), over: 0, tags: Vec::new(), prefixes: Vec::new() }])
     }
 
     fn machine(&self, host: &HostConfig) -> Box<dyn Machine> {

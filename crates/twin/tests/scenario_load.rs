@@ -9,7 +9,7 @@ use common::scenarios::*;
 use hopcast_core::{Bytes, Duration, Fraction, Instant, Rate};
 use hopcast_link::{Change, Duplex, Jitter, Loss, Queue, QueueLimit};
 use hopcast_twin::scenario;
-use hopcast_twin::scenario::model::{Action, App, Arrivals, Capture, LinkModel, Span};
+use hopcast_twin::scenario::model::{Action, App, Arrivals, Capture, LinkModel, SendSpan};
 
 #[test]
 fn generators_name_and_link_their_nodes() {
@@ -122,7 +122,7 @@ flows: [{ name: late, from: n0, to: n2, over: udp, app: { cbr: { rate: saturate,
     assert_eq!(scenario.events[3].action, Action::Link { link: 0, from: Some(0), change: Change::Down });
     let stop = Some(Instant::ZERO + Duration::from_secs(9));
     let arrivals = Arrivals::default();
-    let cbr = App::Cbr { rate: None, size: Bytes::new(1472), arrivals, span: Span { start: None, stop } };
+    let cbr = App::Cbr { rate: None, size: Bytes::new(1472), arrivals, span: SendSpan { start: None, stop } };
     assert_eq!(scenario.flows[0].app, cbr);
 }
 

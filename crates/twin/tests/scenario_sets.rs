@@ -11,7 +11,7 @@ use common::scenarios::*;
 use hopcast_core::{Bytes, Duration, Instant, Rate};
 use hopcast_runner::load_text;
 use hopcast_twin::scenario::Overrides;
-use hopcast_twin::scenario::model::{App, Span};
+use hopcast_twin::scenario::model::{App, SendSpan};
 
 #[test]
 fn the_first_key_of_a_sweep_is_the_slowest_and_a_zip_moves_together() {
@@ -40,7 +40,7 @@ fn a_value_can_be_set_wherever_a_path_leads() {
         App::Bulk {
             rate: None,
             bytes: Some(Bytes::new(1_000_000)),
-            span: Span { start: Some(Instant::ZERO), stop: None },
+            span: SendSpan { start: Some(Instant::ZERO), stop: None },
         }
     });
     // A key that is allowed but absent, in a map that is absent too.

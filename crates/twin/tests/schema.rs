@@ -59,7 +59,7 @@ fn every_example_fits_the_schema() {
     assert!(seen > 20, "{seen}");
 }
 
-/// A scenario that has every map there is, with a place in each for one key more.
+/// A scenario with every kind of map, and in each a mark at which a key can be added.
 const WHOLE: &str = "\
 @/properties:
 duration: 1s
@@ -109,7 +109,7 @@ exec:
 variants:
 ";
 
-/// The text without its marks, and the marks with the text that has a key too many there.
+/// The text without its marks, and for each mark the text with an unknown key there.
 fn marked() -> (String, Vec<(String, String)>) {
     let with_options = TRANSPORTS.iter().filter(|row| !(row.options)().is_empty());
     let variants = with_options.map(|row| row.name).map(|name| {
@@ -216,7 +216,7 @@ events:
   - {at: 0s, links: all, loss: 1 %}
 ";
 
-/// What both accept: (a part of the text, what stands there in its place).
+/// Changes that both accept: (a part of the text, its replacement).
 const ALIKE: [(&str, &str); 17] = [
     ("", ""),
     ("ip: 4", "ip: 6"),
@@ -237,8 +237,8 @@ const ALIKE: [(&str, &str); 17] = [
     ("rate: 1 Mbit/s, parallel: 2", "rate: 1 Mbit/s, parallel: 128"),
 ];
 
-/// What both refuse: (a part of the text, what stands there in its place). `@` is where the decoder sees the mistake,
-/// if that is not the event itself.
+/// Changes that both refuse: (a part of the text, its replacement). `@` is the place at which the decoder reports the
+/// mistake, if that is not the event itself.
 const REFUSED: [(&str, &str); 29] = [
     ("ip: 4", "ip: @IPv4"),
     ("ip: 4", "ip: @ipv6"),

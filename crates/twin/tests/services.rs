@@ -197,7 +197,7 @@ events:
     assert_eq!(host(&run, "lan.frames_of_other_vlans"), 125);
 }
 
-/// What the querier at `n` sends in a run of 100 s, with these events.
+/// Number of queries that the querier at `n` sends in a run of 100 s, with these events.
 fn queries(services: &str, events: &str) -> u64 {
     let run = run(&chain(&format!("services: [{services}]\nevents:\n{events}")).replace("4 s", "100 s"));
     host(&run, "q.querier_queries")

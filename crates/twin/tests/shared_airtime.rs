@@ -1,4 +1,4 @@
-//! What a flow can get across a medium whose stations hear only some of the others: the bound, and what is simulated.
+//! The rate of a flow over a medium whose stations hear only some of the others: its bound, and the simulated one.
 
 #![allow(clippy::unwrap_used)]
 
@@ -19,7 +19,7 @@ fn bound(text: &str) -> f64 {
     capacity(scenario, scenario.flows[0].from, scenario.flows[0].to[0]).unwrap() / 1e6
 }
 
-/// What arrives of the first flow, in Mbit/s of frames.
+/// Simulated rate of the first flow, in Mbit/s of frames.
 fn simulated(text: &str) -> f64 {
     flow(text).figures.goodput_mbps.unwrap() * 1514.0 / 1472.0
 }

@@ -1,4 +1,4 @@
-//! A snapshot of a run under way says how things are, and changes nothing.
+//! A snapshot of a run in progress has its current state, and changes nothing.
 
 #![allow(clippy::unwrap_used)] // in what the tests share
 
@@ -13,7 +13,7 @@ use hopcast_twin::scenario::{MemoryFiles, Overrides, load};
 use hopcast_twin::world::Snapshot;
 use hopcast_twin::{Monitor, World, run_end};
 
-/// All of it is over by the end: what a snapshot shows there is what the document has.
+/// All traffic is over by the end, so that the last snapshot agrees with the document.
 const TEXT: &str = "\
 seed: 4
 duration: 5 s

@@ -11,7 +11,7 @@ use hopcast_runner::load_text;
 use hopcast_twin::results::Run;
 use hopcast_twin::scenario::{Overrides, describe};
 
-/// A short way from `a` to `d` and a long one, and a flow of each version.
+/// A short route from `a` to `d` and a long one, and a flow of each version.
 fn square(routes: &str) -> String {
     format!(
         "
@@ -37,7 +37,7 @@ fn run(routes: &str) -> Run {
     document(&square(routes)).runs.into_iter().next().unwrap()
 }
 
-/// Whether each flow took the long way: 10 ms and not 2 ms of delay.
+/// Whether each flow took the long route: 10 ms and not 2 ms of delay.
 fn took_the_long_way(run: &Run) -> [bool; 2] {
     [0, 1].map(|flow| run.flows[flow].figures.latency_ms.as_ref().unwrap().p50 > 10.0)
 }

@@ -1,4 +1,4 @@
-//! Workloads beside arithmetic: video, background traffic and short flows, in virtual time.
+//! Workloads compared with calculated values: video, background traffic and short flows, in virtual time.
 
 #![allow(clippy::unwrap_used)]
 

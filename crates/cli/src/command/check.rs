@@ -14,7 +14,7 @@ pub(crate) fn check(file: &Path, overrides: &OverrideOptions) -> Result<(), Fail
 }
 
 impl OverrideOptions {
-    /// The same, as the scenario reader takes them.
+    /// The overrides in the form of the scenario reader.
     pub(crate) fn resolve(&self) -> scenario::Overrides {
         scenario::Overrides {
             sets: self.sets.clone(),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use hopcast_report::comparison::{self, Comparison};
 use hopcast_report::{RunDirectory as Read, join, read_run_directory, write_run_directory};
-use hopcast_twin::results::Frame;
+use hopcast_twin::results::FramePictures;
 
 use crate::directory::{JOURNAL, OtherResults, Owner, RunDirectory};
 use crate::failure::Failure;
@@ -81,10 +81,10 @@ fn join_journals(dirs: &[PathBuf], into: &RunDirectory) -> Result<(), Failure> {
 /// Copies the frames of videos that the report shows into its directory.
 fn bring_pictures(dirs: &[PathBuf], run: &Read, into: &Path) -> Result<(), Failure> {
     let frames = run.document.runs.iter().filter_map(|run| run.live.as_ref()).flat_map(|live| &live.pictures);
-    for picture in frames.flat_map(Frame::pictures) {
+    for picture in frames.flat_map(FramePictures::pictures) {
         let to = into.join(picture);
         let failed = |error| Failure::run(format!("{}: {error}", to.display()));
-        // The report leaves out frames without a file.
+        // The report omits frames without a file.
         let Some(from) = dirs.iter().map(|dir| dir.join(picture)).find(|from| from.is_file()) else {
             continue;
         };

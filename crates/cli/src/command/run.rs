@@ -13,7 +13,7 @@ use hopcast_report::{Shard, Topology, TopologyLink, TopologyNode, write_run_dire
 use hopcast_runner::{Executor, Jobs, Journal, Part, VirtualTime, run_jobs_on};
 use hopcast_twin::results::Document;
 use hopcast_twin::scenario;
-use hopcast_twin::scenario::model::{self, Plan, World};
+use hopcast_twin::scenario::model::{self, Plan, WorldChoice};
 use hopcast_twin::{Identities, Monitor};
 
 use crate::directory::{JOURNAL, OtherResults, Owner, RunDirectory, VIRTUAL};
@@ -39,8 +39,8 @@ pub(crate) fn run(file: &Path, options: &RunOptions) -> Result<(), Failure> {
     let runs = part.runs(plan.cases.len() as u64 * plan.repeats);
     check(&plan, runs, options)?;
     let name = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or("run");
-    let world = if options.live { World::Live } else { plan.world };
-    if world == World::Virtual {
+    let world = if options.live { WorldChoice::Live } else { plan.world };
+    if world == WorldChoice::Virtual {
         // Before anything is written.
         let needs = plan.cases.iter().find_map(|case| scenario::needs_live(&case.scenario));
         needs.map_or(Ok(()), |why| Err(Failure::input(why)))?;
@@ -49,7 +49,7 @@ pub(crate) fn run(file: &Path, options: &RunOptions) -> Result<(), Failure> {
         checked.map_err(Failure::input)?;
         become_capable()?;
     }
-    if world == World::Both && options.shard.is_some() {
+    if world == WorldChoice::Both && options.shard.is_some() {
         return Err(Failure::input(
             "--shard: a scenario in both worlds is run whole; with --live it can be run in parts",
         ));
@@ -64,15 +64,15 @@ pub(crate) fn run(file: &Path, options: &RunOptions) -> Result<(), Failure> {
     let monitor = Arc::new(Monitor::default());
     let jobs = Execution { file, owner, overrides: &overrides, options, part, monitor: &monitor };
     match world {
-        World::Virtual => interrupt::cancel_on_ctrl_c(&monitor),
-        World::Live | World::Both => interrupt::cancel_live_on_ctrl_c(&monitor),
+        WorldChoice::Virtual => interrupt::cancel_on_ctrl_c(&monitor),
+        WorldChoice::Live | WorldChoice::Both => interrupt::cancel_live_on_ctrl_c(&monitor),
     }
     #[allow(clippy::disallowed_methods)] // a person waits: the manifest says how long
     let began = Instant::now();
     let result = match world {
-        World::Virtual => jobs.run(&plan, &dir, false),
-        World::Live => jobs.run(&plan, &dir, true),
-        World::Both => jobs.both(&plan, &dir, &text),
+        WorldChoice::Virtual => jobs.run(&plan, &dir, false),
+        WorldChoice::Live => jobs.run(&plan, &dir, true),
+        WorldChoice::Both => jobs.both(&plan, &dir, &text),
     };
     let document = match result {
         Ok(document) if document.runs.is_empty() && document.interrupted => {
@@ -89,7 +89,7 @@ pub(crate) fn run(file: &Path, options: &RunOptions) -> Result<(), Failure> {
         }
     };
     let shard = options.shard.map(|part| {
-        let sweep = Identities::new(version(world != World::Virtual)).sweep(&plan).to_string();
+        let sweep = Identities::new(version(world != WorldChoice::Virtual)).sweep(&plan).to_string();
         Shard { number: part.numbers().0, of: part.numbers().1, sweep }
     });
     let manifest = manifest::manifest(file, &text, &plan, shard.as_ref(), began.elapsed());
@@ -138,7 +138,7 @@ struct Execution<'e> {
 }
 
 impl Execution<'_> {
-    /// Runs everything in one world; captures and the journal go into the directory.
+    /// Runs everything in one world, with captures and the journal in the directory.
     fn run(&self, plan: &Plan, dir: &RunDirectory, live: bool) -> Result<Document, Failure> {
         let executor: Box<dyn Executor> = if live {
             Box::new(Kernel { node: node_command(self.file, self.overrides)?, output: dir.path().to_owned() })
@@ -146,11 +146,11 @@ impl Execution<'_> {
             Box::new(VirtualTime)
         };
         let threads = self.options.threads.or_else(|| std::thread::available_parallelism().ok());
-        // On the kernel, runs have the machine one at a time.
+        // On the kernel, runs take place one at a time.
         let threads = if live { 1 } else { threads.map_or(1, |threads| threads.get()) };
         let captured = |case: &model::Case| case.scenario.capture != model::Capture::Nothing;
         let captures = if plan.cases.iter().any(captured) { Some(dir.captures()?) } else { None };
-        // Runs with captures are always repeated: captures are not part of the journal.
+        // Runs with captures are never taken from the journal, which has no captures.
         let journal = match captures {
             Some(_) => {
                 dir.say_what_is_replaced();
@@ -158,7 +158,7 @@ impl Execution<'_> {
             }
             None => {
                 let journal = open_journal(&dir.journal(), plan, &version(live), self.options.fresh)?;
-                // The journal was deleted, and only the results are left.
+                // The journal was deleted, and only the results remain.
                 if journal.is_empty() && !self.options.fresh {
                     dir.say_what_is_replaced();
                 }
@@ -209,12 +209,12 @@ impl Execution<'_> {
     }
 }
 
-/// The version of finished runs: live runs and runs in virtual time are not exchangeable.
+/// The version of finished runs, which distinguishes live runs from runs in virtual time.
 fn version(live: bool) -> String {
     if live { format!("{VERSION}, live") } else { VERSION.to_owned() }
 }
 
-/// Makes sure that this process may set up networks; if that takes another process, replaces this one by it.
+/// Obtains the privileges to set up networks; if that needs another process, replaces this one by it.
 fn become_capable() -> Result<(), Failure> {
     match privileges::become_capable().map_err(Failure::run)? {
         Capable::Already => Ok(()),

@@ -12,7 +12,7 @@ use crate::{command, output};
 
 pub(crate) fn study(name: &str, options: &RunOptions) -> Result<(), Failure> {
     let studies = studies()?;
-    // The live version of a study, which a usual machine can keep up with, is a study of its own.
+    // A study may have a live variant with lower rates, as a study of its own, which is run in its place.
     let live = format!("{name}-live");
     let has_live = options.live && studies.contains_key(&live);
     let name = if has_live { &*live } else { name };

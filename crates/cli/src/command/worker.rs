@@ -59,7 +59,7 @@ pub(crate) fn work(file: &Path, name: &str, options: &WorkerOptions) -> Result<(
         return Err(Failure::input(format!("--as: no node is named `{name}`{hint}")));
     };
     if options.supervised {
-        // The supervisor ends the run, and a Ctrl-C at the terminal is for the supervisor.
+        // The supervisor ends the run; a Ctrl-C at the terminal must only reach the supervisor.
         interrupt::ignore_ctrl_c();
         let identity = Identities::new("").case(case).to_string();
         let ran = worker::run_supervised(
@@ -84,7 +84,7 @@ pub(crate) fn work(file: &Path, name: &str, options: &WorkerOptions) -> Result<(
     crate::output::write(report)
 }
 
-/// The begin for hosts that are started by hand at about the same time: the next full minute.
+/// The default start time, for hosts that are started by hand at about the same time: the next full minute.
 fn next_minute() -> SystemTime {
     const MINUTE: u64 = 60;
     #[allow(clippy::disallowed_methods)] // hosts have nothing else in common

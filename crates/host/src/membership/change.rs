@@ -8,18 +8,18 @@ use hopcast_wire::membership::RecordType;
 use super::Filter;
 use super::packet::Record;
 
-/// What a group's next reports of changes say (RFC 3376 section 5.1, RFC 3810 section 6.1). Changes that come before
-/// the reports of earlier ones have all been sent are merged into them.
+/// The contents of a group's next reports of changes (RFC 3376 section 5.1, RFC 3810 section 6.1). Changes that come
+/// before the reports of earlier ones have all been sent are merged into them.
 #[derive(Debug, Default)]
 pub(super) struct Change {
-    /// Number of reports that still have a record of the filter mode.
+    /// Number of outstanding reports with a record of the filter mode.
     mode: u8,
-    /// Number of reports that still have each source that was added or removed.
+    /// Number of outstanding reports with each source that was added or removed.
     sources: BTreeMap<IpAddr, u8>,
 }
 
 impl Change {
-    /// Notes that the filter has changed, which `robustness` reports will say.
+    /// Notes a change of the filter, to be reported `robustness` times.
     pub(super) fn note(&mut self, before: &Filter, after: &Filter, robustness: u8) {
         let (before_any, after_any) = (*before == Filter::Any, *after == Filter::Any);
         if before_any != after_any {
@@ -31,17 +31,17 @@ impl Change {
         }
     }
 
-    /// Notes a change for queriers that know no sources: a join is told `robustness` times, a leave once.
+    /// Notes a change for queriers that know no sources: a join is reported `robustness` times, a leave once.
     pub(super) fn note_older(&mut self, after: &Filter, robustness: u8) {
         *self = Self { mode: if *after == Filter::None { 1 } else { robustness }, sources: BTreeMap::new() };
     }
 
-    /// Whether there is something to send.
+    /// Whether a report is outstanding.
     pub(super) fn is_pending(&self) -> bool {
         self.mode > 0 || !self.sources.is_empty()
     }
 
-    /// Counts one report off.
+    /// Notes that one report was sent.
     pub(super) fn sent(&mut self) {
         self.mode = self.mode.saturating_sub(1);
         self.sources.retain(|_, left| {

@@ -1,4 +1,4 @@
-//! The version that the queriers on a link let a host speak.
+//! The version of IGMP or MLD in which a host reports, by the queriers on its link.
 
 use hopcast_core::{Duration, Instant};
 use hopcast_wire::membership::{Query, Version};
@@ -11,14 +11,15 @@ use super::Config;
 pub(super) struct Compatibility {
     newest: Version,
     oldest: Version,
-    /// Until when a querier of version 1 counts as present, and one of version 2.
+    /// Times until which a querier of version 1, and one of version 2, counts as present.
     older_until: [Option<Instant>; 2],
     mode: Version,
     robustness: u8,
     interval: Duration,
 }
 
-/// Maximum number of times that a change is reported, which is the largest that the field of a query holds.
+/// Maximum number of times that a change is reported: the largest value of the field of a query (RFC 3376 section
+/// 4.1.6).
 const MAX_ROBUSTNESS: u8 = 7;
 
 impl Compatibility {
@@ -50,8 +51,7 @@ impl Compatibility {
             }
         };
         if query.group.is_none() && query.version >= self.oldest {
-            // Section 8.12; a query of versions 1 and 2 says no interval, so it is the last that one of version 3 has
-            // said.
+            // Section 8.12; a query of versions 1 and 2 has no interval, so that of the last one of version 3 holds.
             let timeout = self.interval * u64::from(self.robustness) + query.max_response;
             self.older_until[older] = Some(now + timeout);
         }
@@ -69,7 +69,7 @@ impl Compatibility {
         core::mem::replace(&mut self.mode, mode) != mode
     }
 
-    /// The version that the host speaks.
+    /// The version in which the host reports.
     pub(super) const fn mode(&self) -> Version {
         self.mode
     }

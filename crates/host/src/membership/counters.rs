@@ -1,21 +1,21 @@
 //! Figures of a host's membership.
 
-/// Cumulative since the host began.
+/// Counters of a host's membership, cumulative since the host began.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counters {
     /// Packets of reports sent.
     pub(super) reports: u64,
     /// Queries received.
     pub(super) queries: u64,
-    /// Reports not sent because another host's did for both (versions 1 and 2).
+    /// Reports not sent because another host had reported the same group (versions 1 and 2).
     pub(super) suppressed: u64,
-    /// Packets of IGMP or MLD that do not read, or are not from the link.
+    /// Packets of IGMP or MLD that do not parse, or are not from the link.
     pub(super) malformed: u64,
-    /// Packets and wishes for an interface that there is not.
+    /// Packets and changes of membership on an interface that does not exist.
     pub(super) wrong_items: u64,
-    /// Wishes for a group for which there was no room: it is not reported.
+    /// Groups beyond the maximum, which are not reported.
     pub(super) groups_refused: u64,
-    /// Sources not reported: no room for them, none of the group's IP version, or any source of a source-specific
+    /// Sources not reported: beyond the maximum, not of the group's IP version, or any source of a source-specific
     /// group.
     pub(super) sources_refused: u64,
 }

@@ -1,4 +1,4 @@
-//! One group that a host is a member of, or was until a moment ago.
+//! One group that a host is a member of, or has just left.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -9,14 +9,14 @@ use super::Filter;
 use super::change::{Change, sources};
 use super::packet::Record;
 
-/// A group on an interface: the host's wish, and what is still to be said of it. When it is to be said stands in the
+/// A group on an interface: the host's filter, and the reports that are outstanding. Their deadlines are in the
 /// [`Reporter`](super::reporter::Reporter).
 #[derive(Debug, Default)]
 pub(super) struct Group {
     pub(super) filter: Filter,
     /// Reports of changes.
     pub(super) change: Change,
-    /// Sources that queries have asked about, which the next answer is confined to; empty for all.
+    /// Sources in the queries to be answered, to which the next answer is limited; empty for all.
     pub(super) asked: BTreeSet<IpAddr>,
 }
 
@@ -26,7 +26,7 @@ impl Group {
         self.filter != Filter::None
     }
 
-    /// The record that tells the current state; `None` if the host is no member.
+    /// The record of the current state; `None` if the host is no member.
     pub(super) fn current(&self, group: IpAddr) -> Option<Record> {
         let kind = match self.filter {
             Filter::None => return None,
@@ -36,8 +36,8 @@ impl Group {
         Some(Record { kind, group, sources: sources(&self.filter).iter().copied().collect() })
     }
 
-    /// The answer to the queries that have asked about this group (RFC 3376 section 5.2, RFC 3810 section 6.3), which
-    /// are thereby answered; `None` if there is nothing to say.
+    /// Takes the answer to the outstanding queries for this group (RFC 3376 section 5.2, RFC 3810 section 6.3); `None`
+    /// if none of their sources is wanted.
     pub(super) fn answer(&mut self, group: IpAddr) -> Option<Record> {
         let asked = core::mem::take(&mut self.asked);
         if asked.is_empty() {

@@ -1,20 +1,21 @@
 //! A host's side of group membership: IGMP (RFC 1112, 2236, 3376) and MLD (RFC 2710, 3810).
 //!
-//! Routers send a group's packets only where they know of members, so a host says what it wants, on each interface and
-//! for each group ([`Filter`]). A change is reported at once, and again `robustness - 1` times at random within the
-//! unsolicited report interval, since a report may be lost; changes that come meanwhile are merged. A querier asks from
-//! time to time what there is, and each host answers after a random delay, so that the answers do not all come at once.
-//! After a query of an older version a host speaks that one until the older querier has been silent for long enough.
+//! Routers send a group's packets only to links where they know of members, so a host reports the sources that it
+//! wants, on each interface and for each group ([`Filter`]). A change is reported at once, and again `robustness - 1`
+//! times at random within the unsolicited report interval, since a report may be lost; changes that come meanwhile are
+//! merged. A querier asks for all memberships at intervals, and each host answers after a random delay, so that the
+//! answers do not coincide. After a query of an older version a host reports in that one until the older querier's
+//! timeout.
 //!
-//! [`Membership`] has no I/O and is no machine: a host owns it and hands it what arrives.
+//! [`MembershipReports`] has no I/O and is no machine: a host owns it and hands it what arrives.
 //!
 //! ```
 //! use hopcast_core::{Instant, Seed};
-//! use hopcast_host::membership::{Config, Filter, Interface, Membership};
+//! use hopcast_host::membership::{Config, Filter, Interface, MembershipReports};
 //!
 //! let interface = Interface { mtu: 1500, v4: Some([10, 0, 0, 7].into()), v6: None };
 //! let random = Seed::new(1, 0).stream(&["host", "membership"], 0);
-//! let mut membership = Membership::new(Config::default(), vec![interface], random);
+//! let mut membership = MembershipReports::new(Config::default(), vec![interface], random);
 //! let now = Instant::ZERO;
 //! membership.set(now, 0, [239, 1, 2, 3].into(), Filter::Any);
 //! let report = membership.poll(now).expect("the join is reported at once");
@@ -25,25 +26,25 @@
 //!
 //! | file | state |
 //! |---|---|
-//! | `reporter` | the groups of an interface, and when which report is due |
-//! | `group` | one group: the host's wish, and the sources that queries have asked about |
+//! | `reporter` | the groups of an interface, and the deadlines of their reports |
+//! | `group` | one group: the host's filter, and the sources in queries to be answered |
 //! | `change` | the reports of a change that are still to be sent |
-//! | `compatibility` | the version that queriers let the host speak |
+//! | `compatibility` | the version in which the host reports, by the queriers on the link |
 //! | `packet` | the packets of reports, none longer than the MTU |
 //!
 //! # Bounds
 //!
-//! Whatever arrives, an interface keeps [`Config::max_groups`] groups of each IP version, which only the host itself
-//! adds, and for each at most [`Config::max_sources`] sources that were asked about. Queries cause at most 100 packets
-//! a second on an interface in an IP version (`reporter::ANSWERS_PER_SECOND`), with whatever maximum response time.
-//! What is due sooner waits and is merged.
+//! Whatever arrives, an interface keeps at most [`Config::max_groups`] groups of each IP version, which only the host
+//! itself adds, and for each at most [`Config::max_sources`] sources of queries. Queries cause at most 100 packets a
+//! second on an interface in an IP version (`reporter::ANSWERS_PER_SECOND`), with any maximum response time. Answers
+//! that are due sooner wait and are merged.
 //!
 //! # Scope and departures
 //!
 //! - Filters are none, some sources, or any: EXCLUDE with exceptions is not offered to applications.
 //! - A group of the source-specific range that is wanted from any source is not reported (RFC 4604 section 2.2.1), nor
-//!   is one told to a querier of version 1 or 2.
-//! - A host of version 2 says that it leaves whether or not it was the last to report (RFC 2236 section 3 permits it).
+//!   is any such group reported to a querier of version 1 or 2.
+//! - A host of version 2 sends a leave even if it was not the last to report (RFC 2236 section 3 permits it).
 //! - Only general queries make a host speak an older version, in MLD as in IGMP.
 
 mod change;
@@ -68,10 +69,10 @@ use reporter::{Reporter, Shared};
 
 /// The memberships of a host, and the reports of them; see the [module's documentation](self).
 #[derive(Debug)]
-pub struct Membership {
+pub struct MembershipReports {
     config: Config,
     interfaces: Vec<Interface>,
-    /// Those of IPv4 and IPv6, interface by interface.
+    /// The reporters for IPv4 and IPv6 of each interface.
     reporters: Vec<[Reporter; 2]>,
     random: Stream,
     out: VecDeque<Report>,
@@ -80,8 +81,8 @@ pub struct Membership {
     counters: Counters,
 }
 
-impl Membership {
-    /// A host with these interfaces, whose numbers are their places, that is a member of no group.
+impl MembershipReports {
+    /// The reports of a host with these interfaces, whose numbers are their places, that is a member of no group.
     pub fn new(config: Config, interfaces: Vec<Interface>, random: Stream) -> Self {
         let versions = [ip::Version::V4, ip::Version::V6];
         let reporters = (0..)
@@ -92,10 +93,10 @@ impl Membership {
         Self { config, interfaces, reporters, random, out: VecDeque::new(), deadline: None, counters }
     }
 
-    /// The sources from which the host wants the packets of `group` on `interface` from now on, all of its sockets
-    /// together. Groups that are never reported (that of all nodes, those confined to the host) are passed over.
+    /// Sets the sources from which the host wants the packets of `group` on `interface`, all of its sockets together.
+    /// Groups that are never reported (that of all nodes, those limited to the host) are ignored.
     ///
-    /// The report is there at the next [`poll`](Self::poll); changes of one instant share packets.
+    /// The next [`poll`](Self::poll) returns the report; changes of one instant share packets.
     pub fn set(&mut self, now: Instant, interface: u32, group: IpAddr, filter: Filter) {
         if !is_reported(group) {
             return;
@@ -104,10 +105,10 @@ impl Membership {
         self.with(interface, group, |reporter, shared| reporter.set(now, group, filter, shared));
     }
 
-    /// Takes an IP packet with this header that arrived on `interface`. False, and nothing done, if it is none of IGMP
-    /// or MLD.
+    /// Takes an IP packet with this header that arrived on `interface`; ignores it and returns false if it is none of
+    /// IGMP or MLD.
     ///
-    /// Queries count, and the reports that other hosts send in versions 1 and 2, of whatever group they are.
+    /// It evaluates queries, and the reports that other hosts send in versions 1 and 2, of any group.
     pub fn receive(&mut self, now: Instant, interface: u32, packet: &[u8], header: &Header) -> bool {
         let message = match membership::parse(packet, header) {
             Ok(Some(message)) => message,
@@ -165,12 +166,12 @@ impl Membership {
         self.out.pop_front()
     }
 
-    /// When to call [`wake`](Self::wake), or [`poll`](Self::poll), which does.
+    /// Time at which to call [`wake`](Self::wake), or [`poll`](Self::poll), which calls it.
     pub fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
 
-    /// The figures, by name and cumulative.
+    /// The counters, by name and cumulative.
     pub fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
         self.counters.report(report);
     }
@@ -197,7 +198,7 @@ impl Membership {
         if sources.is_empty() { Filter::None } else { Filter::Include(sources) }
     }
 
-    /// Works on the reporter of an interface in the version of `address`.
+    /// Calls `work` with the reporter of an interface in the version of `address`.
     fn with(&mut self, interface: u32, address: IpAddr, work: impl FnOnce(&mut Reporter, &mut Shared<'_>)) {
         let number = interface as usize;
         let (Some(pair), Some(interface)) = (self.reporters.get_mut(number), self.interfaces.get(number))

@@ -14,9 +14,10 @@ use super::Interface;
 pub struct Report {
     /// The interface on which it leaves.
     pub interface: u32,
-    /// The version of IGMP or MLD.
+    /// Its version of IGMP or MLD.
     pub version: Version,
-    /// The group that it is sent to; the frame's address is [of that](hopcast_wire::ethernet::of_group).
+    /// Its destination, a group; the frame's destination is the group's [Ethernet
+    /// address](hopcast_wire::ethernet::of_group).
     pub destination: IpAddr,
     /// The IP packet, with its header.
     pub packet: Buffer,
@@ -93,14 +94,14 @@ impl Interface {
     }
 }
 
-/// Distributes records to packets (RFC 3376 section 4.2.16, RFC 3810 section 5.2.15). A record that no packet holds is
-/// divided, but for one of an EXCLUDE filter, of which only the sources that fit are named.
+/// Distributes records to packets (RFC 3376 section 4.2.16, RFC 3810 section 5.2.15). A record that does not fit a
+/// packet is divided, except one of an EXCLUDE filter, whose sources beyond the first packet are left out.
 fn split(version: ip::Version, mtu: u32, records: Vec<Record>) -> Vec<Vec<Record>> {
     let headers = match version {
         ip::Version::V4 => router_alert::V4_HEADER + igmp::REPORT_HEADER,
         ip::Version::V6 => router_alert::V6_HEADER + mld::REPORT_HEADER,
     };
-    // The longest packet that there is, less the length of a header, which IPv6's length field does not count.
+    // The maximum length of a packet without IPv6's header, which the length field does not count.
     let room = (mtu as usize).min(0xffff).saturating_sub(headers);
     let most = {
         let (none, one) = (record_len(version, 0), record_len(version, 1));

@@ -16,32 +16,32 @@ use super::{Config, Filter, Interface};
 use crate::agenda::Agenda;
 use crate::pace::Pace;
 
-/// Maximum number of packets that answer queries, a second, on an interface of an IP version: a flood of queries causes
-/// no more. Chosen: a host in the maximum number of groups (1024) tells them to a querier of version 2, a packet each,
-/// within the usual maximum response time of 10 s, and reports of one group take 50 kbit/s at this rate. What comes due
-/// sooner waits, and is merged into one answer.
+/// Maximum number of packets a second that answer queries, on an interface of an IP version. Chosen: with fewer, a host
+/// in the maximum number of groups (1024) cannot report them to a querier of version 2, a packet each, within the usual
+/// maximum response time of 10 s; with more, a flood of queries causes more than 50 kbit/s of reports. Answers that are
+/// due sooner wait, and are merged into one.
 pub(super) const ANSWERS_PER_SECOND: u64 = 100;
 /// Maximum number of such packets at once: a tenth of a second of them. Chosen: with fewer, the answers to a general
 /// query wait for each other; with more, they are a burst.
 pub(super) const ANSWERS_AT_ONCE: u64 = 10;
 
-/// The groups of one interface in one IP version, and when they are to be reported.
+/// The groups of one interface in one IP version, with the deadlines of their reports.
 #[derive(Debug)]
 pub(super) struct Reporter {
     number: u32,
     version: ip::Version,
     groups: BTreeMap<IpAddr, Group>,
-    /// When the next report of a group's change is due.
+    /// Deadline of the next report of each group's change.
     changes: Agenda<IpAddr>,
-    /// When the answer to queries for a group is due; in versions 1 and 2 to general ones, too.
+    /// Deadline of the answer to queries for each group; in versions 1 and 2 also to general queries.
     answers: Agenda<IpAddr>,
-    /// When the answer to a general query of version 3 is due.
+    /// Deadline of the answer to a general query of version 3.
     general: Option<Instant>,
     compatibility: Compatibility,
     pace: Pace,
 }
 
-/// What all reporters of a host have in common.
+/// State that all reporters of a host share.
 pub(super) struct Shared<'a> {
     pub(super) config: &'a Config,
     pub(super) interface: &'a Interface,
@@ -63,7 +63,7 @@ impl Reporter {
         }
     }
 
-    /// The host's wish has changed to `filter`, which is one that can be reported.
+    /// Sets the host's filter of a group, which must be one that can be reported.
     pub(super) fn set(&mut self, now: Instant, group: IpAddr, filter: Filter, shared: &mut Shared<'_>) {
         self.follow_mode(now);
         if !self.groups.contains_key(&group) {
@@ -93,7 +93,7 @@ impl Reporter {
         self.forget(group);
     }
 
-    /// A querier asks. `sources` are of the query's group.
+    /// Takes a query. `sources` are those of the query.
     pub(super) fn query(
         &mut self,
         now: Instant,
@@ -110,7 +110,7 @@ impl Reporter {
         }
     }
 
-    /// Another host has reported a group in a message of version 1 or 2: that one report does for both.
+    /// Takes another host's report of a group in version 1 or 2, which makes an own one superfluous.
     pub(super) fn heard_report(&mut self, now: Instant, group: IpAddr, counters: &mut Counters) {
         self.follow_mode(now);
         if self.compatibility.mode() == Version::V3 || self.answers.get(group).is_none() {
@@ -120,7 +120,7 @@ impl Reporter {
         counters.suppressed += 1;
     }
 
-    /// Schedules the answer to a query as RFC 3376 section 5.2 has it.
+    /// Schedules the answer to a query by RFC 3376 section 5.2.
     fn plan_answer(&mut self, now: Instant, query: &Query, sources: Sources<'_>, shared: &mut Shared<'_>) {
         if !self.groups.values().any(Group::is_member) {
             return;
@@ -140,7 +140,7 @@ impl Reporter {
         } else {
             state.asked.extend(sources);
             if state.asked.len() > shared.config.max_sources {
-                // The whole state tells more than was asked.
+                // The whole state answers narrower queries too.
                 state.asked.clear();
             }
         }
@@ -229,7 +229,7 @@ impl Reporter {
         }
     }
 
-    /// When something is due next.
+    /// The earliest deadline.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let answers = [self.general, self.answers.next()].into_iter().flatten().min();
         let answers = answers.map(|at| at.max(self.pace.ready_at()));
@@ -251,7 +251,7 @@ impl Reporter {
         self.groups.retain(|_, state| state.is_member());
     }
 
-    /// Forgets a group that the host has left, once that has been said as often as it is to be.
+    /// Forgets a group that the host has left, once all reports of that are sent.
     fn forget(&mut self, group: IpAddr) {
         if self.groups.get(&group).is_some_and(|state| !state.is_member() && !state.change.is_pending()) {
             self.groups.remove(&group);
@@ -261,7 +261,7 @@ impl Reporter {
     }
 }
 
-/// Whether versions 1 and 2 may tell of a group: they cannot say from which source it is wanted (RFC 4604 section
+/// Whether versions 1 and 2 may report a group: not a source-specific one, since they have no sources (RFC 4604 section
 /// 2.2.4).
 fn speaks_older(group: IpAddr) -> bool {
     !is_source_specific(group)

@@ -1,4 +1,4 @@
-//! ARP (RFC 826): requests, answers, and what arrives.
+//! ARP (RFC 826): requests, answers, and reception.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -12,8 +12,8 @@ use crate::host::Host;
 impl Host {
     /// Takes an ARP packet. `destination` is its frame's.
     ///
-    /// RFC 826, "Packet Reception": what is known of the sender is replaced, and made anew only if it asks for this
-    /// host.
+    /// RFC 826, "Packet Reception": an entry of the sender is updated, and a new one is made only if the packet asks
+    /// for this host.
     pub(crate) fn receive_arp(&mut self, now: Instant, interface: u32, destination: Mac, bytes: &[u8]) {
         let packet = match arp::parse(bytes) {
             Ok(packet) => packet,
@@ -40,7 +40,7 @@ impl Host {
         let for_us = self.config.owns(target.address.into());
         let heard = match operation {
             Operation::Request if for_us => Heard::Asked,
-            // Only what came to this station alone can be the answer to its question.
+            // Only a frame to this station alone can answer its request.
             Operation::Reply if for_us && !ethernet::is_group(destination) => {
                 let solicited = self.neighbours.as_ref().is_some_and(|neighbours| neighbours.is_asked(key));
                 Heard::Answered { solicited, replaces: true }
@@ -59,7 +59,7 @@ impl Host {
         }
     }
 
-    /// Asks for the Ethernet address of a neighbour: all stations, or the one that it was.
+    /// Requests the Ethernet address of a neighbour, from all stations or from its last known one.
     pub(super) fn ask_by_arp(&mut self, interface: u32, address: Ipv4Addr, to: Option<Mac>) {
         let Some(own) = self.config.v4_on(interface) else { return };
         let target = Station { mac: to.unwrap_or_default(), address };

@@ -1,4 +1,4 @@
-//! The host's part: packets to neighbours, requests, and what is due.
+//! The host's part: packets to neighbours, requests, and timeouts.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -14,8 +14,8 @@ use crate::forward::Station;
 use crate::host::Host;
 
 impl Host {
-    /// Lets the host find the Ethernet addresses of its neighbours itself, with ARP and neighbour discovery, where it
-    /// otherwise has those of [`Routes`](crate::Routes): of them it then asks for the neighbour's IP address only
+    /// Lets the host resolve the Ethernet addresses of its neighbours itself, by ARP and neighbour discovery. Otherwise
+    /// it has them from [`Routes`](crate::Routes), of which it then uses the neighbour's IP address only
     /// ([`Routes::neighbour`](crate::Routes::neighbour)). The host has timers from then on.
     pub fn resolve_neighbours(&mut self, config: NeighbourConfig, random: Stream) {
         self.neighbours = Some(Box::new(Neighbours::new(config, random)));
@@ -34,7 +34,7 @@ impl Host {
         }
     }
 
-    /// Takes in what was heard of a neighbour, and sends what waited for it.
+    /// Updates a neighbour's entry from a received packet, and sends the packets that waited for it.
     pub(super) fn heard_neighbour(&mut self, now: Instant, key: Key, mac: Mac, heard: Heard) {
         let Some(neighbours) = &mut self.neighbours else { return };
         for packet in neighbours.heard(now, key, mac, heard) {
@@ -42,7 +42,7 @@ impl Host {
         }
     }
 
-    /// Does what is due.
+    /// Sends the requests and errors that are due.
     #[cold]
     pub(crate) fn wake_neighbours(&mut self, now: Instant) {
         while let Some(due) = self.neighbours.as_mut().and_then(|neighbours| neighbours.expired(now)) {
@@ -59,8 +59,8 @@ impl Host {
         }
     }
 
-    /// Answers the sender of a packet that its next hop does not answer (RFC 4861 section 7.2.2, RFC 1812 section
-    /// 3.3.2).
+    /// Sends an ICMP error to the sender of a packet whose next hop does not answer (RFC 4861 section 7.2.2, RFC 1812
+    /// section 3.3.2).
     fn report_unresolved(&mut self, now: Instant, packet: Buffer) {
         self.count_neighbours(|counters| counters.unresolved += 1);
         if let Ok(header) = ip::parse(&packet) {
@@ -69,7 +69,7 @@ impl Host {
         packet.recycle();
     }
 
-    /// Asks a neighbour for its Ethernet address: all stations, or the one that it was.
+    /// Requests the Ethernet address of a neighbour, from all stations or from its last known one.
     fn ask_neighbour(&mut self, (interface, address): Key, to: Option<Mac>) {
         self.count_neighbours(|counters| counters.neighbour_requests_sent += 1);
         match address {
@@ -78,7 +78,7 @@ impl Host {
         }
     }
 
-    /// Whether a station can be a neighbour: one station, with the address of one host.
+    /// Whether an Ethernet and an IP address can be a neighbour's: neither is multicast or broadcast.
     pub(super) fn can_be_neighbour(mac: Mac, address: IpAddr) -> bool {
         crate::icmp::is_one_host(address) && !ethernet::is_group(mac) && mac != [0; 6]
     }

@@ -5,7 +5,7 @@ use hopcast_core::Duration;
 /// Times and limits of a host's neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NeighbourConfig {
-    /// Number of requests before a neighbour is given up, at least 1. Default: 3 (RFC 4861 section 10,
+    /// Number of requests before a neighbour counts as unreachable, at least 1. Default: 3 (RFC 4861 section 10,
     /// `MAX_MULTICAST_SOLICIT` and `MAX_UNICAST_SOLICIT`). Too few, and lost frames make a neighbour unreachable; too
     /// many, and senders learn late that there is none.
     pub requests: u32,
@@ -13,10 +13,10 @@ pub struct NeighbourConfig {
     /// minimum of RFC 1122 section 2.3.2.1). Too short, and requests cross their answers; too long, and packets wait.
     pub interval: Duration,
     /// Mean time for which an answer holds. Each interface draws its own between half and one and a half of it.
-    /// Default: 30 s (RFC 4861 section 10, `REACHABLE_TIME`). Too short, and the link carries probes; too long, and a
-    /// station that has gone is sent to.
+    /// Default: 30 s (RFC 4861 section 10, `REACHABLE_TIME`). Too short, and the link carries more probes; too long,
+    /// and packets are sent to a station that has gone.
     pub reachable: Duration,
-    /// Time between the first packet to a neighbour whose answer holds no more and the first probe. Default: 5 s (RFC
+    /// Time between the first packet to a neighbour whose answer has expired and the first probe. Default: 5 s (RFC
     /// 4861 section 10, `DELAY_FIRST_PROBE_TIME`). The neighbour's own packets may confirm it before.
     pub delay: Duration,
     /// Maximum number of packets that wait for one neighbour; the oldest is dropped for another. Default: 3, as Linux
@@ -43,7 +43,7 @@ impl Default for NeighbourConfig {
 }
 
 impl NeighbourConfig {
-    /// The same, with what would not end or not work raised to its minimum.
+    /// The configuration with each value below its minimum raised to it.
     pub(super) fn sane(self) -> Self {
         let least = Duration::from_millis(1);
         Self {

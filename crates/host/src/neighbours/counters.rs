@@ -5,9 +5,9 @@ use crate::counters::counters;
 counters! {
     /// Requests sent for neighbours' addresses, repeated ones and probes included.
     neighbour_requests_sent,
-    /// Requests for the host's own address, answered.
+    /// Requests for the host's own address that were answered.
     neighbour_requests_answered,
-    /// Requests for other stations' addresses, heard.
+    /// Requests for other stations' addresses that were heard.
     neighbour_requests_for_others,
     /// Neighbours that answered while packets waited.
     neighbours_resolved,
@@ -17,13 +17,13 @@ counters! {
     neighbours_lost,
     /// Claims that a known neighbour has another Ethernet address than is known.
     neighbours_changed,
-    /// Answers that nobody asked for, of stations that are not known.
+    /// Unsolicited answers of stations without an entry.
     neighbours_unasked,
     /// Neighbours forgotten to make room for others.
     neighbours_evicted,
-    /// Neighbours not taken in because the table was full.
+    /// Neighbours without an entry because the table was full.
     neighbours_refused,
-    /// ARP and ND packets of senders that can be no neighbour.
+    /// ARP and ND packets of senders that cannot be neighbours.
     neighbours_invalid,
     /// Claims of other stations that they have the host's address.
     address_conflicts,

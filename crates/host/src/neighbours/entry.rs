@@ -9,10 +9,10 @@ use super::incomplete::Incomplete;
 use super::probe::Probe;
 use super::reachable::Reachable;
 
-/// A neighbour, as far as it is known.
+/// The entry of a neighbour.
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// Its Ethernet address; of one that is incomplete, zero.
+    /// Its Ethernet address; zero while it is incomplete.
     pub(super) mac: Mac,
     pub(super) state: State,
     /// Time of the last packet to it; `None` if it only asked for this host.
@@ -26,31 +26,32 @@ pub(super) struct Entry {
 pub(super) enum State {
     Incomplete(Incomplete),
     Reachable(Reachable),
-    /// It was heard of, or has answered long ago; nothing is done until it is used.
+    /// Its address is known from another packet than an answer, or from an answer that has expired; no probe is sent
+    /// until it is used.
     Stale,
     /// It was used since; its own packets may confirm it before it is probed.
     Delay,
     Probe(Probe),
 }
 
-/// What was heard of a neighbour, with its Ethernet address.
+/// The kind of packet that named a neighbour's Ethernet address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
-    /// It asked for this host.
+    /// Its request for this host.
     Asked,
-    /// It asked for another, or said who it is to everybody.
+    /// Its request for another host, or its announcement to all stations.
     Mentioned,
-    /// It answered.
+    /// Its answer.
     Answered {
-        /// What this host asked.
+        /// Whether this host had requested it.
         solicited: bool,
-        /// Whether its Ethernet address replaces a known one.
+        /// Whether its Ethernet address replaces a known one (the override flag of RFC 4861).
         replaces: bool,
     },
 }
 
 impl State {
-    /// Whether the next packet begins to ask whether the neighbour is still there.
+    /// Whether the next packet to the neighbour starts the delay before a probe.
     pub(super) fn is_stale(&self, now: Instant) -> bool {
         match self {
             Self::Stale => true,
@@ -70,8 +71,8 @@ impl Entry {
         Self { mac, state: State::Stale, last_used: None, made: now }
     }
 
-    /// Takes in what was heard: the entry's Ethernet address, and its next state if that changes. RFC 4861 sections
-    /// 7.2.3 and 7.2.5, and for ARP RFC 826 ("Packet Reception"), whose claims replace what is known.
+    /// Updates the Ethernet address from a received packet, and returns the next state if the state changes: RFC 4861
+    /// sections 7.2.3 and 7.2.5, and for ARP RFC 826 ("Packet Reception"), by which a claim replaces a known address.
     pub(super) fn next_state(
         &mut self,
         now: Instant,
@@ -83,7 +84,7 @@ impl Entry {
         let changes = is_incomplete || mac != self.mac;
         match heard {
             Heard::Answered { replaces: false, .. } if changes && !is_incomplete => {
-                // Somebody else says that it is this neighbour: who it is shall be found out, and until then it stays.
+                // Another station claims the neighbour's address: a probe will decide, and until then the entry stays.
                 matches!(self.state, State::Reachable(_)).then_some(State::Stale)
             }
             Heard::Answered { solicited: true, .. } => {

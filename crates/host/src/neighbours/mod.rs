@@ -1,8 +1,8 @@
-//! Neighbours: the Ethernet addresses of the stations on an interface's link, asked for when they are needed: with ARP
+//! Neighbours: the Ethernet addresses of the stations on an interface's link, resolved when they are needed: with ARP
 //! (RFC 826) for IPv4 and with neighbour discovery (RFC 4861) for IPv6.
 //!
-//! A neighbour that a packet is to be sent to gets an entry, which lives as RFC 4861 section 7.3.2 says, for both
-//! versions (unicast polls are one of the ways in which RFC 1122 section 2.3.2.1 has old ARP entries found):
+//! A neighbour that a packet is to be sent to gets an entry, whose states are those of RFC 4861 section 7.3.2 for both
+//! versions (for ARP, unicast polls are one of the methods of RFC 1122 section 2.3.2.1 to find out-of-date entries):
 //!
 //! ```text
 //!            packet                 answer                   time
@@ -14,24 +14,24 @@
 //! ```
 //!
 //! While an entry is incomplete its packets wait; if nobody answers, their senders receive ICMP's *address
-//! unreachable*. In all other states they are sent at once. Nothing here has a timer but an entry that is incomplete,
-//! in delay or in probe, and each of those ends: a host that sends nothing is never woken.
+//! unreachable*. In all other states they are sent at once. Only entries that are incomplete, in delay or in probe have
+//! timers, and these states end: a host that sends nothing is never woken.
 //!
 //! | module | what |
 //! |---|---|
 //! | [`config`] | times and limits |
-//! | `table` | the entries of one interface, and which of them make room |
-//! | `entry` | an entry: its state, and what it does with what is heard |
-//! | `incomplete`, `reachable`, `probe` | the states that hold something |
+//! | `table` | the entries of one interface, and their eviction |
+//! | `entry` | an entry: its state, and its changes by received packets |
+//! | `incomplete`, `reachable`, `probe` | the states with data of their own |
 //! | `asking` | the host: packets to neighbours, requests, timeouts |
-//! | `arp`, `nd` | the host: what arrives of either protocol |
+//! | `arp`, `nd` | the host: packets of either protocol |
 //!
-//! # Against those who would harm it
+//! # Attackers on the link
 //!
-//! An entry is made only for an address that a packet is sent to, or for one that asked for this host; an answer that
-//! nobody asked for makes none. The table has a maximum; where it is full, an entry that was never used to send makes
-//! room first, and one that was only heard of never replaces one that is in use. Neither protocol is authenticated:
-//! whoever is on the link can claim an address, as on any Ethernet; it is counted (`neighbours_changed`,
+//! An entry is made only for an address that a packet is sent to, or for one that requested this host's; an unsolicited
+//! answer makes none. The table has a maximum; where it is full, an entry that was never used to send is evicted first,
+//! and one that no packet is sent to never replaces one that is in use. Neither protocol is authenticated: any station
+//! on the link can claim an address, as on any Ethernet; claims are counted (`neighbours_changed`,
 //! `address_conflicts`).
 //!
 //! # Scope and departures
@@ -41,7 +41,7 @@
 //! - No router discovery, no prefixes, no redirects, no autoconfiguration, no duplicate address detection: addresses
 //!   and routes come with the configuration. A conflict is counted; the address is neither given up nor defended (RFC
 //!   5227 section 2.4).
-//! - A host says nothing unasked: its Ethernet addresses never change.
+//! - A host sends no unsolicited announcements: its Ethernet addresses never change.
 //! - No hints of reachability from the layers above (RFC 4861 section 7.3.1): an entry in use is probed once for each
 //!   reachable time.
 //! - A solicitation without an Ethernet address is answered to the station that sent the frame.
@@ -77,30 +77,30 @@ use table::Table;
 pub(crate) struct Neighbours {
     config: NeighbourConfig,
     random: Stream,
-    /// For each interface, as far as they are known.
+    /// The entries of each interface.
     tables: Vec<Table>,
     agenda: Agenda<Key>,
     pub(crate) counters: Counters,
 }
 
-/// An entry's name: the interface, and the neighbour's address.
+/// The key of an entry: the interface, and the neighbour's address.
 type Key = (u32, IpAddr);
 
-/// What is to be done with a packet to a neighbour.
+/// The treatment of a packet to a neighbour.
 pub(crate) enum Sending {
     /// Send it there.
     Now(Mac, Buffer),
-    /// Nothing yet: it waits. `ask` if the neighbour has not been asked.
+    /// It waits in the entry. `ask`: the first request is to be sent.
     Waits { ask: bool },
     /// Drop it: there is no room for another neighbour.
     Refused(Buffer),
 }
 
-/// What is due.
+/// An action that is due.
 pub(crate) enum Due {
-    /// To ask a neighbour again: all stations, or the one that it was.
+    /// Send another request: to all stations, or to the neighbour's last known one.
     Ask(Key, Option<Mac>),
-    /// To tell the senders of these that there is no such neighbour.
+    /// Send an ICMP error to the senders of these packets: there is no such neighbour.
     Failed(VecDeque<Buffer>),
 }
 
@@ -139,7 +139,7 @@ impl Neighbours {
         }
     }
 
-    /// Takes the first packet to a neighbour that nothing is known of.
+    /// Takes the first packet to a neighbour without an entry.
     #[cold]
     fn begin(&mut self, now: Instant, key: Key, packet: Buffer) -> Sending {
         let table = table_of(&mut self.tables, key.0);
@@ -151,7 +151,8 @@ impl Neighbours {
         Sending::Waits { ask: true }
     }
 
-    /// Takes in what was heard of a neighbour: its Ethernet address. Returns the packets that waited for it.
+    /// Updates a neighbour's entry with the Ethernet address of a received packet. Returns the packets that waited for
+    /// it.
     pub(crate) fn heard(&mut self, now: Instant, key: Key, mac: Mac, heard: Heard) -> VecDeque<Buffer> {
         let table = table_of(&mut self.tables, key.0);
         let reachable_time = table.reachable_time.at(now, self.config.reachable, &mut self.random);
@@ -182,7 +183,7 @@ impl Neighbours {
         waiting
     }
 
-    /// Whether a neighbour has been asked and has not answered.
+    /// Whether a request to a neighbour is outstanding.
     pub(crate) fn is_asked(&self, key: Key) -> bool {
         let entry = self.tables.get(key.0 as usize).and_then(|table| table.get(key.1));
         entry.is_some_and(|entry| matches!(entry.state, State::Incomplete(_) | State::Probe(_)))
@@ -194,7 +195,7 @@ impl Neighbours {
         (!matches!(entry.state, State::Incomplete(_))).then_some(entry.mac)
     }
 
-    /// The next thing that is due; call until `None`.
+    /// The next action that is due; call until `None`.
     pub(crate) fn expired(&mut self, now: Instant) -> Option<Due> {
         let key = self.agenda.expired(now)?;
         let table = table_of(&mut self.tables, key.0);

@@ -1,4 +1,4 @@
-//! Neighbour discovery (RFC 4861): solicitations, advertisements, and what arrives.
+//! Neighbour discovery (RFC 4861): solicitations, advertisements, and reception.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -27,7 +27,7 @@ impl Host {
             && (destination == nd::ALL_NODES || self.config.addresses.iter().any(is_own))
     }
 
-    /// Takes a packet that it [listens to](Self::takes_nd). `station` is who sent its frame.
+    /// Takes a packet that it [listens to](Self::takes_nd). `station` is the sender of its frame.
     pub(crate) fn receive_nd(
         &mut self,
         now: Instant,
@@ -51,7 +51,7 @@ impl Host {
         }
     }
 
-    /// RFC 4861 sections 7.2.3 and 7.2.4.
+    /// Takes a solicitation: RFC 4861 sections 7.2.3 and 7.2.4.
     fn receive_solicitation(
         &mut self,
         now: Instant,
@@ -63,7 +63,7 @@ impl Host {
             return self.count_neighbours(|counters| counters.neighbour_requests_for_others += 1);
         }
         if source.is_unspecified() {
-            // Somebody tries out the host's own address: everybody learns that it is taken.
+            // Duplicate address detection of the host's own address: all stations are told that it is taken.
             return self.advertise(
                 interface,
                 ethernet::of_group(nd::ALL_NODES.into()),
@@ -87,7 +87,7 @@ impl Host {
         self.advertise(interface, answer_to, source, target);
     }
 
-    /// RFC 4861 section 7.2.5.
+    /// Takes an advertisement: RFC 4861 section 7.2.5.
     fn receive_advertisement(
         &mut self,
         now: Instant,
@@ -103,7 +103,7 @@ impl Host {
         }
         let key = (interface, IpAddr::V6(target));
         let known = self.neighbours.as_ref().and_then(|neighbours| neighbours.mac(key));
-        // Without an address it confirms the one that is known, and is worth nothing otherwise.
+        // Without an Ethernet address it only confirms a known one.
         let mac = mac.or(known).filter(|&mac| Self::can_be_neighbour(mac, key.1));
         let Some(mac) = mac else {
             return self.count_neighbours(|counters| counters.neighbours_invalid += 1);
@@ -112,7 +112,7 @@ impl Host {
         self.heard_neighbour(now, key, mac, heard);
     }
 
-    /// Asks for the Ethernet address of a neighbour: all stations of its solicited-node group, or the one that it was.
+    /// Requests the Ethernet address of a neighbour, from its solicited-node group or from its last known station.
     pub(super) fn ask_by_nd(&mut self, interface: u32, target: Ipv6Addr, to: Option<Mac>) {
         let Some(own) = self.config.v6_on(interface) else { return };
         let group = nd::solicited_node(target);

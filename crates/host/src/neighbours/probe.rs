@@ -1,4 +1,4 @@
-//! Probe: the neighbour is asked whether it is still there, and packets go on to it.
+//! Probe: requests check whether the neighbour is still reachable, while packets are sent to it.
 
 /// A neighbour that is being probed.
 #[derive(Clone, Copy, Debug)]

@@ -1,15 +1,15 @@
-//! Reachable: the neighbour has answered, not long ago.
+//! Reachable: the neighbour has answered recently.
 
 use hopcast_core::{Duration, Instant, Stream};
 
-/// A neighbour that has answered.
+/// The state of a neighbour that has answered.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reachable {
     /// Time until which its answer holds.
     pub(super) until: Instant,
 }
 
-/// The reachable time of an interface, and until when it is this one.
+/// The reachable time of an interface, and the time until which it is kept.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ReachableTime(Option<(Duration, Instant)>);
 

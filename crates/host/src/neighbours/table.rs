@@ -32,12 +32,12 @@ impl Table {
         self.entries.remove(&address);
     }
 
-    /// Makes room for one more entry of at most `limit`, which is `wanted` if a packet is to be sent to it; false if
-    /// there is none. The entry that was not used to send for the longest time goes, those first that never were; one
-    /// that is only heard of replaces no other kind. What is being asked for stays: packets wait for it, and it ends
-    /// by itself.
+    /// Makes room for one more entry of at most `limit`, which is `wanted` if a packet is to be sent to it; returns
+    /// false if there is no room. It evicts the least recently used entry, first of those that were never used to send;
+    /// an entry that is not wanted replaces only one of these. Incomplete entries stay: packets wait for them, and they
+    /// end by themselves.
     ///
-    /// It looks at all entries, which takes as long as a few packets, and only where the table is full.
+    /// It iterates over all entries, which takes as long as a few packets, and only where the table is full.
     pub(super) fn make_room(&mut self, limit: usize, wanted: bool, counters: &mut Counters) -> bool {
         if self.entries.len() < limit {
             return true;

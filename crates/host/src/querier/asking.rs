@@ -8,23 +8,23 @@ use hopcast_core::Instant;
 use super::config::Timing;
 use super::group::Group;
 
-/// Queries that a leave has caused (RFC 3376 section 6.6.3, RFC 3810 section 7.6.3).
+/// The outstanding queries that a leave has caused (RFC 3376 section 6.6.3, RFC 3810 section 7.6.3).
 #[derive(Debug, Default)]
 pub(super) struct Asking {
-    /// Number of queries for the group that are left.
+    /// Number of outstanding queries for the group.
     group: u8,
-    /// Number of queries that are left for each source.
+    /// Number of outstanding queries for each source.
     sources: BTreeMap<IpAddr, u8>,
-    /// When the next is due.
+    /// Time of the next query.
     at: Option<Instant>,
 }
 
 /// A query that is due.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Question {
-    /// Whether other routers leave their timers as they are.
+    /// The S flag: other routers must not lower their timers.
     pub(super) suppress: bool,
-    /// The sources asked about; none for the whole group.
+    /// The sources in the query; none for the whole group.
     pub(super) sources: Vec<IpAddr>,
 }
 
@@ -40,14 +40,14 @@ impl Asking {
         timing.last_member_query_count - left.min(timing.last_member_query_count)
     }
 
-    /// Asks who still wants the group, whose timer is lowered.
+    /// Schedules queries for the group, and lowers its timer.
     pub(super) fn ask_group(&mut self, now: Instant, group: &mut Group, timing: &Timing) {
         group.lower(now + timing.last_member_query_time());
         self.group = timing.last_member_query_count;
         self.at.get_or_insert(now);
     }
 
-    /// Asks who still wants these sources, whose timers are lowered.
+    /// Schedules queries for these sources, and lowers their timers.
     pub(super) fn ask_sources(
         &mut self,
         now: Instant,
@@ -65,7 +65,7 @@ impl Asking {
         }
     }
 
-    /// When the next query is due.
+    /// Time of the next query; `None` if none is outstanding.
     pub(super) const fn deadline(&self) -> Option<Instant> {
         self.at
     }
@@ -78,7 +78,7 @@ impl Asking {
         let late = now + timing.last_member_query_time();
         let mut questions = Vec::new();
         if !group.is_exclude() {
-            // Nobody is left who might want all sources.
+            // No member is left that may want all sources.
             self.group = 0;
         }
         let whole = self.group > 0;
@@ -90,7 +90,7 @@ impl Asking {
         let is_long = |source: &IpAddr| group.source(*source).is_some_and(|until| until > late);
         let (long, short): (Vec<IpAddr>, Vec<IpAddr>) =
             self.sources.keys().partition(|source| is_long(source));
-        // A query for the whole group says all that one with the S flag would.
+        // A query for the whole group makes one with the S flag superfluous.
         let long = if whole { Vec::new() } else { long };
         for (suppress, sources) in [(true, long), (false, short)] {
             if !sources.is_empty() {

@@ -1,26 +1,26 @@
 //! A querier's figures.
 
-/// Cumulative since the router began.
+/// Counters of a querier, cumulative since the router began.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counters {
     /// Queries sent.
     pub(super) queries: u64,
-    /// Queries of other routers.
+    /// Queries of other routers received.
     pub(super) queries_heard: u64,
     /// Reports and leaves received.
     pub(super) reports: u64,
-    /// Reports, or records of them, that mean nothing: of a group that is not reported, of any source of a
-    /// source-specific group, or from no address.
+    /// Reports, or records of them, that were ignored: of a group that is never reported, of any source of a
+    /// source-specific group, or from an unspecified address.
     pub(super) reports_ignored: u64,
-    /// Leaves passed over because queries would exceed their rate: the group or source goes on until its timer ends.
+    /// Leaves ignored because queries would exceed their maximum rate: the group or source stays until its timer ends.
     pub(super) leaves_ignored: u64,
-    /// Records of a new group for which there was no room.
+    /// Records of new groups beyond the maximum.
     pub(super) groups_refused: u64,
-    /// Sources for which there was no room.
+    /// Sources beyond the maximum.
     pub(super) sources_refused: u64,
-    /// Packets that do not read, or are not from the link.
+    /// Packets that do not parse, or are not from the link.
     pub(super) malformed: u64,
-    /// Items that the port does not carry, and packets by an interface that speaks no such version.
+    /// Items that the port does not carry, and packets on an interface without an address of their IP version.
     pub(super) wrong_items: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Who asks on a link: the router with the lowest address.
+//! The election of a link's querier: the router with the lowest address.
 
 use std::net::IpAddr;
 
@@ -12,11 +12,11 @@ use super::config::Timing;
 #[derive(Debug)]
 pub(super) struct Election {
     own: IpAddr,
-    /// Until when another router counts as the querier.
+    /// Time until which another router counts as the querier; `None` if this router is it.
     other_until: Option<Instant>,
-    /// When the next general query is due, while this router is the querier.
+    /// Time of the next general query, while this router is the querier.
     query_at: Instant,
-    /// Number of queries of the startup that are left.
+    /// Number of outstanding startup queries.
     startup: u8,
     timing: Timing,
 }
@@ -42,10 +42,10 @@ impl Election {
         &self.timing
     }
 
-    /// Hears a query of another router; false if that gives way to this one.
+    /// Takes a query of another router; false if that router gives way to this one.
     ///
-    /// Only a general query makes it the querier: the members of all groups answer that one, so that all routers hear
-    /// of them. Queries for one group, which do not have them answer, would else keep this router from asking.
+    /// Only a general query makes the other router the querier: the members of all groups answer it, so that all
+    /// routers learn of them. Queries for one group would else keep this router from asking for the other groups.
     pub(super) fn heard(&mut self, now: Instant, from: IpAddr, query: &Query, config: &Config) -> bool {
         // A query without a source is a switch's, which takes no part (RFC 4541 section 2.1.1).
         if from.is_unspecified() || from >= self.own {
@@ -59,7 +59,7 @@ impl Election {
         true
     }
 
-    /// When the role changes, or a general query is due.
+    /// Time at which the role may change, or a general query is due.
     pub(super) fn deadline(&self) -> Instant {
         self.other_until.unwrap_or(self.query_at)
     }
@@ -75,7 +75,7 @@ impl Election {
         self.startup = self.startup.saturating_sub(1);
         let next =
             if self.startup > 0 { config.startup_query_interval() } else { self.timing.query_interval };
-        // At least a tick later, whatever the configuration says.
+        // At least a nanosecond later, whatever the configuration is.
         self.query_at = (now + next).max(now + hopcast_core::Duration::from_millis(1));
         true
     }

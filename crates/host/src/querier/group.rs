@@ -1,4 +1,4 @@
-//! What a router knows of the members of a group on a link.
+//! A router's state of the members of a group on a link.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -10,16 +10,16 @@ use super::config::Timing;
 
 /// The state of a group (RFC 3376 section 6.2, RFC 3810 section 7.2).
 ///
-/// In the filter mode EXCLUDE somebody wants all sources but some; in INCLUDE all members together want those that
-/// there are. In the RFCs' words INCLUDE (A) has the sources A with timers, and EXCLUDE (X, Y) has X with timers and Y
-/// without.
+/// In the filter mode EXCLUDE some member wants all sources except a few; in INCLUDE all members together want the
+/// sources listed. In the RFCs' notation INCLUDE (A) has the sources A with timers, and EXCLUDE (X, Y) has X with
+/// timers and Y without.
 #[derive(Debug, Default)]
 pub(super) struct Group {
-    /// The group timer, which there is in mode EXCLUDE alone.
+    /// The group timer; `None` in mode INCLUDE.
     exclude_until: Option<Instant>,
     /// The source timers; a source without one is excluded by all members.
     sources: BTreeMap<IpAddr, Option<Instant>>,
-    /// Until when a host of version 1 counts as present, and one of version 2.
+    /// Times until which a host of version 1, and one of version 2, counts as present.
     older_until: [Option<Instant>; 2],
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Group {
 pub(super) struct Questions {
     /// For the group, *Q(G)*.
     pub(super) group: bool,
-    /// For sources of it, *Q(G, X)*, of which only those count whose timers are long.
+    /// For sources of the group, *Q(G, X)*, of which only those with long timers are queried.
     pub(super) sources: BTreeSet<IpAddr>,
 }
 
@@ -43,14 +43,14 @@ impl Group {
         }
     }
 
-    /// A host of an older version is a member.
+    /// Notes that a host of an older version is a member.
     pub(super) fn older_host(&mut self, now: Instant, version: Version, timing: &Timing) {
         let until = Some(now + timing.older_host_present_interval());
         self.older_until[usize::from(version != Version::V1)] = until;
     }
 
-    /// Takes a record of a report, or what stands for an older message: the tables of RFC 3376 sections 6.4.1 and
-    /// 6.4.2.
+    /// Takes a record of a report, or the record equivalent to an older message: the tables of RFC 3376 sections 6.4.1
+    /// and 6.4.2.
     pub(super) fn report(
         &mut self,
         now: Instant,
@@ -112,12 +112,12 @@ impl Group {
         questions
     }
 
-    /// Sources that members want.
+    /// Sets the timers of sources that members want.
     fn want(&mut self, named: BTreeSet<IpAddr>, until: Option<Instant>) {
         self.sources.extend(named.into_iter().map(|source| (source, until)));
     }
 
-    /// Keeps the sources named, with their timers, of which those that are new begin with `new`.
+    /// Keeps only the `named` sources, with their timers; those that are new get the timer `new`.
     fn keep(&mut self, named: BTreeSet<IpAddr>, new: Option<Instant>) {
         let timers = |source| (source, self.sources.get(&source).copied().unwrap_or(new));
         self.sources = named.into_iter().map(timers).collect();
@@ -128,7 +128,7 @@ impl Group {
         self.sources.iter().filter(|(_, until)| until.is_some()).map(|(&source, _)| source)
     }
 
-    /// Forgets the members that were not heard of for too long (RFC 3376 sections 6.3 and 6.5).
+    /// Ends timers that have expired (RFC 3376 sections 6.3 and 6.5).
     pub(super) fn expire(&mut self, now: Instant) {
         let over = |until: Option<Instant>| until.is_some_and(|until| until <= now);
         if over(self.exclude_until) {
@@ -142,17 +142,17 @@ impl Group {
         }
     }
 
-    /// When `expire` is to be called next.
+    /// Time at which to call `expire` next.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.sources.values().copied().chain([self.exclude_until]).flatten().min()
     }
 
-    /// Whether there is nothing to remember.
+    /// Whether the group has no members and no state left.
     pub(super) fn is_over(&self) -> bool {
         self.exclude_until.is_none() && self.sources.is_empty()
     }
 
-    /// Lowers the group timer, for those who still want the group to say so.
+    /// Lowers the group timer, so that remaining members must report before it ends.
     pub(super) fn lower(&mut self, until: Instant) {
         self.exclude_until = self.exclude_until.map(|now| now.min(until));
     }
@@ -174,7 +174,7 @@ impl Group {
         self.exclude_until.is_some()
     }
 
-    /// Until when a source is wanted by name.
+    /// The timer of a source.
     pub(super) fn source(&self, source: IpAddr) -> Option<Instant> {
         self.sources.get(&source).copied().flatten()
     }
@@ -193,13 +193,13 @@ impl Group {
         (self.exclude_until, self.sources.iter().map(|(&source, &until)| (source, until)))
     }
 
-    /// The memberships, for those who make trees: any source (`None`) or single ones.
+    /// The memberships, for multicast routing: of any source (`None`) or of single ones.
     pub(super) fn wanted(&self) -> BTreeSet<Option<IpAddr>> {
         if self.is_exclude() { BTreeSet::from([None]) } else { self.timed().map(Some).collect() }
     }
 }
 
-/// Takes out of the sources that a record names those for which the group has no room, and says how many.
+/// Removes from a record the sources for which the group has no room, and returns their number.
 pub(super) fn limit(
     named: &mut BTreeSet<IpAddr>,
     state: Option<&Group>,

@@ -1,48 +1,49 @@
 //! A router's side of group membership: the querier of IGMP (RFC 2236, 3376) and MLD (RFC 2710, 3810).
 //!
-//! A router asks what groups the hosts of each link want: all of them from time to time, and those of a group at once
-//! when one says that it leaves. What nobody has asked for in time is forgotten. Of the routers on a link the one with
-//! the lowest address asks, and all of them listen. [`Querier`] tells those above, who make trees and forward, of each
-//! membership that begins or ends.
+//! A router queries the hosts of each link for the groups that they want: for all groups at intervals, and for one
+//! group when a host leaves it. Memberships that no report refreshes expire. Of the routers on a link the one with the
+//! lowest address sends queries, and all of them listen to the reports. [`Querier`] reports each membership that begins
+//! or ends to the machine above, which does the multicast routing.
 //!
-//! It is one machine for all interfaces of a router and both IP versions: the packets of all come by one hook, with the
-//! interface that each came by, and those above want one place that knows all members. The state of an interface and
-//! version (`segment`) is its own, and so are its bounds.
+//! It is one machine for all interfaces of a router and both IP versions: all packets come by one hook, each with its
+//! ingress, and the machine above needs the members of all interfaces. The state of an interface and version
+//! (`segment`) is separate, and so are its bounds.
 //!
-//! - `Below(0)` carries [`Item::Transit`]. Up: packets that the host's hooks have caught, with their `ingress`. Down:
-//!   queries, with [`Egress::Group`](hopcast_core::Egress::Group) of one interface, and what is neither IGMP nor MLD,
-//!   back as it came.
+//! - `Below(0)` carries [`Item::Transit`]. Up: packets that the host's hooks select, with their `ingress`. Down:
+//!   queries, with [`Egress::Group`](hopcast_core::Egress::Group) of one interface; packets that are neither IGMP nor
+//!   MLD are handed back unchanged.
 //! - `Above(0)` carries [`Item::Membership`], up: a group, or one source of it, has members on an interface from now
 //!   on, or has none any more.
 //!
-//! On a [`Host`](crate::Host) these hooks catch them: `Hook::Protocol(ip::IGMP)`, and for MLD, which is all that hosts
-//! send with hop-by-hop options, `Hook::ExtensionHeader { header: 0, kind: None }`. A router must get them whatever
-//! group they are sent to: members of versions 1 and 2 report to the group itself.
+//! On a [`Host`](crate::Host) these hooks select them: `Hook::Protocol(ip::IGMP)`, and for MLD, which is all that hosts
+//! send with hop-by-hop options, `Hook::ExtensionHeader { header: 0, kind: None }`. A router must receive them for
+//! every destination group: members of versions 1 and 2 report to the group itself.
 //!
 //! | file | state |
 //! |---|---|
-//! | `segment` | an interface in an IP version: its groups, and what to do when |
+//! | `segment` | an interface in an IP version: its groups, and their deadlines |
 //! | `group` | one group: filter mode, timers of the group, its sources and older hosts |
 //! | `asking` | the queries for a group and its sources that are still to be sent |
-//! | `election` | who is the querier of the link, and when the next general query is due |
+//! | `election` | the querier of the link, and the time of the next general query |
 //!
 //! # Bounds
 //!
 //! Memory is bounded by [`Config::max_groups`] and [`Config::max_sources`], and queries for groups by
 //! [`Config::queries_per_second`], whatever arrives. Nobody is authenticated, so on a link whose stations are not
-//! trusted: a forged leave causes a query, which the members that there are answer; a forged report has a group's
-//! packets sent to the link until its timer ends, and many may fill the table, so that new groups find no place; a
-//! forged general query from a lower address silences the router for as long as queries of it come (RFC 3376 section
-//! 9), and one for a group lowers its timer, which the members that there are set again.
+//! trusted: a forged leave causes a query, which remaining members answer; a forged report has a group's packets sent
+//! to the link until its timer ends, and many may fill the table, so that new groups are refused; forged general
+//! queries from a lower address keep the router from sending its own while they go on (RFC 3376 section 9), and one for
+//! a group lowers that group's timer, which remaining members set again.
 //!
 //! # Scope and departures
 //!
-//! - In mode EXCLUDE a membership of any source is told, whatever sources are excluded or named: those above forward
-//!   more than is wanted, never less. [`Querier::forwards`] knows it exactly.
-//! - A query for one group makes nobody the querier (RFC 3376 section 6.6.2 has any query do so), and lowers timers to
-//!   no less than this router's own last member query time: either would end memberships before their members are asked.
-//! - Older versions of queries are sent as configured, never by themselves (RFC 3376 section 7.3.1).
-//! - Reports are taken from whatever address, but for the unspecified one in IPv6 (RFC 3810 section 5.2.13).
+//! - In mode EXCLUDE a membership of any source is reported above, whatever sources are excluded or listed: the machine
+//!   above forwards more than is wanted, never less. [`Querier::forwards`] has the exact answer.
+//! - A query for one group makes no router the querier (RFC 3376 section 6.6.2 has any query do so), and lowers timers
+//!   to no less than this router's own last member query time: otherwise either would end memberships whose members
+//!   could not answer.
+//! - Older versions of queries are sent only if configured, never automatically (RFC 3376 section 7.3.1).
+//! - Reports are accepted from any address except the unspecified one in IPv6 (RFC 3810 section 5.2.13).
 
 mod asking;
 mod config;
@@ -69,7 +70,7 @@ use segment::{Segment, Shared};
 /// The querier of a router; see the [module's documentation](self).
 pub struct Querier {
     config: Config,
-    /// Those of IPv4 and IPv6, interface by interface.
+    /// The segments for IPv4 and IPv6 of each interface.
     segments: Vec<[Option<Segment>; 2]>,
     out: Outbox,
     /// The earliest deadline of the segments.
@@ -78,7 +79,7 @@ pub struct Querier {
 }
 
 impl Querier {
-    /// A querier on these interfaces, whose numbers are their places. It begins with a general query on each.
+    /// A querier on these interfaces, whose numbers are their places. It sends a general query on each first.
     pub fn new(config: Config, interfaces: &[Interface]) -> Self {
         let segments = (0..)
             .zip(interfaces)
@@ -99,12 +100,12 @@ impl Querier {
         segment.and_then(|segment| segment.group(group)).is_some_and(|group| group.forwards(source))
     }
 
-    /// Whether this router is the one that asks on an interface.
+    /// Whether this router is the querier of an interface.
     pub fn is_querier(&self, interface: u32, version: Version) -> bool {
         self.segment(interface, version).is_some_and(Segment::is_querier)
     }
 
-    /// The memberships that there are, those that were told and have not ended.
+    /// The current memberships: those reported above that have not ended.
     pub fn memberships(&self) -> impl Iterator<Item = Membership> {
         self.segments.iter().flatten().flatten().flat_map(Segment::memberships)
     }

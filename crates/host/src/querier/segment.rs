@@ -28,12 +28,12 @@ pub(super) struct Segment {
     egress: Arc<[u32]>,
     election: Election,
     groups: BTreeMap<IpAddr, (Group, Asking)>,
-    /// When each group is to be looked at again.
+    /// Time of the next action for each group.
     agenda: Agenda<IpAddr>,
     pace: Pace,
 }
 
-/// What all segments of a router have in common.
+/// State that all segments of a router share.
 pub(super) struct Shared<'a> {
     pub(super) config: &'a Config,
     pub(super) counters: &'a mut Counters,
@@ -99,7 +99,7 @@ impl Segment {
         }
     }
 
-    /// Does what is due: ends timers, sends queries.
+    /// Ends the timers and sends the queries that are due.
     pub(super) fn wake(&mut self, now: Instant, shared: &mut Shared<'_>) {
         if self.election.is_due(now, shared.config) {
             let response = self.election.timing().query_response_interval;
@@ -122,7 +122,7 @@ impl Segment {
         self.groups.get(&group).map(|(state, _)| state)
     }
 
-    /// The memberships that there are.
+    /// The current memberships.
     pub(super) fn memberships(&self) -> impl Iterator<Item = Membership> {
         let interface = Some(self.number);
         self.groups.iter().flat_map(move |(&group, (state, _))| {
@@ -131,7 +131,7 @@ impl Segment {
         })
     }
 
-    /// A query of another router: it may be the querier from now on, and what it asks for lowers timers here, too (RFC
+    /// Takes a query of another router: that may be the querier from now on, and its query lowers timers here too (RFC
     /// 3376 section 6.6.1).
     fn heard_query(
         &mut self,
@@ -158,7 +158,7 @@ impl Segment {
         });
     }
 
-    /// A record of a report; false if it is passed over.
+    /// Takes a record of a report; false if it is ignored.
     fn heard_record(
         &mut self,
         now: Instant,
@@ -168,7 +168,7 @@ impl Segment {
         shared: &mut Shared<'_>,
     ) -> bool {
         let sound = group.is_ipv4() == self.own.is_ipv4() && is_reported(group);
-        // RFC 4604 section 2.2: nobody can want all sources of such a group.
+        // RFC 4604 section 2.2: a membership of all sources of such a group is not permitted.
         if !sound || (kind.is_exclude() && is_source_specific(group)) {
             shared.counters.reports_ignored += 1;
             return false;
@@ -198,7 +198,7 @@ impl Segment {
             }
             let late = now + timing.last_member_query_time();
             sources.retain(|&source| names_sources && state.source(source).is_some_and(|until| until > late));
-            // Without a query nobody would object, and so nothing is lowered.
+            // Without a query remaining members would not report, so no timer is lowered.
             let mut pay = |queries: u8| {
                 let paid = queries == 0 || pace.is_ready(now);
                 if paid {
@@ -218,7 +218,7 @@ impl Segment {
         true
     }
 
-    /// Changes the state of a group, tells those above what has changed, and sends the queries that are due.
+    /// Changes the state of a group, reports changed memberships above, and sends the queries that are due.
     fn change(
         &mut self,
         now: Instant,
@@ -242,7 +242,7 @@ impl Segment {
             let next = [state.deadline(), asking.deadline()].into_iter().flatten().min();
             self.agenda.set(group, next);
         }
-        // First who joins, so that no source is cut off between the two.
+        // Joins come first, so that no source is cut off between the two.
         let interface = Some(self.number);
         let begun = after.difference(&before).map(|&source| (source, true));
         for (source, joined) in begun.chain(before.difference(&after).map(|&source| (source, false))) {

@@ -16,7 +16,7 @@ use RecordType::{Allow, Block, IsExclude, IsInclude, ToExclude, ToInclude};
 const THEN: Instant = Instant::ZERO;
 /// *Group Membership Interval*: twice 125 s and 10 s.
 const WHOLE: u64 = 260;
-/// What is left of timers that began then.
+/// Remaining time of timers that were set at [`THEN`], in seconds.
 const REST: u64 = 160;
 
 fn timing() -> Timing {

@@ -15,7 +15,7 @@ pub(crate) const INTERFACE: u32 = 1;
 
 pub(crate) struct SharedLink {
     pub(crate) now: Instant,
-    pub(crate) hosts: Vec<membership::Membership>,
+    pub(crate) hosts: Vec<membership::MembershipReports>,
     pub(crate) routers: Vec<Querier>,
     /// The memberships that each router has told and not taken back.
     pub(crate) known: Vec<BTreeSet<(IpAddr, Option<IpAddr>)>>,
@@ -43,7 +43,7 @@ impl SharedLink {
                 let (v4, v6) = addresses(Station::Host(number));
                 let interface = membership::Interface { mtu: 1500, v4: Some(v4), v6: Some(v6) };
                 let random = Seed::new(1, 0).stream(&["host"], number as u64);
-                membership::Membership::new(config, vec![interface], random)
+                membership::MembershipReports::new(config, vec![interface], random)
             })
             .collect();
         let routers: Vec<_> = (0..)

@@ -1,10 +1,10 @@
-//! The configuration of who may send when on a shared medium.
+//! The configuration of a shared medium's access control.
 
 use hopcast_core::{Bytes, Duration, Rate};
 
 use super::Loss;
 
-/// The medium access: who may send when on a shared medium.
+/// The medium access control of a shared medium.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Mac {
     /// One at a time, in the order in which frames were offered; no time is lost between two.
@@ -20,26 +20,26 @@ pub enum Mac {
 /// frame, it is lost behind it, and it is never retried. The loss of `channel` lies below, and is retried.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Csma {
-    /// The step of back-offs. Shorter than it takes to sense a transmission, it would let most of them collide.
+    /// The unit of back-offs. If it is shorter than the time to sense a transmission, most transmissions collide.
     pub slot: Duration,
     /// The pause before an acknowledgement.
     pub sifs: Duration,
-    /// How long the medium must have been idle before slots are counted.
+    /// The time for which the medium must have been idle before slots are counted.
     pub difs: Duration,
     /// The first back-off is drawn from 0 to this many slots. Too small and many collide, too large and the medium
     /// idles.
     pub cw_min: u32,
     /// The window doubles (2 w + 1) with each retry, up to this.
     pub cw_max: u32,
-    /// How often a frame to one station is sent again until it is acknowledged; then it is dropped. A frame to a group
-    /// is sent once.
+    /// Maximum number of retransmissions of a frame to one station, which is dropped if none is acknowledged. A frame
+    /// to a group is sent once.
     pub retries: u32,
-    /// How long each frame is on the air beyond the bits of its Ethernet frame at the medium's rate: preamble, PHY
-    /// header, and what the MAC header has more than Ethernet's.
+    /// Time on the air of each frame beyond the bits of its Ethernet frame at the medium's rate: preamble, PHY header,
+    /// and the bytes by which the MAC header is longer than Ethernet's.
     pub overhead: Duration,
-    /// The time of an acknowledgement on the air, all in all.
+    /// Time of an acknowledgement on the air, with its preamble.
     pub ack: Duration,
-    /// Which transmissions each listener misses below the acknowledgements. An acknowledgement is never lost. Default:
+    /// Loss of transmissions at each listener, below the acknowledgements. An acknowledgement is never lost. Default:
     /// none.
     pub channel: Loss,
     /// Requests to send. Default: none.
@@ -51,9 +51,9 @@ pub struct Csma {
 pub struct Rts {
     /// Minimum length of such a frame, in bytes of the Ethernet frame.
     pub threshold: Bytes,
-    /// The time of a request on the air, all in all.
+    /// Time of a request on the air, with its preamble.
     pub rts: Duration,
-    /// The time of the answer.
+    /// Time of its answer on the air, with its preamble.
     pub cts: Duration,
 }
 
@@ -65,15 +65,17 @@ impl Rts {
     }
 }
 
-// Section 17.3.2: 16 µs of training and a signal field of 4 µs; section 18.3.2.4: 6 µs of signal extension.
+/// IEEE 802.11-2020, section 17.3.2: 16 µs of training and a signal field of 4 µs; section 18.3.2.4: 6 µs of signal
+/// extension.
 const OFDM_PREAMBLE: Duration = Duration::from_micros(26);
-/// Service and tail bits.
-const OFDM_EXTRA: u64 = 22;
+/// Bits of the service field, 16, and of the tail, 6 (IEEE 802.11-2020, section 17.3.2).
+const OFDM_SERVICE_AND_TAIL: u64 = 22;
 
-/// The time of a control frame of so many bytes in answer to a frame at `rate`: at the highest mandatory rate up to it.
+/// Time on the air of a control frame of `bytes` in answer to a frame at `rate`: at the highest mandatory rate up to
+/// it.
 fn control_time(bytes: u64, rate: Rate) -> Duration {
     let basic = [24, 12, 6].map(Rate::from_mbit).into_iter().find(|&basic| basic <= rate).unwrap_or(rate);
-    OFDM_PREAMBLE + basic.time_for(OFDM_EXTRA + bytes * 8) / 8
+    OFDM_PREAMBLE + basic.time_for(OFDM_SERVICE_AND_TAIL + bytes * 8) / 8
 }
 
 impl Csma {
@@ -89,7 +91,7 @@ impl Csma {
             cw_min: 15,
             cw_max: 1023,
             retries: 7,
-            overhead: OFDM_PREAMBLE + rate.time_for(OFDM_EXTRA + header) / 8,
+            overhead: OFDM_PREAMBLE + rate.time_for(OFDM_SERVICE_AND_TAIL + header) / 8,
             ack: control_time(14, rate),
             channel: Loss::None,
             rts: None,

@@ -13,10 +13,10 @@ pub(super) struct Transmission {
     pub(super) kind: Kind,
     pub(super) start: Instant,
     pub(super) end: Instant,
-    /// Until when it reserves the medium for its exchange.
+    /// The time until which it reserves the medium for its exchange.
     pub(super) reserved: Instant,
     /// For each station.
-    pub(super) receptions: Vec<Reception>,
+    pub(super) receptions: Vec<ReceptionState>,
 }
 
 /// A kind of frame.
@@ -26,15 +26,15 @@ pub(super) enum Kind {
     Rts,
     /// Clear to send.
     Cts,
-    /// What stations contend for.
+    /// A frame with which a station contends.
     Data,
     /// Acknowledgement.
     Ack,
 }
 
-/// Reception of a transmission at a station.
+/// ReceptionState of a transmission at a station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reception {
+pub(super) enum ReceptionState {
     /// The station does not hear the sender, or is the sender.
     Unheard,
     /// Nothing else was heard so far.
@@ -50,16 +50,17 @@ impl Transmission {
     pub(super) fn disturb(&mut self, station: Attachment, by_itself: bool) {
         let reception = &mut self.receptions[station];
         *reception = match *reception {
-            Reception::Unheard => Reception::Unheard,
-            _ if by_itself => Reception::Deaf,
-            Reception::Deaf => Reception::Deaf,
-            Reception::Clean | Reception::Collided => Reception::Collided,
+            ReceptionState::Unheard => ReceptionState::Unheard,
+            _ if by_itself => ReceptionState::Deaf,
+            ReceptionState::Deaf => ReceptionState::Deaf,
+            ReceptionState::Clean | ReceptionState::Collided => ReceptionState::Collided,
         };
     }
 
     /// Whether it was disturbed at the station that it is for, or, without one, at any.
     pub(super) fn collided(&self) -> bool {
-        let disturbed = |reception: &Reception| matches!(reception, Reception::Collided | Reception::Deaf);
+        let disturbed =
+            |reception: &ReceptionState| matches!(reception, ReceptionState::Collided | ReceptionState::Deaf);
         match self.to {
             Some(to) => disturbed(&self.receptions[to]),
             None => self.receptions.iter().any(disturbed),

@@ -1,4 +1,4 @@
-//! Capture of the devices of machines at nodes, whose packets pass no link.
+//! Capture of the devices of machines at nodes, whose packets cross no link.
 
 use std::io::IoSliceMut;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 
 use hopcast_core::{Buffer, Instant};
 use hopcast_node::Clock;
-use hopcast_node::runtime::{Stop, forget, packet_socket};
+use hopcast_node::runtime::{Stop, discard_waiting, packet_socket};
 use nix::sys::socket::{ControlMessageOwned, LinkAddr, MsgFlags, recvmsg, setsockopt, sockopt};
 use nix::sys::time::TimeSpec;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -15,9 +15,8 @@ use rustix::time::{ClockId, clock_gettime};
 use socket2::{SockFilter, SockRef};
 
 use super::{Error, FrameEvent, Record, Recorder};
-use crate::emulator::MAX_FRAME;
 use crate::lab::Lab;
-use crate::layout::Captured;
+use crate::layout::{Captured, MAX_FRAME};
 
 /// Size of the kernel's buffer of captured packets for each device, in bytes. Chosen; with less, packets are lost to
 /// the capture while its thread waits for the processor.
@@ -28,7 +27,7 @@ const PACKETS_PER_ROUND: usize = 64;
 /// Packet type of packets that the host itself sends (`PACKET_OUTGOING` of packet(7)).
 const OUTGOING: u8 = 4;
 
-/// A thread that captures at devices, until this is dropped at the latest.
+/// A thread that captures at devices. It ends with [`finish`](Self::finish), or when this is dropped.
 pub struct Devices {
     /// `None` if there is no device to capture at.
     thread: Option<JoinHandle<Result<(), Error>>>,
@@ -39,7 +38,7 @@ impl Devices {
     /// Captures at the interfaces that no link captures; they must exist.
     ///
     /// # Errors
-    /// The first of them that cannot be captured.
+    /// The first interface that cannot be captured.
     pub fn listen(
         lab: &Lab,
         interfaces: &[Captured],
@@ -100,7 +99,7 @@ fn open(device: &str) -> std::io::Result<OwnedFd> {
     let socket = packet_socket(eth::ALL, RECEIVE_BUFFER)?;
     SockRef::from(&socket).attach_filter(&passes(index))?;
     setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
-    forget(&socket);
+    discard_waiting(&socket);
     Ok(socket)
 }
 
@@ -120,7 +119,7 @@ fn passes(index: u32) -> [SockFilter; 4] {
     ]
 }
 
-/// Records the packets at `sockets` until `stop` is pulled, and then those that have passed by then.
+/// Records the packets at `sockets` until `stop` is requested, and then those that have passed by then.
 fn receive(sockets: &[DeviceSocket], stop: &Stop, clock: Clock, recorder: &Recorder) -> Result<(), Error> {
     let mut memory = vec![0; MAX_FRAME];
     let mut end = None;
@@ -129,7 +128,7 @@ fn receive(sockets: &[DeviceSocket], stop: &Stop, clock: Clock, recorder: &Recor
         let mut ready: Vec<_> =
             sockets.iter().map(|socket| PollFd::new(&socket.socket, PollFlags::IN)).collect();
         ready.push(PollFd::new(&stopped, PollFlags::IN));
-        // Whatever ended the wait, all sockets are read.
+        // All sockets are read after each wait.
         let _ = poll(&mut ready, None);
         end = stop.is_requested().then(|| clock.now());
         for socket in sockets {
@@ -186,16 +185,17 @@ impl DeviceSocket {
     }
 }
 
-/// Offset of the clock with which the kernel stamps packets, that of the day, to the run's clock, in nanoseconds.
+/// Offset from the clock with which the kernel stamps packets, the real-time clock, to the run's clock, in nanoseconds.
 struct ClockOffset(i128);
 
 impl ClockOffset {
-    /// The offset now, from readings of both clocks that are close to each other.
+    /// The current offset, from readings of both clocks that are close to each other.
     fn of(clock: Clock) -> Self {
-        /// Maximum time between two readings of one clock, in nanoseconds. Chosen: no other thread had the processor in
-        /// between.
+        /// Maximum time between two readings of one clock, in nanoseconds. Chosen: with more, another thread may have
+        /// had the processor in between; with less, a slow machine never succeeds.
         const CLOSE: i128 = 20_000;
-        /// Number of tries, of which the closest counts. Chosen: on a busy machine some are interrupted.
+        /// Maximum number of tries, of which the closest counts. Chosen: with fewer, all may be interrupted on a busy
+        /// machine; more delay the start.
         const TRIES: usize = 8;
         let now = |clock| {
             let time = clock_gettime(clock);

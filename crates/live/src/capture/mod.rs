@@ -11,19 +11,19 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 
 use hopcast_core::{Buffer, Duration, Instant};
-use hopcast_twin::capture::{Capture, InterfaceId};
+use hopcast_twin::capture::{InterfaceId, PcapngWriter};
 
 pub use devices::Devices;
 pub use error::Error;
 
 use crate::layout::Captured;
 
-/// Maximum size of the frames that wait to be written, in bytes. Chosen: it bounds memory; more means that the disk is
-/// slower than the network.
+/// Maximum size of the frames that wait to be written, in bytes: beyond it the disk is slower than the network. Chosen:
+/// it bounds memory; with less, a short pause of the disk ends a capture.
 const MAX_BACKLOG: usize = 256 << 20;
 
-/// Time that frames are held back, since another thread may hand over older ones. Chosen; with less, frames of a thread
-/// that was delayed are out of order in the file.
+/// Time for which frames are held back, since another thread may hand over older ones. Chosen; with less, frames of a
+/// thread that was delayed are out of order in the file; with more, more frames wait in memory.
 const REORDER_WINDOW: Duration = Duration::from_millis(100);
 
 /// A capture that is being written.
@@ -45,7 +45,7 @@ pub struct Recorder {
 /// A frame or packet to be written.
 pub(crate) struct Record {
     pub(crate) at: Instant,
-    /// The number of the interface in the layout's list.
+    /// The index of the interface in the layout's list.
     pub(crate) interface: usize,
     pub(crate) what: FrameEvent,
     pub(crate) bytes: Buffer,
@@ -55,7 +55,7 @@ pub(crate) struct Record {
 pub(crate) enum FrameEvent {
     Sent,
     Received,
-    /// With the reason and the place.
+    /// Dropped, with the reason and the place.
     Dropped(String),
 }
 
@@ -119,7 +119,7 @@ impl CaptureWriter {
     }
 }
 
-/// Waits for the thread, so that nothing is written any more to a file that somebody else may write next.
+/// Waits for the thread, so that it no longer writes to a file that another run may write next.
 impl Drop for CaptureWriter {
     fn drop(&mut self) {
         let _ = self.end();
@@ -132,7 +132,7 @@ fn write_all(
     inbox: &Receiver<Vec<Record>>,
     waiting: &AtomicUsize,
 ) -> Result<(), Error> {
-    let mut capture = Capture::new(into).map_err(Error::Write)?;
+    let mut capture = PcapngWriter::new(into).map_err(Error::Write)?;
     let ids: Vec<InterfaceId> =
         interfaces.iter().map(|(name, captured)| capture.add_interface(name, captured.carries)).collect();
     let mut write = |record: Record| {

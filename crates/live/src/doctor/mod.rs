@@ -1,4 +1,4 @@
-//! Checks whether this machine can do live runs, how well, and the remedies where it cannot.
+//! Checks of this machine's ability to do live runs, with remedies for what is missing.
 
 mod probes;
 
@@ -22,7 +22,7 @@ pub struct Finding {
 /// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Health {
-    /// Fully.
+    /// The subject is fully there.
     Yes,
     /// Some runs are impossible or worse.
     Partly,
@@ -37,7 +37,7 @@ const CAPTURE_READER: (&str, &str) = ("tshark", "tshark");
 const TOOLS: &[(&str, &str)] =
     &[("ip", "iproute2"), ("setpriv", "util-linux"), ("unshare", "util-linux"), ("nft", "nftables")];
 
-/// Makes all checks, which takes a second.
+/// Makes all checks, which takes about a second.
 pub fn examine() -> Vec<Finding> {
     let mut findings = vec![rights(), tun()];
     findings.extend(TOOLS.iter().map(|&(program, package)| installed(program, package, Health::No)));

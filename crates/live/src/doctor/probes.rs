@@ -1,4 +1,4 @@
-//! Checks that can only be made by trying.
+//! Checks that set up rules or measure time.
 
 use std::fs;
 use std::io::Write;
@@ -90,7 +90,7 @@ pub(super) fn congestion_controls() -> Finding {
         .with_remedy(format!("`modprobe {}` as root", modules.join(" ")))
 }
 
-/// Checks the number of processors, and how exactly a thread of the emulator is woken.
+/// Checks the number of processors, and the lateness with which a thread of the emulator is woken.
 pub(super) fn timing() -> [Finding; 2] {
     let processors = thread::available_parallelism().map_or(1, usize::from);
     let processors = if processors > 1 {
@@ -125,7 +125,8 @@ pub(super) fn timing() -> [Finding; 2] {
 
 /// The 99th percentile of the lateness of sleeps of 100 µs.
 fn lateness() -> Duration {
-    /// Number of sleeps. Chosen: five are then later than the percentile, and all take 50 ms.
+    /// Number of sleeps. Chosen: five of them are later than the 99th percentile, and all take 50 ms; fewer are noisy,
+    /// more delay the answer.
     const SLEEPS: usize = 500;
     /// Length of a sleep: about the time between full frames at 100 Mbit/s.
     const SPAN: Duration = Duration::from_micros(100);

@@ -6,15 +6,15 @@ use thiserror::Error;
 
 use crate::lab;
 
-/// Links could not be started, or stopped by themselves.
+/// Links could not be started, or stopped unexpectedly.
 #[derive(Debug, Error)]
 pub enum Error {
     /// The lab was set up for another number of links.
     #[error("the lab has interfaces for {found} links, not for {expected}")]
     Interfaces {
-        /// Links that the lab has interfaces for.
+        /// Number of links for which the lab has interfaces.
         found: usize,
-        /// Links that were to be started.
+        /// Number of links that were to be started.
         expected: usize,
     },
     /// The lab's kernel counters cannot be read.

@@ -1,4 +1,4 @@
-//! Figures of links in real time: their traffic, and how closely they followed their models.
+//! Figures of links in real time: their traffic, and the accuracy with which they followed their models.
 
 use hdrhistogram::Histogram;
 use hopcast_core::Duration;
@@ -34,23 +34,23 @@ pub struct DirectionReport {
 
 /// Deviation of the links from their models.
 ///
-/// The models decide about every frame at its exact time. The deviation is how late the machine carried out the
-/// decision.
+/// The models decide on every frame at its exact time. The deviation is the lateness with which the machine carried the
+/// decision out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fidelity {
     /// Frames delivered.
     pub delivered: u64,
     /// Lateness of frames when they were delivered: the median.
     pub lateness_p50: Duration,
-    /// The 99th percentile.
+    /// Lateness of frames when they were delivered: the 99th percentile.
     pub lateness_p99: Duration,
-    /// The maximum.
+    /// Lateness of frames when they were delivered: the maximum.
     pub lateness_max: Duration,
     /// Frames delivered more than [`LATE`] late.
     pub late: u64,
-    /// The longest time in which a thread did not read its interfaces, although it was or should have been awake.
+    /// Maximum time for which a thread did not read its interfaces while it was, or should have been, awake.
     pub gap: Duration,
-    /// Frames that programs sent and that the kernel dropped before a link took them: the machine was too busy.
+    /// Frames of programs that the kernel dropped before a link read them: the machine was too busy.
     pub unseen: u64,
     /// Datagrams and segments that programs did not read in time.
     pub socket_full: u64,
@@ -58,12 +58,13 @@ pub struct Fidelity {
     pub refused: u64,
 }
 
-/// Maximum lateness of a link that still is the same link. Chosen: a tenth of the shortest delay that is usual in
-/// networks of several hops, and below the resolution of any transport's timers and pacing.
+/// Lateness up to which a frame counts as delivered in time. Chosen: a tenth of the shortest delay that is usual in
+/// networks of several hops, and below the resolution of any transport's timers and pacing; a larger one hides delays
+/// that change results, a smaller one marks frames for nothing.
 pub const LATE: Duration = Duration::from_millis(1);
 
-/// Maximum stall of the machine: a TCP whose acknowledgements all wait longer takes it for congestion, and its shortest
-/// timeout is 200 ms (`TCP_RTO_MIN` of Linux).
+/// Maximum stall of the machine. Chosen: a quarter of the minimum retransmission timeout of 200 ms (`TCP_RTO_MIN` of
+/// Linux); a TCP whose acknowledgements are all held for longer may take the delay for congestion.
 const MAX_STALL: Duration = Duration::from_millis(50);
 
 /// Maximum share of delivered frames that programs leave unread. Chosen: a hundredth of a loss of 1 %.
@@ -104,8 +105,8 @@ pub(super) struct Tally {
 
 impl Tally {
     pub(super) fn new() -> Self {
-        /// Maximum lateness that is recorded, in nanoseconds: an hour. Chosen: a machine that slept longer needs no
-        /// finer figure.
+        /// Maximum lateness that is recorded, in nanoseconds: an hour. Chosen: it bounds the histogram; a longer
+        /// lateness counts as this.
         const MAX_LATENESS: u64 = 3_600_000_000_000;
         let lateness = Histogram::new_with_max(MAX_LATENESS, 3).expect("three digits are allowed");
         Self { lateness, late: 0, refused: 0, gap: Duration::ZERO }

@@ -12,9 +12,6 @@ use crate::capture::{FrameEvent, Record, Recorder};
 use crate::lab::Tap;
 use crate::layout::{LinkLayout, Scheduled};
 
-/// Maximum length of a frame of a TAP, in bytes: the longest IP packet and Ethernet's header.
-pub(crate) const MAX_FRAME: usize = 65_535 + 14;
-
 /// Times at which the counters of links are read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Readings {
@@ -34,7 +31,7 @@ pub(super) struct EmulatedLink {
     name: String,
     model: Box<dyn Link + Send>,
     taps: Vec<Tap>,
-    /// For each attachment, its interface in the capture.
+    /// The interface of each attachment in the capture; `None` if it is not captured.
     captured: Vec<Option<usize>>,
     recorder: Option<Recorder>,
     script: Script,
@@ -44,8 +41,8 @@ pub(super) struct EmulatedLink {
     without_reports: bool,
 }
 
-/// Destinations of the frames in which kernels report memberships: 224.0.0.22 of IGMPv3 (RFC 3376 section 4.2.14) and
-/// ff02::16 of MLDv2 (RFC 3810 section 5.2.14). No other version is in use where nobody asks for members.
+/// Ethernet destinations of the frames in which kernels report memberships: of 224.0.0.22 (IGMPv3, RFC 3376 section
+/// 4.2.14) and ff02::16 (MLDv2, RFC 3810 section 5.2.14). Without a querier kernels use no other version.
 const REPORTS: [&[u8]; 2] = [&[0x01, 0x00, 0x5e, 0, 0, 22], &[0x33, 0x33, 0, 0, 0, 0x16]];
 
 /// Changes of a link: the direction that leaves this attachment (all of them if `None`), and the change.
@@ -87,7 +84,7 @@ impl EmulatedLink {
         link
     }
 
-    /// Leaves out the kernels' reports of memberships, if so.
+    /// Sets whether the kernels' reports of memberships are left out.
     pub(super) fn without_reports(self, without_reports: bool) -> Self {
         Self { without_reports, ..self }
     }
@@ -109,7 +106,8 @@ impl EmulatedLink {
         self.deadline
     }
 
-    /// Carries out all that is due by `now`, each at its own time: lateness changes only when frames are delivered.
+    /// Carries out all events that are due by `now`, each at its own time: lateness changes only the delivery of
+    /// frames.
     pub(super) fn catch_up(&mut self, now: Instant, clock: Clock, tally: &mut Tally) {
         while let Some(at) = self.deadline.filter(|&at| at <= now) {
             if self.script.next_at() == Some(at) {
@@ -118,7 +116,7 @@ impl EmulatedLink {
                 self.model.wake(at);
             }
             self.drain(at, clock, tally);
-            // A model that asks for the same time again has nothing more to do at it.
+            // A model whose deadline does not change has nothing more to do at this time.
             if self.deadline == Some(at) && self.script.next_at() != Some(at) {
                 self.model.wake(now);
                 self.drain(now, clock, tally);
@@ -127,7 +125,7 @@ impl EmulatedLink {
         }
     }
 
-    /// Offers the model up to `limit` frames that the node at `from` has sent, at `now`; `catch_up` comes before.
+    /// Offers the model up to `limit` frames that the node at `from` has sent, at `now`; call `catch_up` first.
     pub(super) fn fetch(&mut self, from: Attachment, limit: usize, now: Instant, buffer: &mut [u8]) {
         for _ in 0..limit {
             // No more frames, or an interface that is down.
@@ -215,7 +213,7 @@ fn record_of(at: Instant, link: &str, event: &Event, captured: &[Option<usize>])
             let place = if to.is_some() { "on" } else { "before" };
             (from, FrameEvent::Dropped(format!("dropped {place} {link}: {reason}")), frame)
         }
-        // Nobody asks for it: a TAP has no way to say so.
+        // A TAP cannot report the status of frames, so that no machine requests it.
         Event::Status { .. } => return None,
     };
     captured[*end].map(|interface| Record { at, interface, what, bytes: frame.clone() })
@@ -260,7 +258,7 @@ impl Script {
         Some(Step::Sample)
     }
 
-    /// Whether such a step is still to come.
+    /// Whether a step that satisfies `step` is still to come.
     fn awaits(&self, step: impl Fn(&Step) -> bool) -> bool {
         self.steps.iter().any(|(_, other)| step(other))
     }

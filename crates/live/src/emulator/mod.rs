@@ -1,9 +1,9 @@
 //! The links of a live run: the same models as in virtual time, between the TAPs of a [`Lab`].
 //!
-//! A thread owns whole links. It takes the frames that nodes send, offers each to the link's model with the time at
-//! which it took it, and delivers the frames that the model delivers. The model decides at exact times, whatever the
-//! machine does: rates, losses and delays are those of the model, and lateness changes only when a frame is delivered.
-//! Lateness is measured, and so are the drops of the kernel; see [`Fidelity`].
+//! A thread owns whole links. It reads the frames that nodes send, offers each to the link's model with the time of the
+//! read, and delivers the frames that the model delivers. The model decides at exact times, however busy the machine
+//! is: rates, losses and delays are those of the model, and lateness changes only the time of a delivery. Lateness is
+//! measured, and so are the drops of the kernel; see [`Fidelity`].
 
 mod error;
 mod figures;
@@ -24,25 +24,24 @@ pub use link::Readings;
 
 use crate::capture::Recorder;
 use crate::lab::{KernelDrops, Lab};
-use crate::layout::{LinkChange, LinkLayout, Scheduled};
+use crate::layout::{LinkChange, LinkLayout, MAX_FRAME, Scheduled};
 use crate::wakeups::{KeepAwake, request_timely_wakeups};
 use figures::Tally;
-pub(crate) use link::MAX_FRAME;
 use link::{Changes, EmulatedLink};
 use worker::{Worker, WorkerReport};
 
 /// Options of the emulation.
 #[derive(Default)]
 pub struct Options {
-    /// Number of threads that share the links; `None` for one for each processor. More threads than links are of no
-    /// use.
+    /// Number of threads that share the links; `None` for one for each processor. There are never more threads than
+    /// links.
     pub threads: Option<NonZeroUsize>,
     /// Times at which counters are read.
     pub readings: Readings,
     /// Receiver of the frames at captured interfaces.
     pub capture: Option<Recorder>,
-    /// Whether the kernels' reports of memberships are left out: routers know the members already, and links carry what
-    /// they carry in virtual time.
+    /// Whether the kernels' reports of memberships are left out: routers know the members already, and links then carry
+    /// the same frames as in virtual time.
     pub without_reports: bool,
 }
 
@@ -56,7 +55,7 @@ pub struct Emulator {
 
 impl Emulator {
     /// Starts `links` between the interfaces that `lab` has for them. Frames sent before are discarded. Until the clock
-    /// has reached its zero, time stands still: frames are taken, and are under way.
+    /// has reached its zero, time stands still: frames are read, but none is delivered.
     ///
     /// # Errors
     /// A lab for another number of links, or a thread that cannot be started.
@@ -90,7 +89,8 @@ impl Emulator {
         let threads = threads.min(count);
         let mut buffer = vec![0; MAX_FRAME];
         for number in 0..threads {
-            // Neighbours in the file are mostly neighbours in the network: their frames stay on one thread.
+            // Links next to each other in the file are mostly next to each other in the network: their frames stay on
+            // one thread.
             let share = (number + 1) * count / threads - number * count / threads;
             let links: Vec<_> = emulated.by_ref().take(share).collect();
             links.iter().for_each(|link| link.discard_pending(&mut buffer));

@@ -11,27 +11,28 @@ use rustix::event::{Timespec, epoll};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::figures::{DirectionReport, Tally};
-use super::link::{EmulatedLink, MAX_FRAME};
+use super::link::EmulatedLink;
+use crate::layout::MAX_FRAME;
 
 /// Maximum number of frames taken from one interface before the others get their turn. A frame takes one or two
 /// microseconds, so that a delivery that falls due meanwhile is less than 0.1 ms late. Chosen; fewer cost more system
 /// calls.
 const BATCH: usize = 32;
 
-/// Time between two looks of a busy thread at its interfaces. A wake-up costs as much as a few frames, and frames that
-/// come meanwhile are handled together, as if they had come in the middle. Longer shows in the delay of links, of which
-/// 99 % of frames shall be exact to 200 µs; shorter takes processor time from the programs: at 100 µs, seven nodes on
-/// two processors carried a tenth less (measured).
+/// Time between two reads of a busy thread from its interfaces. A wake-up costs as much as a few frames, and frames
+/// that arrive in between are handled together, as if they had arrived in the middle. Longer changes the delay of
+/// links, which must be exact to 200 µs for 99 % of frames; shorter takes processor time from the programs: at 100 µs,
+/// seven nodes on two processors carried a tenth less (measured).
 const PAUSE: Duration = Duration::from_micros(140);
 
-/// Maximum of that time that an idle thread saves up, so that single frames never wait. Chosen: a round trip over a
-/// dozen links; more keeps an idle machine busy for longer.
-const SAVED: Duration = Duration::from_nanos(PAUSE.as_nanos() * 32);
+/// Maximum sum of pauses that an idle thread may skip later, so that single frames never wait. Chosen: a round trip
+/// over a dozen links; more keeps an idle machine busy for longer.
+const MAX_SKIPPED_PAUSES: Duration = Duration::from_nanos(PAUSE.as_nanos() * 32);
 
 /// Key of the event that stops the thread.
 const STOP_EVENT: u64 = u64::MAX;
 
-/// A thread's links, and its wait for all of them.
+/// A thread's links, and the epoll instance with which it waits for all of them.
 pub(super) struct Worker {
     links: Vec<EmulatedLink>,
     /// For each event key, the link and the attachment.
@@ -39,7 +40,7 @@ pub(super) struct Worker {
     epoll: OwnedFd,
     clock: Clock,
     waking: Waking,
-    /// Time until which all that was due has been carried out.
+    /// Time up to which all due events have been carried out.
     done: Instant,
     tally: Tally,
 }
@@ -73,7 +74,7 @@ impl Worker {
         let mut buffer = vec![0; MAX_FRAME];
         let mut ready = Vec::with_capacity(self.ports.len() + 1);
         let mut looked = self.clock.now();
-        let mut saved = SAVED;
+        let mut saved = MAX_SKIPPED_PAUSES;
         loop {
             self.catch_up();
             let now = self.clock.now();
@@ -81,7 +82,7 @@ impl Worker {
             let rested = self.rest(now, PAUSE.saturating_sub(saved + now.since(looked)));
             let before = looked;
             looked = self.wait(rested, &mut ready)?;
-            saved = (saved + looked.since(before)).saturating_sub(PAUSE).min(SAVED);
+            saved = (saved + looked.since(before)).saturating_sub(PAUSE).min(MAX_SKIPPED_PAUSES);
             let came = self.came(rested, looked);
             for event in ready.drain(..) {
                 match event.data.u64() {
@@ -100,10 +101,11 @@ impl Worker {
     }
 
     /// Arrival time of frames found after a wait from `asked` to `woken`. If the thread slept, they have woken it;
-    /// otherwise they came before, and the middle of the time since the last look is taken. A frame that is dated too
-    /// early leaves too early, so a thread that was kept from its processor dates frames no further back than usual.
+    /// otherwise they arrived before, and the middle of the time since the last read is taken. A frame that is dated
+    /// too early leaves too early, so a thread that was kept from its processor dates frames no further back than
+    /// usual.
     fn came(&self, asked: Instant, woken: Instant) -> Instant {
-        let slept = woken.since(asked) > self.waking.takes + Waking::LOOK;
+        let slept = woken.since(asked) > self.waking.takes + Waking::MAX_AWAKE_WAIT;
         let waited = if slept { self.waking.takes } else { woken.since(self.done) / 2 };
         let came = woken - waited.min(PAUSE / 2);
         came.max(self.done)
@@ -139,7 +141,7 @@ impl Worker {
         Ok(woken)
     }
 
-    /// Takes frames of an interface as if they had come at `came`.
+    /// Reads frames of an interface as if they had arrived at `came`.
     fn fetch(&mut self, port: usize, came: Instant, buffer: &mut [u8]) {
         let (link, attachment) = self.ports[port];
         let link = &mut self.links[link];
@@ -161,7 +163,7 @@ impl Worker {
 /// Recent time that a wake-up takes.
 ///
 /// An idle processor sleeps deeply, so the thread is woken that much earlier, and waits for the rest awake. A busy
-/// processor switches at once, and loses nothing by it.
+/// processor switches to the thread at once, so that the estimate is near zero.
 #[derive(Default)]
 struct Waking {
     takes: Duration,
@@ -171,10 +173,11 @@ struct Waking {
 }
 
 impl Waking {
-    /// Step by which the estimate follows. Chosen; larger ones are noisy, smaller ones follow late.
+    /// Step by which the estimate changes. Chosen; larger ones are noisy, smaller ones follow a change late.
     const STEP: Duration = Duration::from_nanos(250);
-    /// Time that is more than a wait without sleep takes. Chosen; shorter takes such a wait for a sleep.
-    const LOOK: Duration = Duration::from_micros(10);
+    /// Maximum duration of a wait without sleep. Chosen; shorter takes such a wait for a sleep, longer misses short
+    /// sleeps.
+    const MAX_AWAKE_WAIT: Duration = Duration::from_micros(10);
     /// Maximum wake-up time that is attributed to the processor's sleep. Chosen; with more, the thread is awake for
     /// longer before each deadline.
     const MAX_LEAD: Duration = Duration::from_micros(60);
@@ -201,7 +204,7 @@ impl Waking {
         self.early = early && (self.slept || self.early);
     }
 
-    /// Follows the median.
+    /// Moves the estimate by a step towards the median.
     fn took(&mut self, late: Duration) {
         let takes = self.takes;
         let towards = if late > takes { takes + Self::STEP } else { takes.saturating_sub(Self::STEP) };

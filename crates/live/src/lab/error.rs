@@ -30,7 +30,7 @@ pub enum Error {
         /// The lab's record.
         path: PathBuf,
     },
-    /// The calling process cannot be looked up.
+    /// The calling process is not found in `/proc`.
     #[error("cannot read /proc/self/stat: is /proc mounted?")]
     NoProc,
     /// A file or directory cannot be read, written or removed.
@@ -84,7 +84,7 @@ pub enum Error {
         /// The reason.
         source: io::Error,
     },
-    /// A node's kernel cannot route groups over so many interfaces.
+    /// A node's kernel cannot route groups over this number of interfaces.
     #[error("groups go over {found} interfaces, and the kernel routes them over at most {most}")]
     GroupInterfaces {
         /// The number of interfaces.
@@ -95,7 +95,7 @@ pub enum Error {
     /// The kernel cannot route groups.
     #[error("cannot route groups (multicast routing of the kernel): {0}")]
     GroupRouting(#[source] io::Error),
-    /// An end of a link is no interface of any node.
+    /// An end of a link names no interface of a node.
     #[error("link `{0}` has an end that is no node's interface")]
     LooseEnd(String),
     /// A node cannot be set up.

@@ -1,4 +1,4 @@
-//! Multicast routing of a node's kernel: where it brings packets from a source to a group.
+//! Multicast routing of a node's kernel: the interfaces on which it forwards packets from a source to a group.
 //!
 //! As a routing daemon does, a socket for each IP version tells the kernel the interfaces, and for each source and
 //! group the interface on which packets must arrive and those on which copies leave (netinet/ip_mroute of BSD,
@@ -18,20 +18,20 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use super::Error;
 use super::ip_commands::OWN_GROUPS;
-use crate::layout::{GroupRoute, NodeLayout};
+use crate::layout::{GroupRouteLayout, NodeLayout};
 
 /// Maximum number of interfaces for one IP version: `MAXVIFS` and `MAXMIFS` of the kernel.
 const MAX_INTERFACES: usize = 32;
-/// The number by which the routing knows the device of the node's own packets.
+/// The kernel's number, in the multicast routing, of the device of the node's own packets.
 const OWN: u16 = 0;
 
-/// The routes of groups in a node's kernel. They go when this is dropped.
+/// The routes of groups in a node's kernel. They are removed when this is dropped.
 pub(super) struct GroupRouting {
     v4: Socket,
     v6: Socket,
-    /// The numbers of the node's interfaces; number i is the routing's i + 1.
+    /// The numbers of the node's interfaces; the i-th of them has number i + 1 in the multicast routing.
     interfaces: Vec<u32>,
-    table: Mutex<Vec<GroupRoute>>,
+    table: Mutex<Vec<GroupRouteLayout>>,
 }
 
 impl GroupRouting {
@@ -64,8 +64,8 @@ impl GroupRouting {
         Ok(Self { v4, v6, interfaces: interfaces.to_vec(), table: Mutex::default() })
     }
 
-    /// Replaces the routes, of which those that differ are set.
-    pub(super) fn change(&self, routes: &[GroupRoute]) -> Result<(), Error> {
+    /// Replaces the routes; only those that differ are set.
+    pub(super) fn change(&self, routes: &[GroupRouteLayout]) -> Result<(), Error> {
         let mut table = self.table.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         for route in routes.iter().filter(|route| !table.contains(route)) {
             self.set(route).map_err(|error| Error::GroupRouting(error.into()))?;
@@ -74,8 +74,8 @@ impl GroupRouting {
         Ok(())
     }
 
-    fn set(&self, route: &GroupRoute) -> nix::Result<()> {
-        let GroupRoute { source, group, ingress, own, egress } = route;
+    fn set(&self, route: &GroupRouteLayout) -> nix::Result<()> {
+        let GroupRouteLayout { source, group, ingress, own, egress } = route;
         let place = |number: &u32| {
             let place = self.interfaces.iter().position(|known| known == number);
             place.map(|place| place + 1)
@@ -139,7 +139,7 @@ struct RouteV4 {
     source: [u8; 4],
     group: [u8; 4],
     ingress: u16,
-    /// For each interface, the hop limit that a packet must have more than; 0 for none that leave by it.
+    /// The threshold of each interface: packets with a larger hop limit leave by it; 0 for none.
     thresholds: [u8; MAX_INTERFACES],
     _padding: u16,
     counts: [u32; 3],
@@ -175,7 +175,7 @@ impl AddressV6 {
     }
 }
 
-/// The first of the numbers of these options, of both versions: `MRT_BASE` and `MRT6_BASE`.
+/// The number of the first socket option of multicast routing, in both IP versions: `MRT_BASE` and `MRT6_BASE`.
 const BASE: libc::c_int = 200;
 // `MRT_INIT`, `MRT_ADD_VIF`, `MRT_ADD_MFC` of linux/mroute.h, and their like of mroute6.h.
 const START: libc::c_int = BASE;

@@ -16,7 +16,7 @@ pub(super) fn batch(commands: &str) -> Result<(), (Error, Option<usize>)> {
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
-        // A Ctrl-C at the terminal is for this program, and must not prevent the removal of what was made.
+        // A Ctrl-C at the terminal must not end a command that removes a lab.
         .process_group(0)
         .spawn()
         .map_err(|error| (Error::NoIp(error), None))?;

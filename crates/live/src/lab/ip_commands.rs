@@ -4,19 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::net::IpAddr;
 
-use crate::layout::{NodeLayout, Route};
+use crate::layout::{NodeLayout, RouteLayout};
 
-/// Maximum number of frames that wait in an interface's device for the emulator: a tenth of a second at 100,000 frames
-/// a second. It matters only while the emulator is kept from reading, and frames beyond it are counted. Chosen.
+/// Maximum number of frames that wait in an interface's device for the emulator. Chosen: a tenth of a second at 100,000
+/// frames a second; with fewer, frames are dropped (and counted) while the emulator is kept from reading, with more
+/// they are very late.
 const DEVICE_QUEUE: u32 = 10_000;
 
 /// The device by which a node's own packets to groups leave.
 pub(super) const OWN_GROUPS: &str = "groups";
 
-/// Commands that set up a node in a namespace that has its TAPs.
+/// The commands that set up a node in a namespace that has its TAPs.
 pub(super) fn node(node: &NodeLayout) -> String {
     let mut commands = String::from("link set lo up\n");
-    // Those of the node itself are there even where an interface has them too.
+    // The node's own addresses are set on loopback too, even if an interface has them.
     let in_prefix = |own: &IpAddr| {
         let mut all = node.interfaces.iter().flat_map(|interface| &interface.addresses);
         all.any(|&(address, length)| address == *own && length < bits(address))
@@ -27,7 +28,7 @@ pub(super) fn node(node: &NodeLayout) -> String {
     }
     for (number, interface) in node.interfaces.iter().enumerate() {
         if node.resolves {
-            // IPv6 asks from a link-local address, and answers for the addresses of the interface that is asked.
+            // IPv6 resolves neighbours from a link-local address, and answers only for addresses of the same interface.
             line(&mut commands, format_args!("link set eth{number} addrgenmode eui64"));
         }
         let mac = mac(interface.mac);
@@ -57,19 +58,20 @@ pub(super) fn node(node: &NodeLayout) -> String {
     commands + &reroute(&node.addresses, &[], &node.routes)
 }
 
-/// Commands by which what a node sends to groups goes by its routes of groups, whatever the interfaces of these are: it
-/// leaves by a device that nobody reads, and its copy that the kernel loops back is routed.
+/// The commands for a node's own packets to groups, so that they follow its routes of groups: they leave by a device
+/// that is not read, and the copy that the kernel loops back is routed.
 fn groups(node: &NodeLayout) -> String {
     let mut commands = String::new();
     if node.group_routes.is_empty() {
         return commands;
     }
-    // As long as the longest packet of an interface: longer ones are refused where they are sent.
+    // Its MTU is the largest of the interfaces': longer packets are refused where they are sent.
     let mtu = node.interfaces.iter().map(|interface| interface.mtu).max().unwrap_or(1500);
     line(&mut commands, format_args!("tuntap add dev {OWN_GROUPS} mode tap"));
     line(&mut commands, format_args!("link set {OWN_GROUPS} mtu {mtu} up"));
     if let Some(address) = of_family(&node.addresses, true) {
-        // A socket that is bound to it sends to groups by the device that had it last, whatever the routes say.
+        // A socket bound to an address sends to groups by the device that was given the address last, whatever the
+        // routes.
         line(&mut commands, format_args!("addr add {address}/32 dev {OWN_GROUPS}"));
     }
     let own = node.group_routes.iter().filter(|route| route.own);
@@ -79,7 +81,7 @@ fn groups(node: &NodeLayout) -> String {
             IpAddr::V4(_) => {
                 line(&mut commands, format_args!("route add {group} dev {OWN_GROUPS} src {source}"));
             }
-            // The table that has a route for all groups already, and is asked first.
+            // The table that has a route for all groups already, and is looked up first.
             IpAddr::V6(_) => line(
                 &mut commands,
                 format_args!("route add multicast {group} dev {OWN_GROUPS} src {source} table local"),
@@ -89,13 +91,13 @@ fn groups(node: &NodeLayout) -> String {
     commands
 }
 
-/// Commands that give interfaces, by number, other MTUs.
+/// The commands that change the MTUs of interfaces, given by number.
 pub(super) fn mtus(mtus: &[(u32, u32)]) -> String {
     mtus.iter().map(|(interface, mtu)| format!("link set eth{interface} mtu {mtu}\n")).collect()
 }
 
-/// Commands that replace one table of routes by another; at each moment every address that is in both has a route.
-pub(super) fn reroute(addresses: &[IpAddr], before: &[Route], after: &[Route]) -> String {
+/// The commands that replace one table of routes by another; at any moment each address in both tables has a route.
+pub(super) fn reroute(addresses: &[IpAddr], before: &[RouteLayout], after: &[RouteLayout]) -> String {
     let mut commands = String::new();
     let known: BTreeSet<_> = before.iter().filter_map(neighbour).collect();
     let neighbours: BTreeSet<_> = after.iter().filter_map(neighbour).collect();
@@ -108,7 +110,7 @@ pub(super) fn reroute(addresses: &[IpAddr], before: &[Route], after: &[Route]) -
     }
     let unchanged: BTreeMap<_, _> = before.iter().map(|route| (route.to, route)).collect();
     for route in after.iter().filter(|route| unchanged.get(&route.to) != Some(route)) {
-        let Route { to, interface, via, .. } = route;
+        let RouteLayout { to, interface, via, .. } = route;
         let via = via.map(|via| format!("via {via} ")).unwrap_or_default();
         let onlink = if via.is_empty() { "" } else { " onlink" };
         let mut command = format!("route replace {to} {via}dev eth{interface}{onlink}");
@@ -118,14 +120,14 @@ pub(super) fn reroute(addresses: &[IpAddr], before: &[Route], after: &[Route]) -
         line(&mut commands, format_args!("{command}"));
     }
     let kept: BTreeSet<_> = after.iter().map(|route| route.to).collect();
-    for Route { to, .. } in before.iter().filter(|route| !kept.contains(&route.to)) {
+    for RouteLayout { to, .. } in before.iter().filter(|route| !kept.contains(&route.to)) {
         line(&mut commands, format_args!("route del {to}"));
     }
     commands
 }
 
-/// The neighbour that a route makes known, if the kernel does not ask for it.
-fn neighbour(route: &Route) -> Option<(u32, IpAddr, [u8; 6])> {
+/// The neighbour of a route with its Ethernet address, if the kernel does not resolve that itself.
+fn neighbour(route: &RouteLayout) -> Option<(u32, IpAddr, [u8; 6])> {
     Some((route.interface, route.via?, route.via_mac?))
 }
 
@@ -153,8 +155,8 @@ mod tests {
 
     use super::*;
 
-    fn route(to: &str, interface: u32) -> Route {
-        Route {
+    fn route(to: &str, interface: u32) -> RouteLayout {
+        RouteLayout {
             to: Prefix::of(to.parse().unwrap()),
             interface,
             via: Some(format!("10.0.0.{}", 8 + interface).parse().unwrap()),

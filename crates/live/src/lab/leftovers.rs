@@ -11,7 +11,7 @@ use super::{Error, Namespace, path, programs, remove};
 pub struct Leftover {
     file: PathBuf,
     owner: Process,
-    /// Those that still exist.
+    /// Its namespaces that still exist.
     namespaces: Vec<Namespace>,
 }
 

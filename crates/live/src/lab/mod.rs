@@ -30,7 +30,7 @@ pub use reroute::Rerouter;
 pub use statistics::KernelDrops;
 pub use tap::Tap;
 
-use crate::layout::{GroupRoute, LinkLayout, NetworkLayout, NodeLayout, Route};
+use crate::layout::{GroupRouteLayout, LinkLayout, NetworkLayout, NodeLayout, RouteLayout};
 use group_routing::GroupRouting;
 use leftovers::Leftover;
 use programs::Starter;
@@ -50,7 +50,7 @@ pub(crate) struct Node {
     interfaces: usize,
     addresses: Vec<IpAddr>,
     /// Its current routes.
-    table: Mutex<Vec<Route>>,
+    table: Mutex<Vec<RouteLayout>>,
     /// Its routes of groups; `None` if it has none.
     groups: Option<GroupRouting>,
 }
@@ -126,7 +126,7 @@ impl Lab {
     ///
     /// # Errors
     /// The first route that cannot be set.
-    pub fn reroute(&self, node: usize, routes: &[Route]) -> Result<(), Error> {
+    pub fn reroute(&self, node: usize, routes: &[RouteLayout]) -> Result<(), Error> {
         self.nodes[node].reroute(Some(routes), &[])
     }
 
@@ -146,11 +146,11 @@ impl Lab {
 }
 
 impl Node {
-    fn reroute_groups(&self, routes: &[GroupRoute]) -> Result<(), Error> {
+    fn reroute_groups(&self, routes: &[GroupRouteLayout]) -> Result<(), Error> {
         self.groups.as_ref().map_or(Ok(()), |groups| groups.change(routes))
     }
 
-    fn reroute(&self, routes: Option<&[Route]>, mtus: &[(u32, u32)]) -> Result<(), Error> {
+    fn reroute(&self, routes: Option<&[RouteLayout]>, mtus: &[(u32, u32)]) -> Result<(), Error> {
         let mut table = self.table.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let mut commands = ip_commands::mtus(mtus);
         if let Some(routes) = routes {
@@ -185,7 +185,7 @@ impl NewNamespaces {
     fn begin(names: &[String]) -> Result<Self, Error> {
         let commands: String = names.iter().map(|name| format!("netns add {name}\n")).collect();
         let failed = ip::batch(&commands).err();
-        // Those before the one that failed are this lab's; that one may be somebody else's.
+        // The namespaces before the one that failed are this lab's; that one may be another's.
         let ours = failed.as_ref().map_or(names.len(), |(_, number)| number.unwrap_or(0));
         let mut creation = Self { names: names[..ours].to_vec(), namespaces: Vec::new() };
         if let Some((error, _)) = failed {
@@ -202,13 +202,13 @@ impl NewNamespaces {
 
 impl Drop for NewNamespaces {
     fn drop(&mut self) {
-        // Without them there are descriptors to start `ip` with.
+        // They are closed first, so that descriptors are left to start `ip` with.
         self.namespaces.clear();
         remove(self.names.iter().map(String::as_str));
     }
 }
 
-/// Removes those of the namespaces that exist.
+/// Removes the named namespaces, as far as they exist.
 pub(crate) fn remove<'a>(names: impl Iterator<Item = &'a str>) {
     for name in names {
         let _ = ip::batch(&format!("netns del {name}\n"));

@@ -1,4 +1,4 @@
-//! Records that labs write of themselves, which tell the remains of dead labs from living labs.
+//! Records that labs write of themselves, which distinguish the remains of dead labs from living labs.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -116,7 +116,7 @@ fn read(path: &Path) -> Option<Record> {
     serde_json::from_str(&fs::read_to_string(path).ok()?).ok()
 }
 
-/// Cleared by a restart of the machine, as the namespaces are.
+/// The directory of records, which a restart of the machine clears as it clears the namespaces.
 fn directory() -> PathBuf {
     PathBuf::from("/run/hopcast-labs")
 }

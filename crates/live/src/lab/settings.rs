@@ -1,4 +1,4 @@
-//! Settings of a node's kernel, with which it behaves as the twin's hosts do and sends nothing of its own.
+//! Settings of a node's kernel, with which it behaves like the twin's hosts and sends no packets of its own.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ const REQUIRED: &[(&str, &str)] = &[
     // Every node forwards.
     ("ipv4/ip_forward", "1"),
     ("ipv6/conf/all/forwarding", "1"),
-    // Without its effect on forwarding: it only decides whether an interface joins the group of all routers.
+    // It has no effect on forwarding: it only decides whether an interface joins the group of all routers.
     ("ipv6/conf/default/forwarding", "0"),
     // The hop limit of the twin: paths may be longer than the usual 64.
     ("ipv4/ip_default_ttl", "255"),
@@ -31,7 +31,7 @@ const REQUIRED: &[(&str, &str)] = &[
     ("ipv4/conf/default/accept_redirects", "0"),
     // A connection starts without metrics of earlier ones.
     ("ipv4/tcp_no_metrics_save", "1"),
-    // Windows for 1 Gbit/s over 250 ms: the link limits a connection, not its buffers.
+    // Windows for 1 Gbit/s over 250 ms, so that the link limits a connection, and not its buffers.
     ("ipv4/tcp_rmem", "4096 131072 67108864"),
     ("ipv4/tcp_wmem", "4096 65536 67108864"),
 ];

@@ -6,8 +6,8 @@ use super::Error;
 
 /// Frames and datagrams that a node's kernel has dropped for lack of room since the node was set up.
 ///
-/// Frames that the emulator and datagrams that programs do not read in time are signs of a busy machine, not of a bad
-/// network.
+/// Frames that the emulator does not read in time, and datagrams that programs do not, are signs of a busy machine and
+/// not of the network.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelDrops {
     /// For each interface, frames that found the queue of its device full on their way to the link.

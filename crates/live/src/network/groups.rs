@@ -1,24 +1,24 @@
-//! Groups whose packets routers bring to the members: the same idealised trees as in virtual time, over the time of the
-//! run.
+//! Groups whose packets routers forward to the members, by the same idealised trees as in virtual time, with their
+//! changes over the run.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use hopcast_core::Instant;
-use hopcast_stack::network::{Addresses, GlobalRoutes};
+use hopcast_stack::network::{AddressPlan, GlobalRoutes};
 use hopcast_twin::scenario::model::{NodeId, Scenario};
 
-use crate::layout::{GroupRoute, NetworkLayout};
+use crate::layout::{GroupRouteLayout, NetworkLayout};
 
-/// The senders to such groups, and the changes of the members that are to come.
+/// The senders to such groups, and the outstanding changes of members.
 pub(super) struct Groups {
     /// Each sender with its address, and the group.
     senders: BTreeSet<(NodeId, IpAddr, IpAddr)>,
-    /// In reverse order of time.
+    /// The changes of members that are to come, the next one last.
     changes: Vec<Change>,
 }
 
-/// A node wants the packets of a group from this time on, or no longer does.
+/// The time at which a node begins, or ceases, to want the packets of a group.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Change {
     at: Instant,
@@ -29,7 +29,7 @@ struct Change {
 }
 
 impl Groups {
-    pub(super) fn of(scenario: &Scenario, addresses: &Addresses) -> Self {
+    pub(super) fn of(scenario: &Scenario, addresses: &AddressPlan) -> Self {
         let (mut senders, mut changes) = (BTreeSet::new(), BTreeSet::new());
         for flow in &scenario.flows {
             let Some(group) = flow.group.map(|group| &scenario.groups[group]) else { continue };
@@ -53,7 +53,7 @@ impl Groups {
         self.changes.last().map(|change| change.at)
     }
 
-    /// Makes the changes that are due at `at`; whether there were any.
+    /// Makes the changes that are due at `at`; true if there were any.
     pub(super) fn change(&mut self, at: Instant, routes: &mut GlobalRoutes) -> bool {
         let mut changed = false;
         while let Some(Change { node, group, source, joined, .. }) =
@@ -65,19 +65,19 @@ impl Groups {
         changed
     }
 
-    /// The routes of groups at a node now.
-    pub(super) fn routes(&self, routes: &mut GlobalRoutes, node: NodeId) -> Vec<GroupRoute> {
+    /// The current routes of groups at a node.
+    pub(super) fn routes(&self, routes: &mut GlobalRoutes, node: NodeId) -> Vec<GroupRouteLayout> {
         let route = |&(sender, source, group): &(NodeId, IpAddr, IpAddr)| {
             let found = routes.group_route(node, source, group);
             let (ingress, egress) =
                 found.map_or((None, Vec::new()), |found| (found.ingress, found.egress.to_vec()));
-            GroupRoute { source, group, ingress, own: sender == node, egress }
+            GroupRouteLayout { source, group, ingress, own: sender == node, egress }
         };
         self.senders.iter().map(route).collect()
     }
 }
 
-/// Takes the routes from nodes that never bring packets to others; says of the rest by which interfaces they do.
+/// Clears the routes of groups of nodes that never forward to groups, and sets `group_interfaces` of the other nodes.
 pub(super) fn settle(layout: &mut NetworkLayout) {
     for (number, node) in layout.nodes.iter_mut().enumerate() {
         let mut later: Vec<_> =

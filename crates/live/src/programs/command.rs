@@ -63,7 +63,7 @@ impl CommandLine {
         self
     }
 
-    /// Runs it on a node whose congestion control it changes for good: for programs that have no option for it.
+    /// Sets the congestion control of the whole node before it starts: for programs that have no option for it.
     pub(super) fn on_node_with(self, congestion: Option<&str>) -> Self {
         let Some(congestion) = congestion else { return self };
         let script =
@@ -73,7 +73,7 @@ impl CommandLine {
         Self { program: "sh".to_owned(), arguments, ..self }
     }
 
-    /// One of the programs that are a transport.
+    /// The command line of one of a transport's programs.
     pub(super) fn of_transport(command: ProgramCommand) -> Self {
         let port = match command.ready {
             ReadyAt::Tcp(port) => ListenPort::Tcp(port),
@@ -108,7 +108,7 @@ pub struct Ends {
     pub connect: IpAddr,
     /// The receiver's port; the next one also belongs to the flow.
     pub port: u16,
-    /// How the receiver hears the group that `to` and `connect` are; `None` where they are a node's.
+    /// The receiver's membership in the group whose address `to` and `connect` are; `None` where these are a node's.
     pub member: Option<GroupMember>,
 }
 
@@ -122,14 +122,14 @@ pub struct GroupMember {
 }
 
 impl Ends {
-    /// The same as a program sees them whose connections another program on its own host carries.
+    /// The addresses for a program whose connections another program on its own host carries.
     #[must_use]
     pub fn behind_program(self) -> Self {
         let local = self.of_programs().on_loopback().listen.ip();
         Self { from: local, to: local, connect: local, port: self.port, member: None }
     }
 
-    /// The same as the programs of a transport are called with them.
+    /// The addresses for the command lines of a transport's programs.
     pub fn of_programs(self) -> ProgramEnds {
         ProgramEnds { listen: self.listen(), connect: self.target() }
     }
@@ -144,7 +144,7 @@ impl Ends {
         SocketAddr::new(self.connect, self.port)
     }
 
-    /// The address at which the server listens, as iperf2 is told it: that of a group with the interface.
+    /// The address at which the server listens, in iperf2's notation: a group's with the interface.
     pub(super) fn bind(self) -> String {
         match self.member {
             Some(member) => format!("{}%{}", self.to, interface_name(member.interface)),

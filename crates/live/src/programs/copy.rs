@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use hopcast_twin::scenario::model::{Copy, CopyProgram};
+use hopcast_twin::scenario::model::{CopyProgram, FileCopy};
 
 use super::command::{CommandLine, Commands, ListenPort, Outputs, Task};
 use super::error::{Error, Missing};
@@ -23,7 +23,7 @@ fn received(task: &Task<'_>) -> PathBuf {
 /// Level and number of the socket option for the congestion control (tcp(7)), as socat takes them.
 const TCP_CONGESTION: &str = "setsockopt-string=6:13";
 
-pub(super) fn commands(copy: &Copy, task: &Task<'_>) -> Commands {
+pub(super) fn commands(copy: &FileCopy, task: &Task<'_>) -> Commands {
     let (listen, target) = (task.ends.listen(), task.ends.target());
     let path = |path: PathBuf| path.display().to_string();
     let (server, client) = match copy.with {
@@ -75,13 +75,13 @@ pub(super) fn quoted(path: &Path) -> String {
 }
 
 /// Writes the file that the client sends.
-pub(super) fn prepare(copy: &Copy, task: &Task<'_>) -> Result<(), Error> {
+pub(super) fn prepare(copy: &FileCopy, task: &Task<'_>) -> Result<(), Error> {
     let path = sent(task);
     std::fs::write(&path, &copy.contents).map_err(Error::file(path))
 }
 
 /// Length of the received file, whether it equals the sent one, and the time of its last write. Removes both files.
-pub(super) fn inspect(copy: &Copy, task: &Task<'_>) -> (&'static str, String) {
+pub(super) fn inspect(copy: &FileCopy, task: &Task<'_>) -> (&'static str, String) {
     let path = received(task);
     let found = std::fs::File::open(&path).ok().and_then(|file| {
         let about = file.metadata().ok()?;
@@ -108,7 +108,7 @@ fn same(mut file: std::fs::File, mut contents: &[u8]) -> bool {
     }
 }
 
-pub(super) fn parse(copy: &Copy, _: &Task<'_>, outputs: &Outputs) -> Result<Measurement, Missing> {
+pub(super) fn parse(copy: &FileCopy, _: &Task<'_>, outputs: &Outputs) -> Result<Measurement, Missing> {
     let mut words = outputs.find(RESULT).split_whitespace();
     let (length, same, modified) = (words.next(), words.next(), words.next());
     let length = length.and_then(|text| text.parse::<u64>().ok());

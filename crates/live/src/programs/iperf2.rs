@@ -63,7 +63,7 @@ pub(super) fn parse(load: &Load, task: &Task<'_>, outputs: &Outputs) -> Result<M
         false => (&outputs.client, &outputs.server),
     };
     let (sent, received) = (report(sender), report(receiver));
-    // Of what a group is sent nothing may arrive at a member, whose server then has only said that it listens.
+    // A member may receive no packet of a group; then its server has only printed that it listens.
     let nothing_arrived = task.ends.member.is_some() && !sent.is_empty() && !receiver.is_empty();
     if received.is_empty() && !nothing_arrived {
         return Err(outputs.lacks("no report of what arrived"));

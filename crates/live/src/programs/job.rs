@@ -30,10 +30,11 @@ const SERVER_LINGER: Duration = Duration::from_secs(1);
 /// Time that a program has to end after a signal, before it receives a stronger one. Chosen; with less, one that is
 /// busy is killed and prints nothing.
 const SIGNAL_TIMEOUT: Duration = Duration::from_secs(2);
-/// Time between two looks at programs that start or end. Chosen; shorter takes
-/// processor time from the run, longer sees the end later.
+/// Time between two checks of programs that start or end. Chosen; shorter takes processor time from the run, longer
+/// notices the end late.
 const POLL_FAST: Duration = Duration::from_millis(10);
-/// Time between two looks at programs that run. Chosen for the same reasons: their end is less urgent.
+/// Time between two checks of programs that run. Chosen; shorter takes processor time from the run, longer notices an
+/// unexpected end late.
 const POLL_SLOW: Duration = Duration::from_millis(50);
 
 /// One program at its node.
@@ -152,7 +153,7 @@ pub(super) struct ClientEnd {
     pub(super) started_wall: f64,
     pub(super) exit: Option<i32>,
     pub(super) signal: Option<i32>,
-    pub(super) was_told: bool,
+    pub(super) was_signalled: bool,
     /// Its duration.
     pub(super) ran: Duration,
     /// The end as a message, with the first line of its output.
@@ -258,7 +259,7 @@ impl Job {
         self.fail(now, words)
     }
 
-    /// Ends the servers, the last one first: the others carry its packets.
+    /// Ends the servers, the last one first, since the others carry its packets.
     fn close(&mut self, now: Instant, since: Instant) -> Option<State> {
         if let Some(client) = self.client.as_mut().filter(|client| client.is_running()) {
             client.tell(now);
@@ -279,7 +280,7 @@ impl Job {
         None
     }
 
-    /// The time of the next look; `None` when all is over.
+    /// The time of the next check; `None` when all programs have ended.
     pub(super) fn deadline(&self, now: Instant) -> Option<Instant> {
         let look = match self.state {
             State::Waiting if self.servers.is_empty() => self.start,
@@ -314,7 +315,7 @@ impl Job {
             started_wall: client.started_wall,
             exit: status.and_then(|status| status.code()),
             signal: status.and_then(|status| status.signal()),
-            was_told: client.told.is_some(),
+            was_signalled: client.told.is_some(),
             ran: client.ended.map_or(now, |(at, _)| at).since(client.started.unwrap_or(self.start)),
             words: client.end_in_words(),
         })

@@ -7,7 +7,7 @@ use hopcast_twin::results::{Figures, LatencyCurve, Quantiles, Video};
 
 use super::command::Task;
 
-/// Number of points of a latency curve, as in virtual time.
+/// Number of points of a latency curve, the same as in virtual time.
 const CURVE_POINTS: usize = 200;
 
 /// The measurement of a flow.
@@ -31,7 +31,7 @@ pub struct Measurement {
     pub jitter_ms: Option<f64>,
     /// Fates of the frames of a video.
     pub video: Option<Video>,
-    /// Counters by name, for what is no figure.
+    /// Counters by name, for results that are no figures.
     pub counters: BTreeMap<String, u64>,
     /// Span over which goodput is taken, in seconds of the run; `None` for the measurement window.
     pub lasted: Option<(f64, f64)>,
@@ -49,7 +49,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// The bytes of it between two times, if they are spread evenly.
+    /// Its bytes between two times, spread evenly over it.
     fn bytes_within(&self, from: f64, to: f64) -> f64 {
         let length = self.to - self.from;
         if length <= 0.0 {
@@ -157,7 +157,7 @@ impl Measurement {
 pub struct Samples(Vec<(f64, u64)>);
 
 impl Samples {
-    /// Those of `samples` that are valid times.
+    /// The distribution of those `samples` that are valid times.
     pub fn new(samples: impl IntoIterator<Item = (f64, u64)>) -> Self {
         let mut samples: Vec<(f64, u64)> =
             samples.into_iter().filter(|(value, count)| value.is_finite() && *count > 0).collect();

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use hopcast_twin::scenario::model::Ping;
+use hopcast_twin::scenario::model::PingOptions;
 
 use super::command::{CommandLine, Commands, Outputs, Task};
 use super::error::Missing;
 use super::measurement::{Interval, Measurement, Samples};
 
-pub(super) fn commands(ping: &Ping, task: &Task<'_>) -> Commands {
+pub(super) fn commands(ping: &PingOptions, task: &Task<'_>) -> Commands {
     let family = if task.ends.ipv6() { "-6" } else { "-4" };
     let (every, size) = (ping.every.as_secs_f64(), ping.size.get().to_string());
     let client = CommandLine::new("ping", [family, "-n", "-D", "-i", &format!("{every:.6}"), "-s", &size])
@@ -18,7 +18,7 @@ pub(super) fn commands(ping: &Ping, task: &Task<'_>) -> Commands {
     Commands { server: None, client }
 }
 
-pub(super) fn parse(ping: &Ping, task: &Task<'_>, outputs: &Outputs) -> Result<Measurement, Missing> {
+pub(super) fn parse(ping: &PingOptions, task: &Task<'_>, outputs: &Outputs) -> Result<Measurement, Missing> {
     let text = &outputs.client;
     let transmitted = text.lines().find_map(|line| {
         let (count, _) = line.split_once(" packets transmitted")?;
@@ -48,7 +48,7 @@ pub(super) fn parse(ping: &Ping, task: &Task<'_>, outputs: &Outputs) -> Result<M
         known.map_or(planned, |known| known + outputs.started)
     };
     let counts = |number: u64| (from..to).contains(&sent_at(number));
-    // Maximum number of requests that fit the time.
+    // The maximum number of requests in this time.
     let limit = ((outputs.ended - outputs.started).max(0.0) / every * 2.0) as u64 + last + 1000;
     let sent = (1..=transmitted.min(limit)).filter(|&number| counts(number)).count() as u64;
     let counted = || replies.iter().filter(|(number, _)| counts(**number)).map(|(_, reply)| reply);

@@ -14,8 +14,8 @@ use super::measurement::Measurement;
 use super::spawn::Spawner;
 use super::{Error, commands, copy, ffmpeg, parse};
 
-/// Maximum duration of a client that failed because of a wrong option and not because of the network. Chosen; longer
-/// takes failures of the network for it, shorter misses it on a busy machine.
+/// Maximum duration of a client whose failure counts as a wrong use, and not as the network's. Chosen; longer counts
+/// failures of the network too, shorter misses wrong options on a busy machine.
 const MISUSE_TIME: Duration = Duration::from_millis(500);
 
 /// All programs of a run: applications of flows, carriers of flows, and commands of `exec`.
@@ -36,11 +36,11 @@ pub struct Programs {
 /// Results of all programs.
 #[derive(Debug, Default)]
 pub struct Outcomes {
-    /// For each flow whose application is a program.
+    /// The outcome of each flow whose application is a program.
     pub flows: Vec<FlowOutcome>,
-    /// For each command of `exec`.
+    /// The outcome of each command of `exec`.
     pub execs: Vec<ExecOutcome>,
-    /// For each flow of another application that programs carried and that went wrong, why.
+    /// The failures of programs that are the transport of another application, as messages.
     pub failures: Vec<(FlowId, String)>,
 }
 
@@ -90,7 +90,7 @@ pub struct ExecOutcome {
     /// The signal that ended it.
     pub signal: Option<i32>,
     /// Whether it ran until it was ended by a signal.
-    pub was_told: bool,
+    pub was_signalled: bool,
     /// The deviation from the exit status that the scenario expects, as a message.
     pub failure: Option<String>,
 }
@@ -262,7 +262,7 @@ impl Programs {
         let [client, client_errors] = job.written_by_client();
         let mut outputs =
             Outputs { client, client_errors, more, started, started_wall, ended, ..Outputs::default() };
-        let failed = !end.was_told && end.exit != Some(0);
+        let failed = !end.was_signalled && end.exit != Some(0);
         let failure = job.failure.clone().or_else(|| failed.then_some(end.words));
         let of_flow = &self.scenario.flows[flow];
         let measured = receivers.iter().zip((0..receivers.len()).rev()).map(|(&ends, from_last)| {
@@ -314,6 +314,6 @@ fn exec_outcome(exec: &Exec, job: &Job, now: Instant) -> Option<ExecOutcome> {
     let failure = job.failure.clone().or_else(|| {
         Some(format!("exec `{}`: expected exit status {}, but {}", exec.name, wrong?, end.words))
     });
-    let (name, was_told) = (exec.name.clone(), end.was_told);
-    Some(ExecOutcome { name, exit: end.exit, signal: end.signal, was_told, failure })
+    let (name, was_signalled) = (exec.name.clone(), end.was_signalled);
+    Some(ExecOutcome { name, exit: end.exit, signal: end.signal, was_signalled, failure })
 }

@@ -17,7 +17,7 @@ pub enum Error {
     NeedsVirtualTime(String),
     /// A flow cannot be built.
     #[error(transparent)]
-    Flow(#[from] hopcast_twin::world::BuildError),
+    Flow(#[from] hopcast_twin::world::WorldError),
     /// The network cannot be set up or changed.
     #[error(transparent)]
     Lab(#[from] lab::Error),
@@ -85,7 +85,7 @@ impl Error {
     }
 }
 
-/// The ways in which a node's process fails.
+/// A node's process failed.
 #[derive(Debug, Error)]
 pub enum NodeFailure {
     /// It cannot be started.
@@ -97,15 +97,15 @@ pub enum NodeFailure {
     /// It reported an error.
     #[error(": {0}")]
     Failed(String),
-    /// It said something else than what was due.
+    /// Its line is not the one that the protocol requires.
     #[error(": expected `{expected}`, found `{found}`")]
     Unexpected {
-        /// The first word that was due.
+        /// The required first word.
         expected: &'static str,
-        /// The line that came.
+        /// The line that it wrote.
         found: String,
     },
-    /// It says nothing.
+    /// It was silent for this number of seconds.
     #[error(" says nothing for {0} s")]
     Silent(u64),
     /// Its report cannot be read.

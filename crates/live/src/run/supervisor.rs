@@ -16,10 +16,11 @@ use super::error::{Error, NodeFailure};
 use crate::lab::Lab;
 use crate::worker::NodeReport;
 
-/// Maximum silence of a node: one that is silent for longer hangs. Chosen; shorter, and a busy machine's node is taken
-/// for it; longer delays the error.
+/// Maximum silence of a node; one that is silent for longer counts as hanging. Chosen; shorter, and so does a node of a
+/// busy machine; longer delays the error.
 const SILENCE_TIMEOUT: time::Duration = time::Duration::from_secs(20);
-/// Time between two looks at whether the run was cancelled. Chosen: nobody notices it.
+/// Time between two checks of whether the run was cancelled. Chosen: too short for a person to notice; shorter costs
+/// processor time.
 const POLL_INTERVAL: time::Duration = time::Duration::from_millis(50);
 /// Maximum length of a node's standard error that is kept, in bytes. Chosen: it bounds memory.
 const MAX_STDERR: usize = 64 << 10;
@@ -49,7 +50,7 @@ impl Supervisor {
         for (number, node) in scenario.nodes.iter().enumerate() {
             let mut words = command(&node.name).into_iter();
             let mut command = lab.command(number, words.next().unwrap_or_default());
-            // A Ctrl-C at the terminal is for the run, which ends the nodes.
+            // A Ctrl-C at the terminal ends the run, which then ends the nodes.
             command.process_group(0);
             command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
             let failed = |error| Error::node(&node.name, NodeFailure::Start(error));
@@ -107,10 +108,10 @@ impl Supervisor {
     }
 
     /// Checks that all nodes still run.
-    pub(super) fn look_after(&mut self) -> Result<(), Error> {
+    pub(super) fn check_running(&mut self) -> Result<(), Error> {
         for node in &mut self.nodes {
             if node.process.try_wait().is_ok_and(|status| status.is_some()) {
-                return Err(node.obituary());
+                return Err(node.end_failed());
             }
         }
         Ok(())
@@ -139,7 +140,7 @@ impl Node {
         while waited < SILENCE_TIMEOUT {
             match self.lines.recv_timeout(POLL_INTERVAL) {
                 Ok(line) => return Ok(Some(line)),
-                Err(RecvTimeoutError::Disconnected) => return Err(self.obituary()),
+                Err(RecvTimeoutError::Disconnected) => return Err(self.end_failed()),
                 Err(RecvTimeoutError::Timeout) if given_up() => return Ok(None),
                 Err(RecvTimeoutError::Timeout) => waited += POLL_INTERVAL,
             }
@@ -158,9 +159,9 @@ impl Node {
         })
     }
 
-    /// The error of a node that has ended or fallen silent, with its last words.
-    fn obituary(&mut self) -> Error {
-        // One that has only fallen silent ends with its input, or by force.
+    /// Ends a node that has failed or is silent, and returns its error with the last line that it wrote.
+    fn end_failed(&mut self) -> Error {
+        // A silent node ends when its input does, or is killed.
         drop(self.input.take());
         let _ = self.process.kill();
         let said: Option<String> =
@@ -176,7 +177,7 @@ impl Node {
 impl Drop for Node {
     fn drop(&mut self) {
         drop(self.input.take());
-        // It holds nothing that is worth waiting for.
+        // The node has nothing to save, so there is no need to wait.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

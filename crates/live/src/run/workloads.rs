@@ -7,7 +7,7 @@ use std::time;
 
 use hopcast_core::Instant;
 use hopcast_twin::collect::{LiveObservations, ProgramResult};
-use hopcast_twin::results::{Figures, Frame};
+use hopcast_twin::results::{Figures, FramePictures};
 use hopcast_twin::scenario::model::{NodeId, Scenario};
 
 use super::ends::ends;
@@ -18,13 +18,15 @@ use crate::programs::{
     Spawner, pictures,
 };
 
-/// Maximum time until all servers listen. Chosen; less fails on a busy machine, more delays the error of one that never
-/// listens.
+/// Maximum time until all servers listen. Chosen; less fails on a busy machine, more delays the error of a server that
+/// never listens.
 const LISTEN_TIMEOUT: time::Duration = time::Duration::from_secs(10);
-/// Time between two looks at whether servers listen. Chosen; shorter takes processor time from what starts.
+/// Time between two checks of whether servers listen. Chosen; shorter takes processor time from the programs that
+/// start, longer delays the run.
 const POLL_INTERVAL: time::Duration = time::Duration::from_millis(20);
 
-/// Positions of the frames of a video that the report shows, as shares of the measurement window. Chosen.
+/// Times of the frames of a video that the report shows, as shares of the measurement window. Chosen: its beginning,
+/// middle and end; more make the report larger.
 const SHOWN_FRAMES: [f64; 3] = [0.2, 0.5, 0.8];
 /// Width of these frames, in pixels. Chosen; larger pictures reach the page's limit sooner, smaller ones hide damage.
 const FRAME_WIDTH: u32 = 320;
@@ -106,7 +108,7 @@ impl Workloads {
         let (outcomes, failures) = (&mut observed.live.programs, &mut observed.live.failed_programs);
         for FlowOutcome { flow, measured, note, failed, recording } in ended.flows {
             let name = &scenario.flows[flow].name;
-            // A program whose packets did not arrive measured zero, which is a figure; one that never started has none.
+            // A program whose packets did not arrive has measured zero; one that never started has measured nothing.
             let has_figures = !failed || measured.iter().any(Result::is_ok);
             let mut why = None;
             let (to, one) = (&scenario.flows[flow].to, measured.len() == 1);
@@ -148,7 +150,7 @@ impl Workloads {
             });
         }
         for exec in ended.execs {
-            if exec.failure.is_none() && (exec.was_told || exec.exit == Some(0)) {
+            if exec.failure.is_none() && (exec.was_signalled || exec.exit == Some(0)) {
                 continue;
             }
             let went = match (exec.exit, exec.signal) {
@@ -166,13 +168,13 @@ impl Workloads {
     }
 }
 
-/// Writes frames of a video into the run's own folder of the run directory, and returns their paths in the latter.
+/// Writes frames of a video into the run's folder of the run directory, and returns their paths below that directory.
 fn frames(
     recording: &Recording,
     times: &[f64],
     flow: &str,
     dir: &Path,
-) -> Result<Vec<Frame>, programs::Error> {
+) -> Result<Vec<FramePictures>, programs::Error> {
     let folder = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let write = |number: u64, what: &str, png: &[u8]| {
         let name = format!("{flow}-{number}-{what}.png");
@@ -184,7 +186,7 @@ fn frames(
     for FramePair { number, sent, received } in pictures(recording, times, FRAME_WIDTH)? {
         let sent = write(number, "sent", &sent)?;
         let received = received.map(|png| write(number, "received", &png)).transpose()?;
-        frames.push(Frame { flow: flow.to_owned(), number, sent, received });
+        frames.push(FramePictures { flow: flow.to_owned(), number, sent, received });
     }
     Ok(frames)
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use hopcast_node::runtime::{OpenError, RunError};
+use hopcast_node::runtime::{OpenError, RuntimeError};
 use thiserror::Error;
 
 /// A node's part of a scenario could not be run.
@@ -10,7 +10,7 @@ use thiserror::Error;
 pub enum Error {
     /// A flow cannot be built.
     #[error(transparent)]
-    Flow(#[from] hopcast_twin::world::BuildError),
+    Flow(#[from] hopcast_twin::world::WorldError),
     /// The sockets or devices of a flow cannot be opened.
     #[error("flow `{flow}`: {source}")]
     Open {
@@ -21,7 +21,7 @@ pub enum Error {
     },
     /// The sockets or devices failed during the run.
     #[error(transparent)]
-    Run(#[from] RunError),
+    Run(#[from] RuntimeError),
     /// The operating system gives no thread or no descriptor.
     #[error("cannot start a thread: {0}")]
     Thread(#[source] io::Error),
@@ -31,7 +31,7 @@ pub enum Error {
     /// The supervisor's first line is not the clock's zero.
     #[error("expected the clock's zero")]
     NoZero,
-    /// The report cannot be written down.
+    /// The report cannot be written as JSON.
     #[error("the report: {0}")]
     Report(#[source] serde_json::Error),
     /// The supervisor cannot be reached.

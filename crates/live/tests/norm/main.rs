@@ -2,7 +2,7 @@
 //! on a switched segment that loses frames of both.
 //!
 //! All of it needs root, TUN, namespaces, libnorm and a C++ compiler, and is skipped aloud where those are missing.
-//! What takes long is ignored unless asked for: `cargo test -p hopcast-live --test norm -- --ignored`.
+//! Long tests are ignored unless requested: `cargo test -p hopcast-live --test norm -- --ignored`.
 
 #![allow(clippy::unwrap_used)]
 #![allow(clippy::disallowed_methods)] // these tests run in real time

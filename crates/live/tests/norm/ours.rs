@@ -16,7 +16,7 @@ use crate::common::Running;
 use crate::peer::Transfer;
 use crate::segment::{GROUP, PORT, address};
 
-/// What a sender of ours is given.
+/// Data that is handed to a sender of ours.
 #[derive(Clone, Debug)]
 pub(crate) enum Given {
     /// An object of data.
@@ -27,7 +27,7 @@ pub(crate) enum Given {
     Stream(Vec<u8>),
 }
 
-/// What a member has received.
+/// The data that a member has received.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Heard {
     /// Objects, as they came.
@@ -39,7 +39,7 @@ pub(crate) struct Heard {
 }
 
 impl Heard {
-    /// What is complete, as a member of libnorm has it; objects are all called data.
+    /// The complete transfers, in the form of a member of libnorm; all objects have the kind `data`.
     pub(crate) fn completed(&self) -> Vec<Transfer> {
         let objects = self.objects.iter().map(|bytes| Transfer::of("data", bytes));
         let streams = self.streams.values().filter(|(_, ended)| *ended == Some(true));
@@ -122,7 +122,7 @@ impl Ours {
         Self::start(net, node, 1, Some(sender()), None, given)
     }
 
-    /// What it has received so far.
+    /// The data that it has received so far.
     pub(crate) fn heard(&self) -> Heard {
         self.heard.lock().unwrap().clone()
     }

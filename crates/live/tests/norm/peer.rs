@@ -19,7 +19,7 @@ pub(crate) struct Peer {
     reader: Option<JoinHandle<()>>,
 }
 
-/// What a member received, or gave to its library.
+/// A transfer that a member received, or handed to its library.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Transfer {
     pub(crate) kind: String,
@@ -67,7 +67,7 @@ impl Peer {
         }
     }
 
-    /// What is complete here, in the order of kinds and sizes.
+    /// The transfers that are complete here, in the order of kinds and sizes.
     pub(crate) fn completed(&self) -> Vec<Transfer> {
         let text = |event: &Value, key: &str| event[key].as_str().unwrap().to_owned();
         let of = |event: &Value| Transfer {

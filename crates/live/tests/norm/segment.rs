@@ -2,7 +2,7 @@
 
 use hopcast_core::{Duration, Fraction, Rate, Seed};
 use hopcast_link::{Direction, Loss, Switch, SwitchConfig};
-use hopcast_live::layout::{InterfaceLayout, LinkLayout, NetworkLayout, NodeLayout, Route};
+use hopcast_live::layout::{InterfaceLayout, LinkLayout, NetworkLayout, NodeLayout, RouteLayout};
 use hopcast_node::testing::{Requirement, require};
 use hopcast_stack::network::Prefix;
 
@@ -73,7 +73,7 @@ fn layout(nodes: usize, loss: f64) -> NetworkLayout {
     let node = |number: usize| {
         let routes = (0..nodes).filter(|&other| other != number).map(|other| {
             let to = address(other).into();
-            Route { to: Prefix::of(to), interface: 0, via: Some(to), via_mac: Some(mac(other)) }
+            RouteLayout { to: Prefix::of(to), interface: 0, via: Some(to), via_mac: Some(mac(other)) }
         });
         NodeLayout {
             name: format!("n{number}"),

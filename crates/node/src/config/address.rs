@@ -1,4 +1,4 @@
-//! Addresses, networks and destinations, as a person writes them.
+//! Addresses, networks and destinations in the notation of the file.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -9,7 +9,7 @@ use hopcast_core::plug::Destination;
 
 use super::PeerAddress;
 
-/// An address of this host with a port.
+/// Reads an address of this host with a port.
 pub(super) fn local(node: &Node, key: &str, example: &str) -> Result<SocketAddr, Diagnostic> {
     let found = text(node, key)?;
     match found.parse::<SocketAddr>() {
@@ -22,7 +22,7 @@ pub(super) fn local(node: &Node, key: &str, example: &str) -> Result<SocketAddr,
 }
 
 /// Reads the address of a peer.
-pub(super) fn place(node: &Node, key: &str) -> Result<PeerAddress, Diagnostic> {
+pub(super) fn peer(node: &Node, key: &str) -> Result<PeerAddress, Diagnostic> {
     let found = text(node, key)?;
     let wrong = || {
         node.error(format!(
@@ -39,12 +39,12 @@ pub(super) fn place(node: &Node, key: &str) -> Result<PeerAddress, Diagnostic> {
     let (host, port) = found.rsplit_once(':').ok_or_else(wrong)?;
     let port = port.parse().ok().filter(|&port| port != 0).ok_or_else(wrong)?;
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
-    // Four numbers and dots are an address with a slip in it, and no name.
+    // Numbers and dots alone are a misspelt address, and no name.
     let is_name = host.chars().all(fits) && host.chars().any(|c| c.is_ascii_alphabetic());
     if is_name { Ok(PeerAddress::Name { host: host.to_owned(), port }) } else { Err(wrong()) }
 }
 
-/// An address on an interface, with its prefix.
+/// Reads an address on an interface, with the length of its prefix.
 pub(super) fn interface(node: &Node, key: &str) -> Result<(IpAddr, u8), Diagnostic> {
     let found = text(node, key)?;
     let address = prefixed(found).filter(|_| found.contains('/'));
@@ -55,7 +55,7 @@ pub(super) fn interface(node: &Node, key: &str) -> Result<(IpAddr, u8), Diagnost
     })
 }
 
-/// A network.
+/// Reads a network.
 pub(super) fn network(node: &Node, key: &str) -> Result<(IpAddr, u8), Diagnostic> {
     let found = text(node, key)?;
     let (address, prefix) = prefixed(found).ok_or_else(|| {
@@ -65,7 +65,7 @@ pub(super) fn network(node: &Node, key: &str) -> Result<(IpAddr, u8), Diagnostic
     Ok((address, prefix))
 }
 
-/// A network, and a port of its hosts or all.
+/// Reads a network with a port, or with all ports.
 pub(super) fn destination(node: &Node, key: &str) -> Result<Destination, Diagnostic> {
     let found = text(node, key)?;
     let wrong = || {
@@ -95,7 +95,7 @@ pub(super) fn overlap(one: &Destination, other: &Destination) -> bool {
         && masked(one.network, prefix) == masked(other.network, prefix)
 }
 
-/// `10.0.0.0/8`; all bits where no prefix is written.
+/// Parses `10.0.0.0/8`; an address without a prefix has all its bits.
 fn prefixed(text: &str) -> Option<(IpAddr, u8)> {
     let (address, prefix) = match text.split_once('/') {
         Some((address, prefix)) => (address, Some(prefix)),
@@ -120,12 +120,12 @@ fn whole_network(node: &Node, key: &str, address: IpAddr, prefix: u8) -> Result<
     )))
 }
 
-/// Whether an address is of a network.
+/// Whether an address is in a network.
 pub(crate) fn contains((network, prefix): (IpAddr, u8), address: IpAddr) -> bool {
     network.is_ipv4() == address.is_ipv4() && masked(address, prefix) == network
 }
 
-/// The network of addresses that mean something else on each host, which this address is of, if any: this host,
+/// The special network that an address is in, if any, whose addresses mean something else on each host: this host,
 /// loopback, link-local, multicast and broadcast (RFC 6890, RFC 5771, RFC 4291).
 pub(crate) fn special(address: IpAddr) -> Option<(IpAddr, u8)> {
     const V4: [([u8; 4], u8); 5] = [

@@ -11,7 +11,7 @@ use hopcast_config::decode::{
 use hopcast_config::yaml::{Kind, Node};
 use hopcast_core::plug::Destination;
 use hopcast_stack::site::SiteLayer;
-use hopcast_stack::transport::Port;
+use hopcast_stack::transport::PortKind;
 use log::LevelFilter;
 
 use super::{Carrier, Config, Connections, Packets, Peer, PeerAddress, Relay, Timing, address};
@@ -29,9 +29,9 @@ const DEFAULT_MEMORY: u64 = 256 << 20;
 const MIN_MEMORY: u64 = 16 << 20;
 /// Default of `streams`. Chosen; more hold more memory, with fewer clients wait.
 const DEFAULT_STREAMS: u16 = 1024;
-/// Default share of a carrier's streams that one source may have, as one over a number. Chosen; a larger share leaves
+/// Default share of a carrier's streams that one source may have: one over this number. Chosen; a larger share leaves
 /// less to others, a smaller one limits a source that is alone.
-const SOURCES: u16 = 4;
+const SOURCE_SHARE: u16 = 4;
 /// Default of `connect-timeout`. Chosen; [`Connections::connect_timeout`] says what goes wrong each way.
 const CONNECT_TIMEOUT: hopcast_core::Duration = hopcast_core::Duration::from_secs(10);
 /// Maximum length of an interface's name, in bytes (IFNAMSIZ, less its zero).
@@ -92,21 +92,21 @@ fn peers(node: &Node, own: &str, listen: SocketAddr) -> Result<Vec<Peer>, Diagno
             }
             Kind::Scalar(_) | Kind::List(_) => (&entry.value, false),
         };
-        let place = address::place(value, &entry.key)?;
+        let address = address::peer(value, &entry.key)?;
         let version = |v4: bool| if v4 { "IPv4" } else { "IPv6" };
-        match place {
+        match address {
             PeerAddress::Address(at) if at.is_ipv4() != listen.is_ipv4() => Err(value.error(format!(
                 "`{}`: expected an {} address, as `listen` is one, found `{at}`",
                 entry.key,
                 version(listen.is_ipv4())
             ))),
-            place => Ok(Peer { name: entry.key.clone(), place, roams }),
+            address => Ok(Peer { name: entry.key.clone(), address, roams }),
         }
     };
     entries.iter().map(peer).collect()
 }
 
-/// The place of a peer that the file names.
+/// The index of a peer that the file names.
 fn peer(node: &Node, key: &str, peers: &[Peer]) -> Result<usize, Diagnostic> {
     let found = text(node, key)?;
     let place = peers.iter().position(|peer| peer.name == found);
@@ -174,7 +174,7 @@ fn packets(node: &Node) -> Result<Packets, Diagnostic> {
     }
     let addresses = fields.need("address", "address: 10.77.0.1/30")?;
     let addresses = one_or_list(addresses).iter().map(|node| address::interface(node, "address"));
-    let over = fields.get("over").map(|node| SiteLayer::read(node, Port::Datagram)).transpose()?;
+    let over = fields.get("over").map(|node| SiteLayer::read(node, PortKind::Datagram)).transpose()?;
     let addresses: Vec<_> = addresses.collect::<Result<_, _>>()?;
     let routes = list_of(&fields, "routes", address::network)?;
     let from = match fields.get("from") {
@@ -189,7 +189,7 @@ fn packets(node: &Node) -> Result<Packets, Diagnostic> {
         addresses,
         routes,
         from,
-        over: over.unwrap_or_else(|| SiteLayer::default_for(Port::Datagram)),
+        over: over.unwrap_or_else(|| SiteLayer::default_for(PortKind::Datagram)),
     })
 }
 
@@ -202,7 +202,7 @@ fn list_of<T>(
     items.iter().map(|node| read(node, key)).collect()
 }
 
-/// The destinations to take over, or a map of them and the rest.
+/// Reads `tcp`: the destinations to take over, or a map of all its keys.
 fn connections(node: &Node) -> Result<Connections, Diagnostic> {
     let mut found = Connections {
         take: Vec::new(),
@@ -210,10 +210,10 @@ fn connections(node: &Node) -> Result<Connections, Diagnostic> {
         as_client: false,
         from: None,
         streams: DEFAULT_STREAMS,
-        per_source: DEFAULT_STREAMS / SOURCES,
+        per_source: DEFAULT_STREAMS / SOURCE_SHARE,
         connect_timeout: CONNECT_TIMEOUT,
         congestion: None,
-        over: SiteLayer::default_for(Port::Stream),
+        over: SiteLayer::default_for(PortKind::Stream),
     };
     if !matches!(node.kind, Kind::Map(_)) {
         let take = one_or_list(node).iter().map(|node| address::destination(node, "tcp"));
@@ -228,7 +228,7 @@ fn connections(node: &Node) -> Result<Connections, Diagnostic> {
     if found.take.is_empty() && found.reach.is_empty() {
         return Err(node.error("`tcp` needs `take`, `reach` or both, for example `take: [10.20.0.0/16]`"));
     }
-    circles(&fields, &found.take, &found.reach)?;
+    check_loops(&fields, &found.take, &found.reach)?;
     let source = fields.read("source", |node, key| Ok(choice(node, key, &["host", "client"])?.0))?;
     found.as_client = source == Some("client");
     if let Some(from) = fields.get("from") {
@@ -241,7 +241,7 @@ fn connections(node: &Node) -> Result<Connections, Diagnostic> {
     }
     if let Some(streams) = fields.read("streams", |node, key| whole(node, key, 1..=u64::from(u16::MAX)))? {
         found.streams = streams as u16;
-        found.per_source = found.streams.div_ceil(SOURCES);
+        found.per_source = found.streams.div_ceil(SOURCE_SHARE);
     }
     let max = u64::from(found.streams);
     let per_source = fields.read("per-source", |node, key| whole(node, key, 1..=max))?;
@@ -249,13 +249,13 @@ fn connections(node: &Node) -> Result<Connections, Diagnostic> {
     found.connect_timeout = fields.read("connect-timeout", some_duration)?.unwrap_or(CONNECT_TIMEOUT);
     found.congestion = fields.read("congestion", |node, key| Ok(name(node, key)?.to_owned()))?;
     if let Some(node) = fields.get("over") {
-        found.over = SiteLayer::read(node, Port::Stream)?;
+        found.over = SiteLayer::read(node, PortKind::Stream)?;
     }
     Ok(found)
 }
 
-/// Connections that go on from here must not be taken over here.
-fn circles(fields: &Fields<'_>, take: &[Destination], reach: &[Destination]) -> Result<(), Diagnostic> {
+/// Checks that no connection that goes on from this node is taken over by it again.
+fn check_loops(fields: &Fields<'_>, take: &[Destination], reach: &[Destination]) -> Result<(), Diagnostic> {
     let nodes = fields.get("reach").map_or(&[][..], one_or_list);
     for (to, node) in reach.iter().zip(nodes) {
         if let Some(taken) = take.iter().find(|taken| address::overlap(taken, to)) {
@@ -267,7 +267,7 @@ fn circles(fields: &Fields<'_>, take: &[Destination], reach: &[Destination]) -> 
     Ok(())
 }
 
-/// `[harbour, island]`, a map, or a list of maps.
+/// Reads `relay`: `[harbour, island]`, a map, or a list of maps.
 fn relays(node: &Node, peers: &[Peer]) -> Result<Vec<Relay>, Diagnostic> {
     let plain = |node: &Node| matches!(&node.kind, Kind::List(items) if items.iter().all(is_scalar));
     if plain(node) {
@@ -299,9 +299,9 @@ fn relay(node: &Node, peers: &[Peer]) -> Result<Relay, Diagnostic> {
     // A relay learns from the sites whether what it relays has a deadline.
     let layer = |key, port| match fields.get(key) {
         Some(node) => SiteLayer::read(node, port),
-        None => Ok(SiteLayer::default_for(Port::Stream)),
+        None => Ok(SiteLayer::default_for(PortKind::Stream)),
     };
-    let (packets, tcp) = (layer("packets", Port::Datagram)?, layer("tcp", Port::Stream)?);
+    let (packets, tcp) = (layer("packets", PortKind::Datagram)?, layer("tcp", PortKind::Stream)?);
     Ok(Relay { between: [one, other], channel: channel(&fields)?, packets, tcp })
 }
 
@@ -332,7 +332,7 @@ fn level(node: &Node, key: &str) -> Result<LevelFilter, Diagnostic> {
     Ok(word.parse().unwrap_or(LevelFilter::Info))
 }
 
-/// Whether what shares a peer and a channel is one thing.
+/// Checks that no two carriers or relays share a peer and a channel.
 fn lanes(root: &Node, config: &Config) -> Result<(), Diagnostic> {
     let carried = config.carriers.iter().flat_map(|carrier| {
         let what = format!("what is carried to `{}`", carrier.to);
@@ -355,7 +355,7 @@ fn lanes(root: &Node, config: &Config) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-/// Whether each TUN is one thing, and no connection is taken over twice.
+/// Checks that each TUN device belongs to one carrier, and that no connection is taken over by two.
 fn devices(root: &Node, config: &Config) -> Result<(), Diagnostic> {
     let tuns = config.carriers.iter().filter_map(|carrier| carrier.packets.as_ref());
     let mut known: Vec<&Packets> = Vec::new();

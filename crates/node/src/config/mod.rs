@@ -1,8 +1,7 @@
 //! The configuration of a node: one small YAML file, read into a [`Config`] that cannot be wrong.
 //!
 //! `address` reads addresses, networks and destinations; `decode` the keys. A mistake is one line
-//! `file:line:column: message`, as in scenarios, of whose reader this is a second user. `docs/node.md` is the
-//! reference.
+//! `file:line:column: message`; the reader is that of scenarios. `docs/node.md` is the reference.
 
 mod address;
 mod decode;
@@ -27,28 +26,28 @@ pub(crate) use address::{contains, special};
 /// A node: its name, its peers, and the traffic that it carries.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// The name that peers know it by.
+    /// The name by which peers know it.
     pub name: String,
     /// The one address and port that it sends from and receives at.
     pub listen: SocketAddr,
-    /// Those next to it, in the order of the file.
+    /// Its neighbours, in the order of the file.
     pub peers: Vec<Peer>,
     /// The traffic that it carries to other sites.
     pub carriers: Vec<Carrier>,
     /// The traffic that it relays between peers.
     pub relays: Vec<Relay>,
     /// Maximum length of an IP packet that fits every hop, in bytes. Default: 1500. All nodes of a path must agree:
-    /// larger than a hop's, and full datagrams are lost there; smaller, and headers eat the rate.
+    /// larger than a hop's, and full datagrams are lost there; smaller, and headers take a larger share of the rate.
     pub mtu: u16,
     /// Intervals of the hellos between peers.
     pub timing: Timing,
-    /// Memory for what is carried, in bytes: half for batches, a quarter for what TCP connections have to send into the
-    /// coded streams, a quarter for what waits for their slow readers. Default: 256 MiB. Too small, and windows shrink
-    /// below what a path holds, so that it is not filled; too large, and readers that stall make a small host swap.
+    /// Memory for carried data, in bytes: half for batches, a quarter for bytes of TCP connections that wait to be sent
+    /// into the coded streams, a quarter for bytes that wait for slow readers. Default: 256 MiB. Too small, and windows
+    /// shrink below the bandwidth-delay product of a path; too large, and stalled readers make a small host swap.
     pub memory: u64,
-    /// Socket that `hopcast node status` asks.
+    /// Path of the Unix socket that answers `hopcast node status`.
     pub status: PathBuf,
-    /// Address at which counters are offered in Prometheus' format, if any.
+    /// Address at which counters are served in Prometheus' format, if any.
     pub metrics: Option<SocketAddr>,
     /// The lowest level that is logged.
     pub log: LevelFilter,
@@ -57,27 +56,28 @@ pub struct Config {
 /// A neighbour: the far site, or a node on the route to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// Its name, as it gives it.
+    /// Its name, as in its own file.
     pub name: String,
-    /// Address that it has to begin with.
-    pub place: PeerAddress,
-    /// Whether it is followed to another address. Default: no, so that nobody takes its place by its name.
+    /// Its address at the start.
+    pub address: PeerAddress,
+    /// Whether it is followed to another address. Default: no, so that no other host can take its place by using its
+    /// name.
     pub roams: bool,
 }
 
 /// Address of a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PeerAddress {
-    /// At this address.
+    /// A fixed address.
     Address(SocketAddr),
-    /// At what a name stands for, which is asked anew while the peer is silent.
+    /// A host's name, which is resolved again while the peer is silent.
     Name {
         /// The host's name.
         host: String,
         /// The port.
         port: u16,
     },
-    /// Wherever its first hello comes from.
+    /// The source address of its first hello.
     Anywhere,
 }
 
@@ -96,9 +96,9 @@ impl fmt::Display for PeerAddress {
 pub struct Carrier {
     /// The far site's name.
     pub to: String,
-    /// Next hops, by their places in [`Config::peers`]; several are disjoint routes that share the load.
+    /// Next hops, by their indices in [`Config::peers`]; several are disjoint routes that share the load.
     pub via: Vec<usize>,
-    /// Number that tells apart what takes the same route.
+    /// Number that distinguishes carriers with the same route.
     pub channel: u8,
     /// IP packets, through a TUN device.
     pub packets: Option<Packets>,
@@ -115,35 +115,35 @@ pub struct Packets {
     pub addresses: Vec<(IpAddr, u8)>,
     /// The networks that are routed into it.
     pub routes: Vec<(IpAddr, u8)>,
-    /// The networks that the far site's packets may come from. Default: those of `addresses` and `routes`, to which
-    /// answers go back.
+    /// The networks that the sources of the far site's packets may be in. Default: those of `addresses` and `routes`,
+    /// to which answers are sent.
     pub from: Vec<(IpAddr, u8)>,
-    /// The transport that carries them. Default: the first transport with datagrams, since a TCP inside had better lose
-    /// a packet than wait for it.
+    /// The transport that carries them. Default: the first transport with datagrams, since for a TCP inside a lost
+    /// packet is better than one that is very late.
     pub over: SiteLayer,
 }
 
 /// TCP connections.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Connections {
-    /// Connections for these end here and go on from the far site, those of this host and those in transit.
+    /// Destinations whose connections, of this host and in transit, are taken over here and go on from the far site.
     pub take: Vec<Destination>,
-    /// Destinations that the far site's connections may go on to from here. Default: nowhere, so that nobody who can
-    /// reach the port gets further than the file says.
+    /// Destinations to which the far site's connections may go on from here. Default: none, so that a stranger who can
+    /// reach the port gets no further than the file allows.
     pub reach: Vec<Destination>,
     /// Whether servers see the client's address, and not this host's. Default: no; with it, the servers' answers must
     /// be routed back through this host.
     pub as_client: bool,
-    /// The networks that the far site's clients may have addresses of, where servers see them. Default: all but what
-    /// means this host or its link, which no client elsewhere has.
+    /// The networks that the addresses of the far site's clients may be in, where servers see them. Default: all except
+    /// those that stand for this host or its link, which no client elsewhere has.
     pub from: Option<Vec<(IpAddr, u8)>>,
     /// Maximum number of connections, both directions together. Default: 1024.
     pub streams: u16,
-    /// Connections at a time of one source address. Default: a quarter of `streams`, so that one host leaves room for
-    /// others.
+    /// Maximum number of connections of one source address. Default: a quarter of `streams`, so that one host leaves
+    /// room for others.
     pub per_source: u16,
-    /// Maximum time that a server may take to answer. Default: 10 s. Too short, and servers far away are not reached;
-    /// too long, and one that is gone holds more connections.
+    /// Maximum time that a server may take to answer. Default: 10 s. Too short, and distant servers are not reached;
+    /// too long, and a server that is gone holds more connections.
     pub connect_timeout: Duration,
     /// The congestion control of the host's side of the connections; `None` leaves the host's.
     pub congestion: Option<String>,
@@ -154,7 +154,7 @@ pub struct Connections {
 /// A relay between two peers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Relay {
-    /// The two, by their places in [`Config::peers`].
+    /// The two peers, by their indices in [`Config::peers`].
     pub between: [usize; 2],
     /// The channel of the sites that it serves.
     pub channel: u8,
@@ -169,9 +169,8 @@ pub struct Relay {
 pub struct Timing {
     /// Interval between hellos to a peer. Default: 1 s.
     pub hello: Duration,
-    /// After how long a silence a peer counts as down. Default: 5 s. Nothing but hellos is sent to it
-    /// then. Shorter, and a burst of losses interrupts what is carried; longer, and a link that is gone is sent to in
-    /// vain.
+    /// Silence after which a peer counts as down; then only hellos are sent to it. Default: 5 s. Shorter, and a burst
+    /// of losses interrupts the carriers; longer, and data is sent in vain over a link that is gone.
     pub down_after: Duration,
 }
 
@@ -209,7 +208,7 @@ impl Config {
     pub fn default_socket(name: &str) -> PathBuf {
         let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty());
         let directory = match runtime {
-            // Root has one too while logged in, which is gone afterwards.
+            // While root is logged in it has such a directory too, which disappears afterwards.
             Some(directory) if !rustix::process::geteuid().is_root() => PathBuf::from(directory),
             _ => PathBuf::from("/run"),
         };

@@ -42,7 +42,7 @@ fn a_peer_that_may_move_has_a_map_and_limits_have_keys() {
     let map = "{ address: b.example.org:2, roams: yes }";
     let config = read(&SITE.replace("198.51.100.9:7400", map)).unwrap();
     let named = PeerAddress::Name { host: "b.example.org".to_owned(), port: 2 };
-    assert_eq!((&config.peers[0].place, config.peers[0].roams), (&named, true));
+    assert_eq!((&config.peers[0].address, config.peers[0].roams), (&named, true));
     let tcp =
         "{ reach: [10.20.0.0/16], source: client, from: [10.1.0.0/16], streams: 50, connect-timeout: 3 s }";
     let text = SITE.replace("[10.20.0.0/16, 10.30.0.5 port 443]", tcp);
@@ -69,7 +69,7 @@ fn a_relay_is_two_peers_or_a_list_of_pairs_with_channels() {
     let config = read(&format!("{head}relay: [a, b]")).unwrap();
     assert_eq!(config.relays[0].between, [0, 1]);
     let named = PeerAddress::Name { host: "b.example.org".to_owned(), port: 2 };
-    assert_eq!((&config.peers[1].place, &config.peers[2].place), (&named, &PeerAddress::Anywhere));
+    assert_eq!((&config.peers[1].address, &config.peers[2].address), (&named, &PeerAddress::Anywhere));
     let pairs = "relay: [{ between: [a, b] }, { between: [a, c], channel: 1 }]";
     let config = read(&format!("{head}{pairs}")).unwrap();
     assert_eq!((config.relays[1].between, config.relays[1].channel), ([0, 2], 1));

@@ -8,10 +8,10 @@ use crate::status::{CarrierStatus, Status};
 /// Minimum time between two lines of one kind. Chosen; shorter floods the log, longer hides that something goes on.
 const MIN_INTERVAL: Duration = Duration::from_secs(60);
 /// Time for which a carrier receives only stale data from a peer that is up, before that is logged. Chosen; shorter
-/// logs a restart, longer delays the word.
+/// logs a mere restart, longer delays the warning.
 const STALE_TIME: Duration = Duration::from_secs(5);
 
-/// Refusals: where they are counted, the counter, and the message.
+/// Refusals: the owner of the counter, the counter, and the message.
 const REFUSALS: [(Counted, &str, &str); 8] = [
     (
         Counted::OfCarriers,
@@ -76,7 +76,7 @@ enum Counted {
 /// The state of all warnings.
 #[derive(Debug, Default)]
 pub(super) struct Complaints {
-    /// For each of [`REFUSALS`].
+    /// The last report of each of [`REFUSALS`].
     refusals: [Reported; REFUSALS.len()],
     carriers: Vec<Carrier>,
 }
@@ -88,21 +88,21 @@ struct Reported {
     said: Option<Instant>,
 }
 
-/// A carrier at the last look.
+/// The state of a carrier when it was last examined.
 #[derive(Debug, Default)]
 struct Carrier {
-    /// For each of [`MISHAPS`].
+    /// The last report of each of [`MISHAPS`].
     mishaps: [Reported; MISHAPS.len()],
     /// Totals of stale and of accepted data.
     stale: u64,
     taken: u64,
-    /// Since when only stale data has come; the time of the last of it, and the total before.
+    /// While only stale data arrives: the times of its first and last arrival, and the total before.
     since: Option<(Instant, Instant, u64)>,
     said: Option<Instant>,
 }
 
 impl Complaints {
-    /// The lines that are due. `up` says of each carrier whether a peer of it is up.
+    /// The lines that are due. `up` has for each carrier whether one of its peers is up.
     pub(super) fn look(&mut self, now: Instant, status: &Status, up: &[bool]) -> Vec<String> {
         let mut lines = Vec::new();
         for ((counted, name, meaning), told) in REFUSALS.into_iter().zip(&mut self.refusals) {
@@ -141,7 +141,7 @@ impl Carrier {
         let stale = carrier.count("received_stale");
         let taken = carrier.count("received_innovative") + carrier.count("received_redundant");
         let only_stale = up && stale > self.stale && taken == self.taken;
-        // Meanwhile no data at all may come: an idle carrier may receive late data now and then.
+        // In between no other data may arrive; an idle carrier may receive late data occasionally.
         let nothing = up && stale == self.stale && taken == self.taken;
         let rests = self.since.is_none_or(|(_, last, _)| now >= last + STALE_TIME);
         let before = self.stale;

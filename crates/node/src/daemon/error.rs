@@ -4,7 +4,7 @@ use std::io;
 
 use thiserror::Error;
 
-use crate::runtime::{OpenError, RunError};
+use crate::runtime::{OpenError, RuntimeError};
 use crate::status::AnswerError;
 
 /// A node could not be started, or could not go on.
@@ -16,10 +16,10 @@ pub enum Error {
     /// The system's random numbers cannot be read.
     #[error("/dev/urandom: {0}")]
     Random(#[source] io::Error),
-    /// The host has no sockets to look at its interfaces with.
+    /// The host gives no socket with which to list its interfaces.
     #[error("no sockets: {0}")]
     Sockets(#[source] io::Error),
-    /// The name of a TUN device belongs to an interface of somebody else.
+    /// The name of a TUN device belongs to an interface that the node has not made.
     #[error("cannot make TUN `{0}`: there is already an interface `{0}`")]
     DeviceInUse(String),
     /// The operating system gives no thread.
@@ -33,5 +33,5 @@ pub enum Error {
     Open(#[from] OpenError),
     /// The sockets or devices failed.
     #[error(transparent)]
-    Run(#[from] RunError),
+    Run(#[from] RuntimeError),
 }

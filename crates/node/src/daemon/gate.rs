@@ -1,4 +1,4 @@
-//! The packets of the far site that the host receives.
+//! A filter of the far site's packets by their source.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -6,11 +6,12 @@ use hopcast_core::{Instant, Item, Outbox, Port, Reactive};
 
 use crate::config::contains;
 
-/// IPv6 link-local addresses, which a host has on each device and no router forwards (RFC 4291, section 2.5.6).
+/// The prefix of IPv6 link-local addresses, which a host has on each device and no router forwards (RFC 4291, section
+/// 2.5.6).
 const OF_ONE_LINK: (IpAddr, u8) = (IpAddr::V6(Ipv6Addr::new(0xFE80, 0, 0, 0, 0, 0, 0, 0)), 10);
 
 /// Passes packets between the host above and the tunnel below. A packet from below is dropped unless its source is in a
-/// network that the far site may have: a sender there must not pass for a host here.
+/// network of the far site: a sender there must not use the address of a host here.
 pub(crate) struct Gate {
     from: Vec<(IpAddr, u8)>,
     out: Outbox,

@@ -1,13 +1,14 @@
-//! Rules of killed nodes, which would redirect connections, or drop packets, for nobody.
+//! Removal of the rules of killed nodes, which would still redirect connections or drop packets.
 //!
-//! Devices go with their process, and the routes over them; netfilter's tables, routing rules and other routes stay.
+//! The kernel removes devices, and the routes over them, with their process; netfilter's tables, routing rules and
+//! other routes stay.
 
 use std::io;
 
 use crate::runtime::Claim;
 use crate::runtime::command::{ip, run};
 
-/// Removes the rules of nodes that are gone, with a line for each. Rules that cannot be removed stay.
+/// Removes the rules of nodes that are gone, and returns a line for each. Rules that cannot be removed stay.
 pub fn sweep() -> Vec<String> {
     let mut done = Vec::new();
     for table in tables() {
@@ -25,14 +26,14 @@ pub fn sweep() -> Vec<String> {
     done
 }
 
-/// Removes them again several times over five seconds, until the predecessor is gone for sure: while the kernel takes
-/// it apart, its rules seem to have an owner.
+/// Repeats [`sweep`] on a thread over five seconds: while the kernel removes a killed predecessor, its rules still seem
+/// to have an owner.
 pub(super) fn sweep_later() -> io::Result<()> {
-    /// Pause before each attempt, in milliseconds. Chosen: five seconds in all, in which the kernel has removed what a
-    /// killed node held.
-    const LATER: [u64; 5] = [200, 300, 500, 1000, 3000];
+    /// Pause before each attempt, in milliseconds. Chosen: five seconds in all; less misses a predecessor that the
+    /// kernel removes slowly, more keeps a thread for nothing.
+    const PAUSES_MS: [u64; 5] = [200, 300, 500, 1000, 3000];
     let work = || {
-        for pause in LATER {
+        for pause in PAUSES_MS {
             #[allow(clippy::disallowed_methods)] // a thread that only cleans up
             std::thread::sleep(std::time::Duration::from_millis(pause));
             sweep().iter().for_each(|line| log::info!("{line}"));

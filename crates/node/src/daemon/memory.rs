@@ -4,8 +4,8 @@ use hopcast_stack::site::MemoryShare;
 
 use crate::config::Config;
 
-/// The share of each machine of a lane: half of the memory is for batches, in equal parts; a quarter for what waits at
-/// edges. [`readers`] has the rest.
+/// The share of each machine of a lane: half of the memory is for batches, in equal parts; a quarter for bytes that
+/// wait at edges. [`readers`] is the rest.
 pub(crate) fn share(config: &Config) -> MemoryShare {
     let proxies = config.carriers.iter().filter(|carrier| carrier.tcp.is_some()).count() as u64;
     let tunnels = config.carriers.iter().filter(|carrier| carrier.packets.is_some()).count() as u64;
@@ -17,7 +17,7 @@ pub(crate) fn share(config: &Config) -> MemoryShare {
     }
 }
 
-/// Memory for what waits for slow readers, of all connections, in bytes.
+/// Memory for the bytes of all connections that wait for slow readers, in bytes.
 pub(crate) const fn readers(config: &Config) -> u64 {
     config.memory / 4
 }

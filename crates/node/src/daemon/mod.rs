@@ -1,4 +1,4 @@
-//! The daemon: a node as its configuration says, until a signal ends it.
+//! The daemon: runs the node of a configuration until a signal ends it.
 //!
 //! | module | what |
 //! |---|---|
@@ -6,7 +6,7 @@
 //! | `switchboard` | its one UDP port: hellos, and the datagrams of lanes |
 //! | `stack` | the machines on the lanes: BATS with a tunnel or a proxy on top, relays |
 //! | `tcp_access` | access of TCP connections to the node, and their limits |
-//! | `gate` | the packets of the far site that the host receives |
+//! | `gate` | a filter of the far site's packets by their source |
 //! | `memory` | shares of the node's memory |
 //! | `report` | its status |
 //! | `complaints` | warnings about its counters |
@@ -16,7 +16,7 @@
 //! | `systemd` | notifications to systemd |
 //!
 //! One thread carries all data. It pauses ten times a second to log events and, twice a second, to publish its status;
-//! other threads answer requests for that, and share nothing else with it.
+//! other threads answer requests for the status, and share nothing else with it.
 
 pub(crate) mod complaints;
 mod error;
@@ -78,7 +78,7 @@ const FAREWELL_TIME: Duration = Duration::from_millis(20);
 /// # Errors
 /// A failure that the node cannot go on with; its devices, rules and routes are removed.
 pub fn run(config: &Config) -> Result<(), Error> {
-    // Before anything is made, so that a signal at any moment is handled, and everything is removed again.
+    // First of all, so that a signal at any moment is handled, and everything that the node makes is removed again.
     let stops = Stops::new().map_err(Error::Signals)?;
     let mut random = [0; 8];
     let urandom = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut random));
@@ -104,7 +104,7 @@ pub fn run(config: &Config) -> Result<(), Error> {
     let patience = if was_killed { PREDECESSOR_TIMEOUT } else { Duration::ZERO };
     let (mut runtime, clock) = match open_within(patience, &stops.orderly, open) {
         Ok(opened) => opened,
-        // systemd also stops the programs that set things up; what they had made is removed.
+        // systemd also stops `ip` and `nft`; what they had made is removed.
         Err(error) if stops.orderly.is_requested() => {
             info!("stopped at the start: {error}");
             return Ok(());
@@ -142,8 +142,8 @@ pub fn run(config: &Config) -> Result<(), Error> {
     Ok(())
 }
 
-/// Opens sockets and devices that may not be free yet, until that succeeds or there is no time left. The clock passed
-/// to `open` is at zero when the attempt begins: no peer counts as silent while nothing could be sent.
+/// Opens sockets and devices that may not be free yet: repeats the attempt until it succeeds or the time is over. The
+/// clock passed to `open` is at zero when the attempt begins: no peer counts as silent while nothing could be sent.
 fn open_within<T>(
     patience: Duration,
     stop: &Stop,
@@ -185,11 +185,11 @@ fn build(config: &Config, random: u64) -> (Shared<Site>, Vec<Plug>, Vec<stack::P
         notices: notice::Notices::default(),
     };
     let peers = config.peers.iter().map(|peer| {
-        let address = match peer.place {
+        let address = match peer.address {
             PeerAddress::Address(address) => Some(address),
             PeerAddress::Name { .. } | PeerAddress::Anywhere => None,
         };
-        let follow = match peer.place {
+        let follow = match peer.address {
             _ if peer.roams => Follow::Roams,
             PeerAddress::Anywhere => Follow::UnlessUp,
             PeerAddress::Address(_) | PeerAddress::Name { .. } => Follow::File,
@@ -201,7 +201,7 @@ fn build(config: &Config, random: u64) -> (Shared<Site>, Vec<Plug>, Vec<stack::P
     (Shared::new(Site::new(switchboard, stack)), plugs, parts)
 }
 
-/// Checks that the names of the TUN devices are free: interfaces of others are not touched.
+/// Checks that the names of the TUN devices are free: existing interfaces are not touched.
 fn free_devices(config: &Config) -> Result<(), Error> {
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").map_err(Error::Sockets)?;
     for packets in config.carriers.iter().filter_map(|carrier| carrier.packets.as_ref()) {
@@ -226,7 +226,7 @@ fn greet(config: &Config) {
     if log_enabled!(Level::Warn) {
         warn!("{open}");
     } else {
-        // Printed whatever the log leaves out.
+        // Printed at any log level.
         eprintln!("{open}");
     }
 }
@@ -256,7 +256,7 @@ fn look_after(site: &mut Site, now: hopcast_core::Instant, names: &mut Names, ru
     }
 }
 
-/// The effects of signals: the first stops the node in good order, the next at once.
+/// The effects of signals: the first stops the node gracefully, the next one at once.
 struct Stops {
     orderly: Stop,
     at_once: Stop,

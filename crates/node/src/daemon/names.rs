@@ -14,7 +14,7 @@ use crate::config::{Peer, PeerAddress};
 pub(super) struct Names {
     ask: Sender<usize>,
     answers: Receiver<(usize, Option<SocketAddr>)>,
-    /// For each peer that has a name, the state of its resolution.
+    /// The state of resolution of each peer, if it has a host name.
     asked: Vec<Option<Asked>>,
     names: Vec<String>,
     version: u8,
@@ -35,12 +35,12 @@ impl Names {
         let (answer, answers) = channel();
         let hosts: Vec<Option<(String, u16)>> = peers
             .iter()
-            .map(|peer| match &peer.place {
+            .map(|peer| match &peer.address {
                 PeerAddress::Name { host, port } => Some((host.clone(), *port)),
                 PeerAddress::Address(_) | PeerAddress::Anywhere => None,
             })
             .collect();
-        let names = peers.iter().map(|peer| peer.place.to_string()).collect();
+        let names = peers.iter().map(|peer| peer.address.to_string()).collect();
         let known = hosts.iter().map(|host| host.as_ref().map(|_| Asked::default())).collect();
         let work = move || {
             for place in asked {
@@ -57,7 +57,7 @@ impl Names {
         Ok(Self { ask, answers, asked: known, names, version: if v4 { 4 } else { 6 } })
     }
 
-    /// Resolves a peer's name, if it has one and `patience` has passed since the last time.
+    /// Resolves a peer's host name, if it has one and `patience` has passed since the last time.
     pub(super) fn look_up(&mut self, now: Instant, place: usize, patience: Duration) {
         let Some(asked) = &mut self.asked[place] else { return };
         if !asked.pending && asked.at.is_none_or(|at| now >= at + patience) {
@@ -66,7 +66,7 @@ impl Names {
         }
     }
 
-    /// The next address that was found.
+    /// The next peer whose name was resolved, with the address.
     pub(super) fn found(&mut self) -> Option<(usize, SocketAddr)> {
         while let Ok((place, found)) = self.answers.try_recv() {
             let Some(asked) = &mut self.asked[place] else { continue };

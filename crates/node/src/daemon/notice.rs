@@ -26,8 +26,8 @@ pub(crate) enum Notice {
     Moved { peer: String, from: SocketAddr, to: SocketAddr },
     /// A peer has another version.
     Version { peer: String, version: u8 },
-    /// Somebody else uses a peer's name; `fixed` if the configuration has the peer's address.
-    Rival { peer: String, address: SocketAddr, fixed: bool },
+    /// Another host uses a peer's name; `fixed` if the configuration has the peer's address.
+    NameInUse { peer: String, address: SocketAddr, fixed: bool },
     /// A peer does not have a lane of this node.
     Lane { peer: String, tag: Tag },
     /// A peer's datagrams have another maximum length.
@@ -41,7 +41,7 @@ impl Notice {
     pub(crate) const fn level(&self) -> Level {
         match self {
             Self::Up { .. } | Self::Left { .. } | Self::Restarted { .. } | Self::Moved { .. } => Level::Info,
-            Self::Down { .. } | Self::NoAnswer { .. } | Self::Rival { .. } => Level::Warn,
+            Self::Down { .. } | Self::NoAnswer { .. } | Self::NameInUse { .. } => Level::Warn,
             Self::Version { .. } | Self::Lane { .. } | Self::Datagram { .. } | Self::Full { .. } => {
                 Level::Error
             }
@@ -72,20 +72,20 @@ impl fmt::Display for Notice {
             Self::Version { peer, version } => {
                 write!(f, "peer `{peer}` speaks version {version}, this node {VERSION}: not talking to it")
             }
-            Self::Rival { peer, address, fixed: false } => {
+            Self::NameInUse { peer, address, fixed: false } => {
                 write!(
                     f,
                     "{address} says it is peer `{peer}`, which is heard from elsewhere: not believing it"
                 )
             }
-            Self::Rival { peer, address, fixed: true } => write!(
+            Self::NameInUse { peer, address, fixed: true } => write!(
                 f,
                 "{address} says it is peer `{peer}`, which is elsewhere: not believing it (a peer that may move has `roams: yes`)"
             ),
             Self::Lane { peer, tag } => write!(
                 f,
                 "peer `{peer}` does not carry {} on channel {} with this node: look at `carry` and `relay` there and behind it",
-                tag.what(),
+                tag.payload(),
                 tag.channel()
             ),
             Self::Datagram { peer, theirs, ours } => write!(

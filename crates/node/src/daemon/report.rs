@@ -152,7 +152,7 @@ fn carrier(part: &Part, site: &Site) -> CarrierStatus {
     CarrierStatus {
         name: part.name.clone(),
         via: part.via.clone(),
-        carries: part.tag.what().to_owned(),
+        carries: part.tag.payload().to_owned(),
         role: if part.relay { "relay" } else { "site" }.to_owned(),
         channel: part.tag.channel(),
         connections: part.streams() as u64,

@@ -1,11 +1,11 @@
-//! The whole node as one machine: the switchboard at the port, and what is attached to its lanes.
+//! The whole node as one machine: the switchboard at the UDP port, and the machines of its lanes.
 
 use hopcast_core::{Assembly, Instant, Item, Machine, Port, earliest};
 
 use super::stack::{LANES, Stack};
 use super::switchboard::Switchboard;
 
-/// A node: `Below(0)` is its UDP port, the other ports below are the devices and sockets of what it carries.
+/// A node: `Below(0)` is its UDP port, the other ports below are the devices and sockets of its carriers.
 pub(crate) struct Site {
     pub(crate) switchboard: Switchboard,
     pub(crate) machines: Assembly,

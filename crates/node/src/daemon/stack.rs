@@ -14,38 +14,38 @@ use crate::config::{Carrier, Config, Connections, Packets, Relay};
 use crate::hello::peer::identity;
 use crate::hello::wire::Tag;
 
-/// The assembly's port of the first lane; those of plugs are before it. Chosen: of the maximum number of carriers that
-/// a file may name, three each.
+/// The assembly's port of the first lane; the ports of plugs are below it. Chosen: more than three plugs for each of
+/// the maximum number of carriers.
 pub(crate) const LANES: u32 = 1 << 14;
-/// Share of the connections of a carrier that a server that does not answer may have, as one over a number. Chosen; a
-/// larger part leaves less to others, a smaller one limits a carrier to one server.
-const SERVERS: u16 = 4;
+/// Share of a carrier's connections that a server that does not answer may have: one over this number. Chosen; a larger
+/// share leaves less to others, a smaller one limits a carrier to one server.
+const SERVER_SHARE: u16 = 4;
 /// Length of the header of UDP, in bytes (RFC 768).
 const UDP_HEADER: u16 = 8;
 /// Length of a lane's tag, in bytes.
 const TAG: u16 = 1;
 
-/// The machines of a node, what they are plugged into, and what to say of them.
+/// The machines of a node, their plugs, and their parts of the status.
 pub(crate) struct Stack {
     pub(crate) machines: Assembly,
-    /// The first is the port of the node, which is not the assembly's.
+    /// The plugs of the ports. The first is the node's UDP port, which is not the assembly's.
     pub(crate) plugs: Vec<Plug>,
     pub(crate) lanes: Vec<Lane>,
     pub(crate) parts: Vec<Part>,
     memory: MemoryShare,
 }
 
-/// One thing that the node carries, by one route there and back.
+/// A carrier or relay in the status: packets or connections, by one route in both directions.
 pub(crate) struct Part {
     /// The far site, or the two peers.
     pub(crate) name: String,
-    /// Of a site, the peers through which it goes.
+    /// The peers through which a far site is reached; empty for a relay.
     pub(crate) via: String,
     pub(crate) tag: Tag,
     pub(crate) relay: bool,
     pub(crate) slots: Vec<Slot>,
     pub(crate) splice: Option<Shared<Splice>>,
-    /// The peers through which it goes.
+    /// The indices of the peers of its route.
     pub(crate) peers: Vec<usize>,
 }
 
@@ -63,14 +63,14 @@ impl Part {
         }
     }
 
-    /// Connections that it carries now.
+    /// Current number of connections.
     pub(crate) fn streams(&self) -> usize {
         self.splice.as_ref().map_or(0, |splice| splice.get().pairs())
     }
 }
 
 impl Stack {
-    /// Sessions are drawn from `random`, which has to be another at each start.
+    /// The machines of the node of `config`. Sessions are drawn from `random`, which must differ at each start.
     pub(crate) fn new(config: &Config, random: &mut Stream) -> Self {
         let mut stack = Self {
             machines: Assembly::new(),
@@ -140,7 +140,7 @@ impl Stack {
             from: tcp.from.clone(),
             as_client: tcp.as_client,
             per_source: tcp.per_source,
-            unanswered: tcp.streams.div_ceil(SERVERS),
+            unanswered: tcp.streams.div_ceil(SERVER_SHARE),
         })));
         self.machines.wire((spliced, Port::Below(1)), (edge, Port::Above(0)));
         self.machines.wire((spliced, Port::Below(0)), (tcp_access, Port::Above(0)));
@@ -231,7 +231,7 @@ pub(crate) const fn headers(config: &Config) -> u16 {
     ip + UDP_HEADER
 }
 
-/// This end and the other, as the machines call them: what the one sends goes to the other, whoever is between.
+/// The addresses of this end and of the other, as the machines of a lane use them, whatever nodes are between.
 fn ends(carrier: &Carrier, tag: Tag) -> (SocketAddr, SocketAddr) {
     (identity(None, tag), identity(carrier.via.first().copied(), tag))
 }

@@ -9,7 +9,7 @@ use super::notice::Notices;
 use crate::hello::peer::{Follow, Myself, Peer, identity, neighbour_of};
 use crate::hello::wire::{self, Heard, Tag};
 
-/// No lane.
+/// Entry of a tag without a lane.
 const NONE: u16 = u16::MAX;
 
 /// The peers, and the lanes to them.
@@ -18,9 +18,9 @@ pub(crate) struct Switchboard {
     listen: SocketAddr,
     myself: Myself,
     pub(crate) peers: Vec<Peer>,
-    /// For each peer, for each tag without its highest bit, the lane.
+    /// The number of the lane, by peer and by tag without its highest bit.
     lanes: Vec<[u16; 128]>,
-    /// Each lane's tag.
+    /// The tag of each lane.
     tags: Vec<Tag>,
     /// Relays: the tag, and the two peers of each.
     relayed: Vec<(Tag, Vec<usize>)>,
@@ -31,11 +31,11 @@ pub(crate) struct Switchboard {
 /// Datagrams that were dropped, by cause.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Dropped {
-    /// From somebody who is no peer.
+    /// From an address that is no peer's.
     pub(crate) foreign: u64,
     /// Neither a hello nor of a lane.
     pub(crate) malformed: u64,
-    /// Of a lane that is not there, or of a peer that is not up.
+    /// Of a lane that this node does not have, or of a peer that is not up.
     pub(crate) unwanted: u64,
     /// To a peer that is not up.
     pub(crate) nowhere: u64,
@@ -45,12 +45,13 @@ pub(crate) struct Dropped {
 pub(crate) struct Lane {
     pub(crate) tag: Tag,
     pub(crate) peers: Vec<usize>,
-    /// Whether it is only passed on, so that nothing is missing if nobody uses it.
+    /// Whether it is only relayed: then it is no fault if the peers do not use it.
     pub(crate) relay: bool,
 }
 
 impl Switchboard {
-    /// Peers come by name, with their address as far as it is known, and where else they may be.
+    /// A switchboard of `peers`, each with its name, its address if that is known, and the other addresses from which
+    /// it is accepted.
     pub(crate) fn new(
         listen: SocketAddr,
         mut myself: Myself,
@@ -85,13 +86,13 @@ impl Switchboard {
         }
     }
 
-    /// Index of the peer at this address: where two have been at it, one after the other, whoever is there now.
+    /// Index of the peer at this address; of two that have had it one after the other, the one that is up.
     fn place_of(&self, from: SocketAddr) -> Option<usize> {
         let mut there = (0..self.peers.len()).filter(|&place| self.peers[place].address() == Some(from));
         there.clone().find(|&place| self.peers[place].is_up()).or_else(|| there.next())
     }
 
-    /// A datagram has come; the lane it is for, and the datagram as the lane knows it.
+    /// Takes a datagram that has arrived; returns its lane, and the datagram with the lane's addresses.
     pub(crate) fn arrived(&mut self, now: Instant, datagram: Datagram) -> Option<(usize, Datagram)> {
         let from = of_peer(datagram.remote);
         let mut payload = datagram.payload;
@@ -108,7 +109,7 @@ impl Switchboard {
             return None;
         };
         let (peer, lane) = (&mut self.peers[place], self.lanes[place][usize::from(first & 0x7F)]);
-        // It has come through, whatever becomes of it.
+        // It has crossed the hop, even if it is dropped here.
         peer.received.count(payload.len());
         if lane == NONE || !peer.is_up() {
             self.dropped.unwanted += 1;
@@ -145,7 +146,7 @@ impl Switchboard {
         self.put_hellos();
     }
 
-    /// Tells each of two peers that this relay carries between what the other one carries, once that is known.
+    /// Lists to each of the two peers of a relay the lanes that the other one lists, once these are known.
     fn offer(&mut self) {
         for (tag, between) in &self.relayed {
             for &place in between {
@@ -163,11 +164,10 @@ impl Switchboard {
         }
     }
 
-    /// A lane's datagram, as it goes to where the peer is.
+    /// A lane's datagram with the peer's current address; `None` if it is dropped.
     pub(crate) fn departs(&mut self, lane: usize, datagram: Datagram) -> Option<Datagram> {
         let peer = neighbour_of(&datagram.remote).and_then(|place| self.peers.get_mut(place))?;
-        // A peer that is not up would drop it, or is not there: a transport that asks whether it is back need not load
-        // the route.
+        // A peer that is not up would drop it, or is gone: a transport's probes need not load the route.
         let Some(remote) = peer.address().filter(|_| peer.is_up()) else {
             self.dropped.nowhere += 1;
             return None;
@@ -200,12 +200,12 @@ impl Switchboard {
         self.peers.iter().filter_map(|peer| peer.deadline(&self.myself.timing)).min()
     }
 
-    /// The name of a peer stands for this address now.
+    /// Notes that the host name of a peer has this address now.
     pub(crate) fn resolved(&mut self, now: Instant, peer: usize, address: SocketAddr) {
         self.peers[peer].resolved(now, of_peer(address), &mut self.myself);
     }
 
-    /// Tells everybody that this node ends.
+    /// Announces this node's end to all peers.
     pub(crate) fn say_bye(&mut self, now: Instant) {
         for peer in &mut self.peers {
             peer.say_bye(now, &mut self.myself);
@@ -213,7 +213,7 @@ impl Switchboard {
         self.put_hellos();
     }
 
-    /// The notices that are worth a line in the log.
+    /// The notices to be logged.
     pub(crate) const fn notices(&mut self) -> &mut Notices {
         &mut self.myself.notices
     }
@@ -242,7 +242,7 @@ impl Switchboard {
     }
 }
 
-/// An address as peers are known by: a link-local one with its interface, and without the flow label that a packet had.
+/// The form of an address by which peers are compared: without a flow label, a link-local one with its interface.
 fn of_peer(address: SocketAddr) -> SocketAddr {
     match address {
         SocketAddr::V6(v6) => SocketAddrV6::new(*v6.ip(), v6.port(), 0, v6.scope_id()).into(),

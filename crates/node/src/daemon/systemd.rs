@@ -3,7 +3,7 @@
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// Sends a line to systemd; without it, does nothing.
+/// Sends a line to systemd; does nothing if systemd has not started the node.
 pub(super) fn notify(line: &str) {
     let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return };
     let address = match path.as_encoded_bytes() {

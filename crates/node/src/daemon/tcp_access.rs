@@ -11,29 +11,29 @@ use crate::config::{contains, special};
 /// Limits on connections: their destinations, their clients' addresses and their number.
 #[derive(Debug, Default)]
 pub(crate) struct Limits {
-    /// Destinations that connections of the far site may go on to. A network that is wider than one of [`special`] has
-    /// nothing of that.
+    /// Destinations to which connections of the far site may go on. A network that is wider than a [`special`] one does
+    /// not include it.
     pub(crate) reach: Vec<Destination>,
-    /// A port of this node itself, which is reached only where it is named.
+    /// A port of this node itself, to which connections go on only if `reach` names its address or port.
     pub(crate) own: Option<SocketAddr>,
-    /// Networks that clients of the far site may have addresses of, where servers see these.
+    /// Networks that the addresses of the far site's clients may be in, where servers see these.
     pub(crate) from: Option<Vec<(IpAddr, u8)>>,
     pub(crate) as_client: bool,
-    /// Connections at a time of one source.
+    /// Maximum number of connections of one source.
     pub(crate) per_source: u16,
-    /// Connections at a time that one server has not answered, at whatever port.
+    /// Maximum number of connections that one server has not answered, on all its ports together.
     pub(crate) unanswered: u16,
 }
 
-/// Several stream ports as one: connections that come in by any of `Below(0)` and `Below(1)` go up; what is opened from
-/// above is sent by `Below(0)`, if it is for somebody that may be reached.
+/// Two stream ports as one: connections accepted on `Below(0)` and `Below(1)` go up; one that is opened from above
+/// leaves by `Below(0)`, if its destination may be reached.
 ///
-/// A stream of a lower port has an odd number `2n + 1`, and above the number `2(2n + port) + 1`. What is kept of each
-/// is who opened it, and until it is answered to whom: so neither one client nor one server that is gone takes all the
-/// streams that there may be.
+/// A stream of a lower port has an odd number `2n + 1`, and above the number `2(2n + port) + 1`. For each stream the
+/// client is kept, and until it is answered the server, so that neither one client nor one dead server takes all
+/// streams.
 pub(crate) struct TcpAccess {
     limits: Limits,
-    /// By their numbers above.
+    /// The streams by their numbers above.
     streams: BTreeMap<u64, Stream>,
     sources: BTreeMap<IpAddr, u16>,
     unanswered: BTreeMap<IpAddr, u16>,
@@ -41,8 +41,8 @@ pub(crate) struct TcpAccess {
     taken: u64,
     reached: u64,
     refused: u64,
-    /// Refused since there were too many of their source, or to their destination; and in a name that they may not
-    /// have.
+    /// Connections refused: too many of their source; below, too many without an answer, and with a client's address
+    /// that the far site may not use.
     too_many: u64,
     too_many_unanswered: u64,
     spoofed: u64,
@@ -51,7 +51,7 @@ pub(crate) struct TcpAccess {
 /// One connection.
 struct Stream {
     source: IpAddr,
-    /// To whom, until that has answered.
+    /// The server, until it has answered.
     waits_for: Option<IpAddr>,
     /// Whether the side below, and above, has finished.
     finished: [bool; 2],
@@ -103,7 +103,7 @@ impl TcpAccess {
         self.out.push(Port::Below(side), Item::Stream(StreamId(id), item));
     }
 
-    /// Whether a connection of the far site goes on from here. If not, it is counted why.
+    /// Whether a connection of the far site may go on from here; if not, it is counted by the reason.
     fn may_open(&mut self, id: u64, local: SocketAddr, remote: SocketAddr) -> bool {
         let remote = SocketAddr::new(remote.ip().to_canonical(), remote.port());
         let source = local.ip().to_canonical();
@@ -122,7 +122,7 @@ impl TcpAccess {
         false
     }
 
-    /// Takes account of a stream; false if there are too many of its source.
+    /// Counts a new stream; false if there are too many of its source.
     fn begin(&mut self, id: u64, source: IpAddr, waits_for: Option<IpAddr>) -> bool {
         let streams = self.sources.entry(source).or_default();
         if *streams >= self.limits.per_source {
@@ -139,7 +139,7 @@ impl TcpAccess {
         true
     }
 
-    /// Takes account of what the one side says to the other.
+    /// Updates a stream's state by an item from one side to the other.
     fn follow(&mut self, id: u64, side: usize, item: &StreamItem) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         if side == 0
@@ -162,7 +162,7 @@ impl TcpAccess {
     }
 }
 
-/// One less of them.
+/// Decrements the count of `of`, and removes it at zero.
 fn less<K: Ord>(counts: &mut BTreeMap<K, u16>, of: K) {
     if let Some(count) = counts.get_mut(&of) {
         *count -= 1;
@@ -173,7 +173,7 @@ fn less<K: Ord>(counts: &mut BTreeMap<K, u16>, of: K) {
 }
 
 impl Limits {
-    /// Whether connections may go on to there.
+    /// Whether connections may go on to `remote`.
     fn reaches(&self, remote: SocketAddr) -> bool {
         let (special, own) = (special(remote.ip()), self.is_own(remote));
         self.reach.iter().any(|to| {
@@ -185,7 +185,7 @@ impl Limits {
         })
     }
 
-    /// Whether that is a port of this node itself.
+    /// Whether `remote` is the port of this node itself.
     fn is_own(&self, remote: SocketAddr) -> bool {
         self.own.is_some_and(|own| {
             let (here, there) = (own.ip().to_canonical(), remote.ip());
@@ -203,7 +203,7 @@ impl Limits {
     }
 }
 
-/// Only an address of the host can be bound; with `net.ipv4.ip_nonlocal_bind`, any.
+/// Whether an address is this host's: only such a one can be bound, or with `net.ipv4.ip_nonlocal_bind` any.
 fn is_of_this_host(address: IpAddr) -> bool {
     UdpSocket::bind((address, 0)).is_ok()
 }
@@ -293,7 +293,7 @@ mod tests {
         assert_eq!(pass(&mut tcp_access, Port::Above(0), 2, open(&mapped.to_string())).0, Port::Below(0));
     }
 
-    /// Whether what the far site opens goes on.
+    /// Whether a connection that the far site opens to `remote` goes on.
     fn reaches(tcp_access: &mut TcpAccess, remote: &str) -> bool {
         let (port, ..) = pass(tcp_access, Port::Above(0), 2, open(remote));
         tcp_access.handle(NOW, Port::Above(0), Item::Stream(StreamId(2), StreamItem::Reset));

@@ -1,15 +1,15 @@
-//! The recent share of lost datagrams of a peer, from the counts in hellos.
+//! The recent share of a peer's datagrams that were lost, from the counts in hellos.
 
 use std::collections::VecDeque;
 
 use super::wire::Counts;
 
-/// Number of hellos over which it is taken: ten seconds, at one a second. Chosen; fewer are noisy, more follow a change
-/// late.
+/// Number of hellos over which the share is computed: ten seconds, at one a second. Chosen; fewer are noisy, more
+/// follow a change late.
 const WINDOW: usize = 10;
 
-/// The losses of one direction of a hop. No [`FadingLoss`](hopcast_core::FadingLoss), which never forgets all of the
-/// past: the status says of a hop that is well again that it loses nothing, ten seconds later.
+/// The losses of one direction of a hop. It is no [`FadingLoss`](hopcast_core::FadingLoss), which never forgets the
+/// past entirely: ten seconds after the last loss the status must show none.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Loss(VecDeque<Counts>);
 

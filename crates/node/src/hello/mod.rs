@@ -1,12 +1,12 @@
-//! The hello: messages of neighbours about themselves, beside the data that they carry.
+//! The hello: messages between neighbours about their state, beside the data that they carry.
 //!
 //! Each node sends a hello to each of its peers once a second, and at once when it starts. Between two nodes:
 //!
 //! ```text
 //! harbour                                hill
-//!    │  hello, ask            ───────►     │  whoever this is: it is answered with a nonce
+//!    │  hello, ask            ───────►     │  any sender is answered with a nonce
 //!    │  ◄───────  hello, nonce 7, ask      │
-//!    │  hello, echo 7         ───────►     │  it is where it says it is: peer `harbour` is up
+//!    │  hello, echo 7         ───────►     │  it receives at its address: peer `harbour` is up
 //!    │  ◄───────  hello, echo of its own   │  peer `hill` is up
 //! ```
 //!
@@ -14,12 +14,12 @@
 //!   `down-after`. A silent peer is sent hellos ten times as often, and answers at once, so that a lossy link does not
 //!   count as one that is gone.
 //! - **Round trip and loss.** A hello carries a stamp, which the next hello back echoes with the time it was held, and
-//!   counts of datagrams sent and received so far: the loss of each direction is of all datagrams, and no estimate
-//!   ([`loss`]).
-//! - **Another address.** A peer has the address of the configuration, and nobody else is accepted as it. For a peer
-//!   that roams, or whose address is unknown, a hello from elsewhere is answered there, with another nonce; when that
-//!   is echoed while the peer is silent, it has moved. Nobody takes a peer's place while it is heard. The protocols
-//!   above do not notice: for them a peer has one [identity](peer::identity) for life.
+//!   counts of datagrams sent and received so far: the loss of each direction is counted over all datagrams, and not
+//!   estimated ([`loss`]).
+//! - **Another address.** A peer has the address of the configuration, and is accepted from no other. For a peer that
+//!   roams, or whose address is unknown, a hello from another address is answered there, with another nonce; when that
+//!   is echoed while the peer is silent, it has moved. No other host can take a peer's place while it is heard. The
+//!   protocols above do not notice: for them a peer has one constant [identity](peer::identity).
 //! - **Restart.** Another instance is a new start. The protocols above detect it themselves; it is logged.
 //! - **Another version.** Magic, version and name are at the same place in every version. With a peer of another
 //!   version only hellos are exchanged. While a peer is up, no claim about its version is accepted.
@@ -30,8 +30,8 @@
 //!   end's probes have arrived. Where those are lost and short ones are not, shorter probes find the length that passes
 //!   ([`peer::probe`]).
 //!
-//! *Scope and departures*: nothing is encrypted or signed. Whoever can send to the port, and read the answers, can say
-//! hello in the name of a silent peer that roams.
+//! *Scope and departures*: nothing is encrypted or signed. A host that can send to the port, and read the answers, can
+//! send hellos in the name of a silent peer that roams.
 
 pub(crate) mod loss;
 pub(crate) mod peer;

@@ -57,7 +57,7 @@ use std::str;
 
 use hopcast_core::bytes::{Malformed, Reader, Writer};
 
-/// First bytes of a hello, by which it is told from others' datagrams.
+/// First bytes of a hello, which distinguish it from other datagrams.
 const MAGIC: &[u8; 3] = b"hop";
 /// The version of this node.
 pub(crate) const VERSION: u8 = 2;
@@ -70,7 +70,7 @@ const FIXED_LENGTH: usize = 1 + 1 + 2 + 8 + 9 * 4 + 1 + 1 + 2 + 2;
 /// Maximum length of a name, in bytes, as in the configuration.
 const MAX_NAME: usize = 64;
 
-/// The payload and the channel of a lane.
+/// The tag of a lane: its payload and its channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Tag(u8);
 
@@ -100,8 +100,8 @@ impl Tag {
         self.0 & 0x3F
     }
 
-    /// The payload, in a word.
-    pub(crate) const fn what(self) -> &'static str {
+    /// The name of the payload, `packets` or `tcp`.
+    pub(crate) const fn payload(self) -> &'static str {
         if self.0 & Self::TCP == 0 { "packets" } else { "tcp" }
     }
 }
@@ -170,7 +170,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Heard, Malformed> {
     let length = usize::from(reader.u8("name's length")?);
     Malformed::unless((1..=MAX_NAME).contains(&length), "name's length")?;
     let name = str::from_utf8(reader.take(length, "name")?).map_err(|_| Malformed { field: "name" })?;
-    // It goes into the log as it is.
+    // The name is logged as it is, so it must not have control characters.
     Malformed::unless(!name.chars().any(char::is_control), "name")?;
     let name = name.to_owned();
     if version != VERSION {

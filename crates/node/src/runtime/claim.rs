@@ -1,4 +1,4 @@
-//! Numbers that tell the rules of one node from those of another.
+//! Numbers that distinguish the rules of nodes on one host.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt;
@@ -8,9 +8,9 @@ use super::error::PlugError;
 
 /// A number that is unique in this network namespace while this exists, for a table of rules and a mark.
 ///
-/// It is held by an abstract Unix socket: such a socket belongs to a network namespace, as rules do, and goes with its
-/// process, as rules do not. The number of a process would not do, since containers that share a network number their
-/// processes separately.
+/// It is held by an abstract Unix socket: such a socket belongs to a network namespace, as rules do, and is closed with
+/// its process, while rules stay. The number of a process would not be unique, since containers that share a network
+/// number their processes separately.
 #[derive(Debug)]
 pub(crate) struct Claim {
     number: u16,
@@ -38,7 +38,7 @@ impl Claim {
         Self::of(number).ok()?.filter(|claim| claim.table() == table)
     }
 
-    /// `None` if another process has it.
+    /// Claims a number; `None` if another process has it.
     fn of(number: u16) -> io::Result<Option<Self>> {
         let address = SocketAddr::from_abstract_name(format!("hopcast-rules-{number}"))?;
         match UnixDatagram::bind_addr(&address) {
@@ -53,7 +53,7 @@ impl Claim {
         format!("hopcast_{}", self.number)
     }
 
-    /// The bits of a mark that say it is of a claim, and what they are then.
+    /// The bits of a mark that identify it as a claim's; below, their value.
     pub(super) const MASK: u32 = 0xffff_0000;
     pub(super) const MARKS: u32 = 1 << 31 | 0x68 << 16;
 
@@ -62,12 +62,12 @@ impl Claim {
         Self::MARKS | u32::from(self.number)
     }
 
-    /// The group of netfilter's log to which its packets go; programs that log use low numbers.
+    /// The group of netfilter's log to which its packets are sent; other programs use low numbers.
     pub(super) fn log_group(&self) -> u16 {
         0x6800 | self.number
     }
 
-    /// The name of the device by which packets get back into the kernel.
+    /// The name of the device by which packets are handed back to the kernel.
     pub(super) fn device(&self) -> String {
         format!("hopcast-h{}", self.number)
     }

@@ -20,7 +20,7 @@ pub(crate) fn run(program: &str, line: &str, input: &str) -> Result<String, Comm
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        // A Ctrl-C at the terminal is for this program, and must not prevent the removal of what was made.
+        // A Ctrl-C at the terminal must not end a command that removes rules or devices.
         .process_group(0)
         .spawn()
         .map_err(|error| match error.kind() {

@@ -3,7 +3,7 @@
 /// The counters of one socket, or the sum of several.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counters {
-    /// Datagrams, packets or frames; of streams, pieces.
+    /// Items received: datagrams, packets, frames, or pieces of streams.
     pub(super) received: u64,
     pub(super) received_bytes: u64,
     pub(super) sent: u64,
@@ -19,7 +19,7 @@ pub(super) struct Counters {
     /// Packets and frames that the kernel dropped since a device was not read in time; no other counter includes them.
     pub(super) device_dropped: u64,
     pub(super) receive_errors: u64,
-    /// Packets of a machine with a hook dropped since they were more than it may answer with.
+    /// Packets of a machine with a hook that were dropped because it had used up its number of answers.
     pub(super) hook_excess: u64,
     /// Packets of a machine with a hook dropped since their hop limit was used up; the kernel counts those that it
     /// routes.

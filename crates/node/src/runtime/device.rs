@@ -28,9 +28,9 @@ pub(super) const MAX_NAME: usize = 15;
 /// The highest descriptor of a device of this process.
 static HIGHEST_DEVICE: AtomicI32 = AtomicI32::new(-1);
 
-/// Gives a connection a descriptor above all devices', so that it ends before they do if this process is killed: the
-/// kernel closes the highest descriptor first. A device takes its address and routes with it, and then no reset would
-/// reach a program whose connection uses them.
+/// Moves a connection to a descriptor above those of all devices. If this process is killed, the kernel closes the
+/// highest descriptor first, so that the connection is reset before a device disappears with its address and routes;
+/// without these no reset would reach a program whose connection uses them.
 pub(super) fn close_before_devices<F: AsFd + From<OwnedFd>>(connection: F) -> F {
     let devices = HIGHEST_DEVICE.load(Ordering::Relaxed);
     if connection.as_fd().as_raw_fd() > devices {
@@ -91,7 +91,7 @@ impl Device {
         }
         for (network, prefix) in routes {
             let version = if network.is_ipv6() { "-6" } else { "-4" };
-            // `add` never replaces a route of the host, which would go with the device.
+            // `add` never replaces a route of the host, which would be lost with the device.
             ip(&format!("{version} route add {network}/{prefix} dev {name}"))?;
         }
         poller.add(&device, Token { plug, key: 0 }, EventFlags::IN)?;
@@ -140,7 +140,7 @@ impl Socket for Device {
         let bytes = match (self.kind, item) {
             (Kind::Tun, Item::Packet(packet)) => packet,
             (Kind::Tap(_), Item::Frame(frame)) => frame.bytes,
-            // A TAP does not learn it.
+            // A TAP reports no status of frames.
             (Kind::Tap(_), Item::ReportFrameStatus) => return,
             _ => {
                 self.counters.wrong_items += 1;

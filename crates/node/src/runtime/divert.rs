@@ -48,7 +48,7 @@ pub(super) fn install(diversions: &Diversions) -> Result<Option<Rules>, PlugErro
         route_here(&mut made, "-4")?;
         let wants_v6 = diversions.transit.iter().any(|&(_, v4)| !v4);
         match route_here(&mut made, "-6") {
-            // A host without IPv6 has no IPv6 connections to divert either.
+            // A host without IPv6 has no IPv6 connections to divert.
             Err(error) if wants_v6 => return Err(error.into()),
             _ => {}
         }

@@ -52,16 +52,16 @@ pub enum PlugError {
     /// The host has no interface of this name.
     #[error("there is no interface `{0}`")]
     NoInterface(String),
-    /// A hook without selections or interfaces.
+    /// A hook has no selections or no interfaces.
     #[error("a hook names the packets that it takes and the interfaces on which they arrive")]
     NothingToTake,
-    /// Packets that no rule of nft can select.
+    /// No rule of nft can select these packets.
     #[error("no rule of nft selects {0:?}")]
     NoSelection(Hook),
     /// Netfilter's log cannot be read.
     #[error("cannot read the log of netfilter: {0}")]
     Log(#[source] io::Error),
-    /// Frames of EtherType 0.
+    /// A frame port has EtherType 0.
     #[error("frames of type 0 are none of Ethernet's")]
     EtherType,
     /// A TCP address cannot be listened on.
@@ -88,7 +88,7 @@ pub enum PlugError {
         /// Those that the kernel has, separated by spaces.
         available: String,
     },
-    /// Sockets cannot be marked, which tells them from those of other programs.
+    /// Sockets cannot be marked, which distinguishes them from those of other programs.
     #[error("cannot mark sockets: {0}")]
     Mark(#[source] io::Error),
     /// Sockets cannot have addresses of other hosts.
@@ -104,7 +104,7 @@ pub enum PlugError {
 
 /// A runtime could not go on.
 #[derive(Debug, Error)]
-pub enum RunError {
+pub enum RuntimeError {
     /// The descriptor that stops it cannot be watched.
     #[error("cannot be stopped: {0}")]
     Stop(#[source] io::Error),

@@ -71,7 +71,7 @@ impl Frames {
         nix::sys::socket::bind(socket.as_raw_fd(), &interface).map_err(io::Error::from)?;
         let promiscuous_mode = config.promiscuous.then(|| Promiscuous::on(&config.interface)).transpose()?;
         // Frames of other interfaces, received before the socket was bound.
-        forget(&socket);
+        discard_waiting(&socket);
         let token = Token { plug, key: 0 };
         poller.add(&socket, token, EventFlags::IN)?;
         Ok(Self {
@@ -157,7 +157,7 @@ impl Socket for Frames {
     fn give(&mut self, item: Item) {
         let bytes = match item {
             Item::Frame(Frame { bytes, .. }) => bytes,
-            // A packet socket does not learn it.
+            // A packet socket reports no status of frames.
             Item::ReportFrameStatus => return,
             _ => {
                 self.counters.wrong_items += 1;
@@ -222,7 +222,7 @@ pub fn packet_socket(protocol: Protocol, buffer: usize) -> io::Result<OwnedFd> {
 }
 
 /// Discards the frames that wait at a packet socket: those received before it was bound or filtered.
-pub fn forget(socket: &OwnedFd) {
+pub fn discard_waiting(socket: &OwnedFd) {
     while rustix::net::recv(socket, &mut [0; 1], RecvFlags::empty()).is_ok() {}
 }
 
@@ -238,7 +238,7 @@ fn link(name: &str) -> Result<LinkAddr, PlugError> {
 struct Promiscuous(String);
 
 impl Promiscuous {
-    /// `None` if the interface was in it before.
+    /// Sets the promiscuous mode; `None` if the interface was in it before.
     fn on(interface: &str) -> Result<Option<Self>, PlugError> {
         if ip(&format!("-o link show dev {interface}"))?.contains("PROMISC") {
             return Ok(None);

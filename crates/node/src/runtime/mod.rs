@@ -65,8 +65,8 @@ use self::tcp::Budget;
 use crate::Clock;
 
 pub(crate) use self::claim::Claim;
-pub use self::error::{CommandError, OpenError, PlugError, RunError};
-pub use self::frames::{forget, packet_socket};
+pub use self::error::{CommandError, OpenError, PlugError, RuntimeError};
+pub use self::frames::{discard_waiting, packet_socket};
 pub use self::stop::Stop;
 
 /// Number of items after which the machine is woken if its deadline has passed. Chosen; more delays timers under load,
@@ -84,7 +84,7 @@ const MIN_WAKE_INTERVAL: Duration = Duration::from_micros(50);
 pub struct Runtime {
     machine: Box<dyn Machine>,
     sockets: Vec<Box<dyn Socket>>,
-    /// The places of the hooks among them.
+    /// The indices of the sockets that are hooks.
     hooks: Vec<usize>,
     budget: Rc<Budget>,
     poller: Rc<Poller>,
@@ -143,20 +143,20 @@ impl Runtime {
 
     /// Runs until `stop` is requested or `until` is reached. It can be called again, and continues.
     ///
-    /// If the clock has not come to its zero, it waits for that first; what the machine has to hand over already, such
-    /// as memberships in groups, comes before.
+    /// Before the clock's zero it only sends what the machine hands over at once, such as memberships in groups, and
+    /// waits.
     ///
     /// # Errors
-    /// A device that is gone, or the kernel's refusal to wait.
-    pub fn run(&mut self, until: Option<Instant>, stop: &Stop) -> Result<(), RunError> {
+    /// A device that was deleted, or an error of waiting.
+    pub fn run(&mut self, until: Option<Instant>, stop: &Stop) -> Result<(), RuntimeError> {
         // With the default slack, wakes come up to 50 µs late.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         self.answers_no_item_of_hooks(None);
         self.drain(self.clock.now());
         self.wait_for_zero(stop);
-        self.poller.add_stop(stop.as_fd()).map_err(RunError::Stop)?;
+        self.poller.add_stop(stop.as_fd()).map_err(RuntimeError::Stop)?;
         let ran = self.turns(until, stop);
-        self.poller.remove(stop.as_fd()).map_err(RunError::Stop)?;
+        self.poller.remove(stop.as_fd()).map_err(RuntimeError::Stop)?;
         ran
     }
 
@@ -186,7 +186,7 @@ impl Runtime {
         report("unconnected", self.unconnected);
     }
 
-    fn turns(&mut self, until: Option<Instant>, stop: &Stop) -> Result<(), RunError> {
+    fn turns(&mut self, until: Option<Instant>, stop: &Stop) -> Result<(), RuntimeError> {
         loop {
             let now = self.clock.now();
             self.wake_if_due(now);
@@ -200,7 +200,7 @@ impl Runtime {
             let next = if self.sockets.iter().any(|socket| socket.has_more()) { Some(now) } else { next };
             let timeout = next.map(|at| self.clock.until(at));
             self.turns += 1;
-            self.poller.wait(&mut self.events, timeout).map_err(RunError::Wait)?;
+            self.poller.wait(&mut self.events, timeout).map_err(RuntimeError::Wait)?;
             for event in &self.events {
                 if let Some(Token { plug, key }) = Token::of(event)
                     && let Some(socket) = self.sockets.get_mut(plug)
@@ -210,7 +210,7 @@ impl Runtime {
             }
             self.take_in();
             if let Some(what) = self.sockets.iter().find_map(|socket| socket.gone()) {
-                return Err(RunError::Gone(what));
+                return Err(RuntimeError::Gone(what));
             }
         }
     }
@@ -220,7 +220,7 @@ impl Runtime {
             self.sockets[place].begin_turn();
             let mut taken = 0;
             while let Some(item) = self.sockets[place].next() {
-                // Read after the item arrived: times in it are in the past.
+                // The clock is read after the item arrived, so that times in it are in the past.
                 let now = self.clock.now();
                 if taken == ITEMS_PER_WAKE {
                     taken = 0;
@@ -249,7 +249,7 @@ impl Runtime {
         }
     }
 
-    /// Tells all hooks but one that what comes next is no answer to a packet of theirs.
+    /// Tells all hooks except one that the next items of the machine are no answers to their packets.
     fn answers_no_item_of_hooks(&mut self, but: Option<usize>) {
         for &place in self.hooks.iter().filter(|&&place| Some(place) != but) {
             self.sockets[place].answers_others();
@@ -288,7 +288,7 @@ fn open(
     clock: Clock,
     budget: &Rc<Budget>,
 ) -> Result<Box<dyn Socket>, OpenError> {
-    /// The socket or device, or the error with the plug's number and name.
+    /// Boxes a socket or device, or adds the plug's number and name to the error.
     fn named<S: Socket + 'static>(
         place: usize,
         opened: Result<S, PlugError>,

@@ -1,4 +1,4 @@
-//! Rules of netfilter and of routing that bring others' packets to this process.
+//! Rules of netfilter and of routing that lead packets of other programs and hosts to this process.
 
 use super::claim::Claim;
 use super::command::{ip, run};
@@ -10,7 +10,7 @@ use super::error::{CommandError, PlugError};
 pub(super) struct Rules {
     /// Commands that remove them, in the order in which the rules were made: programs and their arguments.
     undo: Vec<(&'static str, String)>,
-    /// Released after the rules.
+    /// Their number; it is released after the rules.
     claim: Claim,
 }
 
@@ -20,7 +20,7 @@ impl Rules {
         Ok(Self { undo: Vec::new(), claim: Claim::first_free()? })
     }
 
-    /// The claim by which they are named.
+    /// The claim that numbers them.
     pub(super) const fn named(&self) -> &Claim {
         &self.claim
     }
@@ -28,7 +28,7 @@ impl Rules {
     /// Makes the nft table, whose text names it as the claim does.
     pub(super) fn filter(&mut self, table: &str) -> Result<(), CommandError> {
         let undo = format!("delete table inet {}", self.claim.table());
-        // Left by a killed node that had the same number.
+        // A killed node with the same number may have left one.
         let _ = run("nft", &undo, "");
         self.undo.push(("nft", undo));
         self.fill(table)
@@ -48,14 +48,14 @@ impl Rules {
         )
     }
 
-    /// Leads packets with the claim's mark to the routing table, which has the same number.
+    /// Adds the routing rule that leads packets with the claim's mark to the routing table of the same number.
     pub(super) fn route_marked(&mut self, version: &str) -> Result<(), CommandError> {
         let mark = self.claim.mark();
         let rule = [&*format!("{version} rule add"), &format!("{version} rule del")];
         self.both(rule, &format!("fwmark {mark} lookup {mark}"))
     }
 
-    /// Has all routes of the routing table removed in the end, whoever adds them.
+    /// Notes that all routes of the routing table are to be removed in the end, those added elsewhere too.
     pub(super) fn flush_in_the_end(&mut self, version: &str) {
         self.undo.push(("ip", format!("{version} route flush table {}", self.claim.mark())));
     }
@@ -72,7 +72,7 @@ impl Rules {
 impl Drop for Rules {
     fn drop(&mut self) {
         for (program, line) in self.undo.drain(..).rev() {
-            // Somebody else may have removed it.
+            // Another program may have removed it.
             let _ = run(program, &line, "");
         }
     }

@@ -15,7 +15,7 @@ pub(super) trait Socket {
     /// A turn begins, in which a bounded number of items may be read.
     fn begin_turn(&mut self) {}
 
-    /// What the machine hands over next answers no item of this socket: another's, or the time.
+    /// The next items of the machine answer another socket's item or a deadline, not an item of this socket.
     fn answers_others(&mut self) {}
 
     /// The next item that was received, of those that this turn may read.
@@ -32,7 +32,7 @@ pub(super) trait Socket {
         false
     }
 
-    /// The time at which there will be some, if no event comes before.
+    /// The time at which there will be items to read, if no event comes before.
     fn deadline(&self) -> Option<Instant> {
         None
     }

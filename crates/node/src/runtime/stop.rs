@@ -14,12 +14,12 @@ pub struct Stop(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     requested: AtomicBool,
-    /// Readable for good once it is requested: nobody reads it.
+    /// Readable from the request on: nobody reads it.
     event: OwnedFd,
 }
 
 impl Stop {
-    /// A stop that is not requested.
+    /// A stop that is not requested yet.
     pub fn new() -> io::Result<Self> {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Self(Arc::new(Inner { requested: AtomicBool::new(false), event })))

@@ -45,7 +45,7 @@ pub(crate) enum Predecessor {
     Nobody,
     /// A node that answers, or accepts connections without answering: overloaded, or stopped for a while.
     Running,
-    /// A node that was killed: its socket exists, and nobody listens. Its devices may exist for another moment.
+    /// A node that was killed: its socket exists, but is not listened on. Its devices may exist a little longer.
     Killed,
     /// Unknown, because of this error.
     Unknown(ErrorKind),
@@ -107,7 +107,7 @@ pub(crate) fn on_socket(path: &Path, board: Board) -> Result<Socket, AnswerError
         Predecessor::Other => return Err(AnswerError::NotASocket(path.to_owned())),
     }
     let listener = UnixListener::bind(path).map_err(failed)?;
-    // Names and addresses of peers are for those who may run the node.
+    // Only users who may run the node may read the names and addresses of peers.
     fs::set_permissions(path, fs::Permissions::from_mode(0o660)).map_err(failed)?;
     let socket = Socket(path.to_owned());
     let tell = |stream: &mut UnixStream, board: &Board| {

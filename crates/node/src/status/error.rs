@@ -11,7 +11,7 @@ pub enum AnswerError {
     /// Another node answers on the same socket.
     #[error("a node is already running that answers at {}", .0.display())]
     NodeRunning(PathBuf),
-    /// It cannot be found out whether another node answers there.
+    /// It is unknown whether another node answers there.
     #[error("cannot find out whether a node answers at {}: {kind}", .path.display())]
     Unknown {
         /// The socket.
@@ -43,7 +43,7 @@ pub enum AnswerError {
     Thread(#[source] io::Error),
 }
 
-/// The status of a node cannot be had.
+/// The status of a node cannot be read.
 #[derive(Debug, Error)]
 pub enum AskError {
     /// No node answers on this socket.
@@ -65,7 +65,7 @@ pub enum AskError {
     NoStatus {
         /// The socket.
         path: PathBuf,
-        /// Place at which it stops to be JSON.
+        /// The error of JSON, with its place.
         source: serde_json::Error,
     },
     /// No node runs on this host.

@@ -23,7 +23,7 @@ pub struct Status {
     pub node: String,
     /// The program's version.
     pub program: String,
-    /// The version of the protocol between nodes.
+    /// Its version of the protocol between nodes.
     pub speaks: u8,
     /// The number of its process.
     pub process: u32,
@@ -145,7 +145,7 @@ impl Board {
         self.turned_away.load(Ordering::Relaxed)
     }
 
-    /// Publishes a status, unless somebody is reading: then the next one will do.
+    /// Publishes a status, unless the last one is being read at this moment: then the next one follows soon.
     pub(crate) fn publish(&self, status: Status) {
         if let Ok(mut last) = self.last.try_lock() {
             *last = Arc::new(status);

@@ -1,5 +1,5 @@
-//! A router with a hook on four links, in virtual time and on the kernel, with the same machine and the same view: what
-//! a sender on link 0 sends, and what leaves by each link.
+//! A router with a hook on four links, in virtual time and on the kernel, with the same machine and the same interface
+//! to tests: a sender on link 0, and the packets that leave by each link.
 //!
 //! Link i is `fd0i::/64`; the router is `fd0i::1` there and the only other station `fd0i::2`. Where `reflects` is set,
 //! the station on link 1 is a router with a hook, too, which sends all that it takes back by that link.
@@ -38,8 +38,7 @@ pub(crate) fn station(link: usize) -> Ipv6Addr {
     Ipv6Addr::new(0xfd00 + link as u16, 0, 0, 0, 0, 0, 0, 2)
 }
 
-/// What the test machine does with a packet: its routing header says it, in its fifth byte, before the list of
-/// addresses.
+/// The answer of the test machine to a packet, by the fifth byte of its routing header, before the list of addresses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// A copy to each address of the list, without the header, by the routes.
@@ -361,8 +360,8 @@ impl Live {
     }
 }
 
-/// What `take` finds until there is as much as expected, or for five seconds; and what comes a moment later, which it
-/// should not.
+/// The items that `take` finds until there are as many as expected, or for five seconds; and those that arrive a moment
+/// later, of which there should be none.
 #[allow(clippy::disallowed_methods)] // a kernel's time is what passes
 fn wait<T>(expected: usize, mut take: impl FnMut(&mut Vec<T>)) -> Vec<T> {
     let mut found = Vec::new();

@@ -34,7 +34,7 @@ fn group_datagram(frame: &[u8]) -> Option<(IpAddr, IpAddr)> {
     (frame.get(protocol) == Some(&UDP) && destination.is_multicast()).then_some((source, destination))
 }
 
-/// A tree of one branch: from `Below(0)`, where senders are, to `Below(1)`, for the groups that somebody there wants.
+/// A tree of one branch: from `Below(0)`, where senders are, to `Below(1)`, for the groups with members there.
 #[derive(Clone, Default)]
 pub(super) struct Branch(Rc<RefCell<Wanted>>);
 
@@ -47,7 +47,7 @@ struct Wanted {
 }
 
 impl Branch {
-    /// Whether somebody wants packets of a group.
+    /// Whether a group has members.
     pub(super) fn leads_to(&self, group: IpAddr) -> bool {
         self.0.borrow().groups.iter().any(|&(wanted, _)| wanted == group)
     }
@@ -83,7 +83,7 @@ pub(super) struct Router {
     host: Host,
     querier: Querier,
     pub(super) branch: Branch,
-    /// What it has sent to members.
+    /// Datagrams that it has sent to members.
     carried: Carried,
     out: Outbox,
 }
@@ -164,7 +164,7 @@ impl Machine for Router {
 pub(super) struct Station {
     host: Host,
     traffic: Rc<RefCell<Traffic>>,
-    /// What has come to it.
+    /// Datagrams that it has received.
     carried: Carried,
     out: Outbox,
 }

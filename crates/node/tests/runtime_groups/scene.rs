@@ -16,11 +16,11 @@ pub(super) const PORT: u16 = 7000;
 /// Hop limit with which they are sent.
 pub(super) const HOPS: u8 = 7;
 
-/// Time after its last report in which a member is believed to be there (RFC 3376 section 8.4), with the times that
-/// these tests set: twice the query interval, 3 s, and 300 ms to answer.
+/// Time after its last report for which a member counts as present (RFC 3376 section 8.4), with the times that these
+/// tests set: twice the query interval, 3 s, and 300 ms to answer.
 pub(super) const SILENCE: Duration = ms(6300);
-/// Time in which a leave must be known, longer than two queries for the group, 200 ms each, take. A member whose leave
-/// nobody heard would be believed in for 3 s at least: it has answered the last general query.
+/// Maximum time until a leave is known: longer than two queries for the group of 200 ms each. A member whose leave was
+/// lost counts as present for at least 3 s, since it has answered the last general query.
 pub(super) const LEAVE_TIME: Duration = ms(2500);
 
 /// Addresses of one IP version.
@@ -64,7 +64,7 @@ pub(super) const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// Two senders, and the one who joins and leaves, with the machine or bridge between them.
+/// Two senders, and the member that joins and leaves, with the machine or bridge between them.
 pub(super) struct Scene<'f> {
     pub(super) family: &'f Family,
     pub(super) bench: Bench,

@@ -2,6 +2,7 @@
 //!
 //! [`wire`] has the messages, [`fec`] the blocks and their parity.
 
+mod backlog;
 mod config;
 mod congestion;
 pub mod fec;

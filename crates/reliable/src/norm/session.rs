@@ -9,6 +9,7 @@ use hopcast_core::{
     StreamItem,
 };
 
+use super::backlog::Backlog;
 use super::config::{RateControl, ReceiverConfig, SenderConfig};
 use super::receiver::{Delivered, Delivery, Heard, Output, Receiver, length_prefix};
 use super::sender::{Refusal, Sender};
@@ -46,8 +47,10 @@ pub struct Session {
     config: Config,
     sender: Option<Sender>,
     receiver: Option<Receiver>,
-    /// Number of the next datagram.
+    /// Number of the next message of the sender. Receivers find what they lost by it, so that feedback has numbers of
+    /// its own (RFC 5740, section 4.1): not all who hear the one hear the other.
     sequence: u16,
+    feedback_sequence: u16,
     out: Outbox,
     now: Instant,
     /// Whether it has said what it grants.
@@ -58,7 +61,11 @@ pub struct Session {
     messages: Option<u64>,
     granted: u64,
     up: Streams,
-    /// Units of the application that did not fit.
+    /// Whole messages that wait for room.
+    backlog: Backlog,
+    /// Whether the member leaves once they are sent.
+    leaves: bool,
+    /// Units of the application that did not fit, or that a member without a sender was given.
     refused: u64,
     malformed: u64,
 }
@@ -81,6 +88,7 @@ impl Session {
             sender,
             receiver,
             sequence: 0,
+            feedback_sequence: 0,
             out: Outbox::new(),
             now: Instant::ZERO,
             begun,
@@ -88,6 +96,8 @@ impl Session {
             messages: None,
             granted: 0,
             up: Streams::default(),
+            backlog: Backlog::default(),
+            leaves: false,
             refused: 0,
             malformed: 0,
         }
@@ -128,15 +138,19 @@ impl Session {
 
     /// Says to the group that this member leaves, once all has been sent.
     pub fn leave(&mut self, now: Instant) {
-        if let Some(sender) = &mut self.sender {
-            sender.leave(now);
-        }
+        self.leaves = true;
         self.run(now);
     }
 
     /// Whether each receiver that was to acknowledge has, all that was sent.
     pub fn is_acknowledged(&self) -> bool {
-        self.sender.as_ref().is_some_and(Sender::is_acknowledged)
+        self.backlog.is_empty() && self.sender.as_ref().is_some_and(Sender::is_acknowledged)
+    }
+
+    /// Number of objects that it holds for repairs.
+    #[cfg(test)]
+    pub(super) fn held_objects(&self) -> usize {
+        self.sender.as_ref().map_or(0, Sender::held_objects)
     }
 
     /// Bytes that it holds of others: of what is incomplete, and of what was decoded.
@@ -150,16 +164,28 @@ impl Session {
             Item::Stream(id, item) if id.0.is_multiple_of(2) => self.stream_item(now, id, item),
             Item::Stream(id, item) => self.up.handle(id, &item, &mut self.out),
             Item::Datagram(datagram) => self.message(now, &datagram.payload),
-            Item::Message(Unit { payload, name, .. }) => {
-                let is_file = name.is_some();
-                self.send(now, Arc::from(&payload[..]), name, is_file);
-            }
+            Item::Message(unit) => self.whole_message(now, unit),
             _ => self.refused += 1,
         }
     }
 
+    /// Sends a message as an object; one for which there is no room waits for it.
+    fn whole_message(&mut self, now: Instant, unit: Unit) {
+        self.granted = self.granted.saturating_sub(1);
+        let sender = self.sender.as_mut();
+        if !sender.is_some_and(|sender| self.backlog.take(now, unit, sender)) {
+            self.refused += 1;
+        }
+    }
+
     fn stream_item(&mut self, now: Instant, id: StreamId, item: StreamItem) {
-        let Some(sender) = &mut self.sender else { return };
+        let Some(sender) = &mut self.sender else {
+            if matches!(item, StreamItem::Open { .. }) {
+                self.refused += 1;
+                self.out.up(Item::Stream(id, StreamItem::Reset));
+            }
+            return;
+        };
         match item {
             StreamItem::Open { .. } => match sender.open_stream(now) {
                 Ok(number) => {
@@ -192,7 +218,10 @@ impl Session {
 
     /// Appends a message to the stream of messages.
     fn message(&mut self, now: Instant, payload: &[u8]) {
-        let Some(sender) = &mut self.sender else { return };
+        let Some(sender) = &mut self.sender else {
+            self.refused += 1;
+            return;
+        };
         self.granted = self.granted.saturating_sub(1);
         if self.messages.is_none() {
             self.messages = sender.open_stream(now).ok();
@@ -217,6 +246,10 @@ impl Session {
         self.now = now;
         self.begun = true;
         let Some(sender) = &mut self.sender else { return };
+        self.backlog.send(now, sender);
+        if self.leaves && self.backlog.is_empty() {
+            sender.leave(now);
+        }
         while let Some(packet) = sender.next(now) {
             let ecn = matches!(sender.rate_control(), RateControl::Tcp { .. });
             let attributes =
@@ -238,7 +271,7 @@ impl Session {
             }
         }
         if self.config.unit_credit {
-            let waiting = self.messages.map_or(0, |number| sender.waiting(number));
+            let waiting = self.messages.map_or(0, |number| sender.waiting(number)) + self.backlog.bytes();
             let unit = sender.symbol_payload();
             let free = (WINDOW.saturating_sub(waiting) / unit.max(1)).saturating_sub(self.granted);
             if free * unit >= WINDOW / 4 {
@@ -298,7 +331,8 @@ impl Session {
             let message = Message { sequence: 0, source: self.config.node, body: feedback.body };
             let bytes = message.emit();
             receiver.traffic.add(Kind::Feedback, bytes.len());
-            send(&mut self.out, &mut self.sequence, &self.config, to, bytes, Attributes::CHOICE);
+            let sequence = &mut self.feedback_sequence;
+            send(&mut self.out, sequence, &self.config, to, bytes, Attributes::CHOICE);
         }
         output.delivered.into_iter().for_each(|delivery| self.deliver(delivery));
     }
@@ -369,8 +403,10 @@ impl Machine for Session {
             return Some(Instant::ZERO);
         }
         let sender = self.sender.as_ref().and_then(|sender| sender.deadline(self.now));
+        // One whose time is past is dropped when something has been sent.
+        let room = self.sender.as_ref().filter(|_| !self.backlog.is_empty()).and_then(Sender::room_due);
         let receiver = self.receiver.as_ref().and_then(Receiver::deadline);
-        sender.into_iter().chain(receiver).min()
+        sender.into_iter().chain(room.filter(|&at| at > self.now)).chain(receiver).min()
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {

@@ -1,6 +1,6 @@
 //! Streams on their way up: an application that is slow holds them back here.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
 use hopcast_core::{Buffer, Item, Outbox, Port, StreamId, StreamItem};
@@ -11,8 +11,11 @@ use super::wire::NodeId;
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     streams: BTreeMap<(NodeId, u16), Up>,
+    /// Streams that were reset before their end: what still comes of them is dropped. At most [`MAX_STREAMS`].
+    over: BTreeSet<(NodeId, u16)>,
     /// Number of the next one: those that we open are odd.
     next: u64,
+    /// Streams that were reset before their end.
     pub(super) reset: u64,
 }
 
@@ -24,10 +27,10 @@ struct Up {
     ended: bool,
 }
 
-/// Bytes that wait for an application; one that leaves more waiting has lost the stream. Chosen: as much as a receiver
+/// Bytes that wait for an application; if it leaves more waiting, its stream is reset. Chosen: as much as a receiver
 /// holds of a sender.
 const MAX_WAITING: usize = 16 << 20;
-/// Streams at a time; the first one makes room. Chosen: more than any sender has open.
+/// Streams at a time; the one that was opened first is reset to make room. Chosen: more than any sender has open.
 const MAX_STREAMS: usize = 64;
 
 impl Streams {
@@ -39,28 +42,46 @@ impl Streams {
         bytes: &[u8],
         out: &mut Outbox,
     ) {
+        if self.over.contains(&key) {
+            return;
+        }
         let stream = self.stream(key, ends, out);
         stream.waiting.extend(bytes);
         if stream.waiting.len() > MAX_WAITING {
-            let id = stream.id;
-            self.streams.remove(&key);
-            self.reset += 1;
-            out.up(Item::Stream(id, StreamItem::Reset));
+            self.reset(key, out);
             return;
         }
         stream.hand_up(out);
     }
 
-    /// Some of a stream is missing: it ends here if it had begun.
+    /// Some of a stream is missing: it ends here if it had begun, and another one begins behind the gap.
     pub(super) fn missing(&mut self, key: (NodeId, u16), out: &mut Outbox) {
+        self.reset(key, out);
+        self.over.remove(&key);
+    }
+
+    /// Ends a stream before its end, and says so to the application.
+    fn reset(&mut self, key: (NodeId, u16), out: &mut Outbox) {
         if let Some(stream) = self.streams.remove(&key) {
             self.reset += 1;
+            self.is_over(key);
             out.up(Item::Stream(stream.id, StreamItem::Reset));
         }
     }
 
+    /// What still comes of a stream is dropped.
+    fn is_over(&mut self, key: (NodeId, u16)) {
+        if self.over.len() == MAX_STREAMS {
+            self.over.pop_first();
+        }
+        self.over.insert(key);
+    }
+
     /// Hands up the end of a stream.
     pub(super) fn end(&mut self, key: (NodeId, u16), ends: (SocketAddr, SocketAddr), out: &mut Outbox) {
+        if self.over.remove(&key) {
+            return;
+        }
         let stream = self.stream(key, ends, out);
         stream.ended = true;
         stream.hand_up(out);
@@ -82,6 +103,7 @@ impl Streams {
             }
             StreamItem::Reset => {
                 self.streams.remove(&key);
+                self.is_over(key);
             }
             StreamItem::Open { .. }
             | StreamItem::Opened
@@ -97,9 +119,11 @@ impl Streams {
         (local, remote): (SocketAddr, SocketAddr),
         out: &mut Outbox,
     ) -> &mut Up {
-        if !self.streams.contains_key(&key) && self.streams.len() >= MAX_STREAMS {
-            self.streams.pop_first();
-            self.reset += 1;
+        if !self.streams.contains_key(&key)
+            && self.streams.len() >= MAX_STREAMS
+            && let Some((&oldest, _)) = self.streams.iter().min_by_key(|(_, stream)| stream.id)
+        {
+            self.reset(oldest, out);
         }
         let next = &mut self.next;
         self.streams.entry(key).or_insert_with(|| {
@@ -122,5 +146,75 @@ impl Up {
         if self.ended && self.waiting.is_empty() {
             out.up(Item::Stream(self.id, StreamItem::Finish));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ends() -> (SocketAddr, SocketAddr) {
+        let address = |last| SocketAddr::from(([10, 0, 0, last], 6003));
+        (address(1), address(2))
+    }
+
+    fn key(object: u16) -> (NodeId, u16) {
+        (NodeId(1), object)
+    }
+
+    /// What the application was handed of streams.
+    fn up(out: &mut Outbox) -> Vec<(u64, StreamItem)> {
+        std::iter::from_fn(|| out.pop())
+            .map(|(_, item)| match item {
+                Item::Stream(id, item) => (id.0, item),
+                other => panic!("{other:?}"),
+            })
+            .collect()
+    }
+
+    fn is_open(item: &StreamItem) -> bool {
+        matches!(item, StreamItem::Open { .. })
+    }
+
+    #[test]
+    fn the_first_of_too_many_streams_is_reset_and_its_application_is_told() {
+        let (mut streams, mut out) = (Streams::default(), Outbox::new());
+        // The first to open has the highest number.
+        (0..=MAX_STREAMS as u16).rev().for_each(|object| streams.bytes(key(object), ends(), b"a", &mut out));
+        let found = up(&mut out);
+        assert_eq!(found.iter().filter(|(_, item)| is_open(item)).count(), MAX_STREAMS + 1);
+        let resets: Vec<_> = found.iter().filter(|(_, item)| *item == StreamItem::Reset).collect();
+        assert_eq!((resets, streams.reset), (vec![&(1, StreamItem::Reset)], 1));
+        // The rest of it is no stream of its own.
+        streams.bytes(key(MAX_STREAMS as u16), ends(), b"b", &mut out);
+        streams.end(key(MAX_STREAMS as u16), ends(), &mut out);
+        assert_eq!(up(&mut out), []);
+    }
+
+    #[test]
+    fn an_application_that_leaves_too_much_waiting_loses_the_stream_and_not_the_others() {
+        let (mut streams, mut out) = (Streams::default(), Outbox::new());
+        let piece = vec![7; 1 << 20];
+        for _ in 0..20 {
+            streams.bytes(key(1), ends(), &piece, &mut out);
+        }
+        streams.bytes(key(2), ends(), b"a", &mut out);
+        streams.handle(StreamId(3), &StreamItem::Credit(9), &mut out);
+        let found = up(&mut out);
+        assert!(is_open(&found[0].1) && is_open(&found[2].1));
+        assert_eq!(found[1], (1, StreamItem::Reset));
+        assert_eq!(found[3..], [(3, StreamItem::Data(Buffer::copy_from(b"a")))]);
+    }
+
+    #[test]
+    fn what_an_application_reset_or_has_a_gap_does_not_go_on_in_the_middle() {
+        let (mut streams, mut out) = (Streams::default(), Outbox::new());
+        streams.bytes(key(1), ends(), b"a", &mut out);
+        streams.handle(StreamId(1), &StreamItem::Reset, &mut out);
+        streams.bytes(key(1), ends(), b"b", &mut out);
+        assert_eq!(up(&mut out).len(), 1, "it was opened, and no more");
+        streams.missing(key(1), &mut out);
+        streams.bytes(key(1), ends(), b"c", &mut out);
+        assert!(is_open(&up(&mut out)[0].1), "a new one begins behind the gap");
     }
 }

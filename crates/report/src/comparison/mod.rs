@@ -1,4 +1,4 @@
-//! Two runs side by side: their differences, and whether these are more than chance.
+//! Two runs side by side: their differences, and the significance of these.
 
 use hopcast_twin::results::{Document, Mean, Parameters, Summary};
 use serde::Serialize;
@@ -24,14 +24,14 @@ pub struct Comparison {
     /// The figures, in the order of the first run.
     pub figures: Vec<Compared>,
     /// Cases and flows of the first run only.
-    pub only_a: Vec<Case>,
+    pub only_a: Vec<FlowCase>,
     /// Cases and flows of the second run only.
-    pub only_b: Vec<Case>,
+    pub only_b: Vec<FlowCase>,
 }
 
 /// A flow of a case.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Case {
+pub struct FlowCase {
     /// Parameters that distinguish the case from others.
     pub parameters: Parameters,
     /// The flow's name.
@@ -45,7 +45,7 @@ pub struct Case {
 pub struct Compared {
     /// The case and flow.
     #[serde(flatten)]
-    pub case: Case,
+    pub case: FlowCase,
     /// The figure's name in the document, such as `latency_ms.p99`.
     pub figure: String,
     /// Its mean in the first run.
@@ -58,7 +58,7 @@ pub struct Compared {
 }
 
 impl Comparison {
-    /// Compares two documents, which are called by these names.
+    /// Compares two documents with these names.
     pub fn new(documents: [&Document; 2], names: [String; 2]) -> Self {
         let [a, b] = names;
         let [ours, theirs] = documents.map(|document| document.summary.as_slice());
@@ -69,24 +69,24 @@ impl Comparison {
             for (figure, a) in leaves(&row.figures) {
                 if let Some((_, b)) = others.iter().find(|(name, _)| *name == figure) {
                     let difference = difference(a, *b);
-                    figures.push(Compared { case: Case::of(row), figure, a, b: *b, difference });
+                    figures.push(Compared { case: FlowCase::of(row), figure, a, b: *b, difference });
                 }
             }
         }
         let only = |rows: &[Summary], others: &[Summary]| {
             let alone = rows.iter().filter(|row| !others.iter().any(|other| same(row, other)));
-            alone.map(Case::of).collect()
+            alone.map(FlowCase::of).collect()
         };
         Self { a, b, figures, only_a: only(ours, theirs), only_b: only(theirs, ours) }
     }
 
-    /// The figures that a person is shown, with how they are shown.
+    /// The figures that tables show, each with its presentation.
     fn shown(&self) -> impl Iterator<Item = (&Compared, &'static Measure)> {
         self.figures.iter().filter_map(|compared| Some((compared, measure_of(&compared.figure)?)))
     }
 
-    /// The columns that tell the rows apart: paths with more than one value, the flow and the protocol, unless they add
-    /// no information.
+    /// The columns that distinguish the rows: paths with more than one value, the flow and the protocol, unless they
+    /// add no information.
     fn leading(&self) -> Leading {
         let cases = || {
             let figures = self.figures.iter().map(|compared| &compared.case);
@@ -133,7 +133,7 @@ impl Comparison {
     }
 }
 
-impl Case {
+impl FlowCase {
     fn of(row: &Summary) -> Self {
         Self { parameters: row.parameters.clone(), flow: row.flow.clone(), protocol: row.protocol.clone() }
     }
@@ -154,7 +154,7 @@ impl Leading {
         names.chain(self.flow.then_some("flow")).chain(self.protocol.then_some("protocol")).collect()
     }
 
-    fn cells(&self, case: &Case) -> Vec<String> {
+    fn cells(&self, case: &FlowCase) -> Vec<String> {
         let values = self.paths.iter().map(|path| value(&case.parameters, path));
         let flow = self.flow.then(|| case.flow.clone());
         values.chain(flow).chain(self.protocol.then(|| case.protocol.clone())).collect()

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::{Case, Compared, Comparison, Leading};
+use super::{Compared, Comparison, FlowCase, Leading};
 use crate::figure::{Better, Measure, interval};
 use crate::html::{fill, style};
 use crate::number;
@@ -115,7 +115,7 @@ fn verdict(compared: &Compared, measure: &Measure) -> (&'static str, &'static st
     }
 }
 
-fn only(letter: &str, cases: &[Case], leading: &Leading) -> String {
+fn only(letter: &str, cases: &[FlowCase], leading: &Leading) -> String {
     if cases.is_empty() {
         return String::new();
     }

@@ -2,12 +2,12 @@
 
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 
-use super::{Case, Comparison, Leading};
+use super::{Comparison, FlowCase, Leading};
 use crate::figure::Better;
 use crate::number;
 use crate::table::{TableOptions, clip};
 
-/// Maximum number of cases of only one run that are named. Chosen: a person reads as many.
+/// Maximum number of cases of only one run that are named. Chosen: more make the line too long to read.
 const MAX_NAMED: usize = 5;
 
 /// A row for each figure of each flow that differs, and for each goodput; below them the result.
@@ -69,7 +69,7 @@ pub fn table(comparison: &Comparison, options: TableOptions) -> String {
     out.lines().flat_map(|line| [clip(line, limit), "\n".to_owned()]).collect()
 }
 
-fn named(cases: &[Case], leading: &Leading) -> String {
+fn named(cases: &[FlowCase], leading: &Leading) -> String {
     let names: Vec<String> = cases.iter().take(MAX_NAMED).map(|case| leading.cells(case).join(" ")).collect();
     let more = cases.len().saturating_sub(MAX_NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };

@@ -10,10 +10,10 @@ use crate::number::{count, number, percent, plain};
 use crate::plot::canvas::escape;
 use crate::study::{Study, distinct, value};
 
-/// Maximum size of all cases together on the page, in bytes; the others are in the CSV files only.
-/// Chosen: a page of more is slow to open.
+/// Maximum size of all cases together on the page, in bytes; further ones are in the CSV files only. Chosen: a larger
+/// page is slow to open.
 const MAX_BYTES: usize = 1 << 20;
-/// Maximum number of links and receivers in a table.
+/// Maximum number of links and receivers in a table. Chosen: browsers are slow to lay out more.
 const MAX_ROWS: usize = 200;
 
 /// The section; empty if there are no runs.

@@ -13,14 +13,14 @@ use super::sheet::{Column, Sheet};
 use crate::number::{self, number, percent};
 use crate::study::distinct;
 
-/// Maximum number of places with a column of their own. Chosen: as many fit a page.
+/// Maximum number of places with a column of their own. Chosen: more do not fit the width of a page.
 const MAX_PLACES: usize = 12;
 /// Title of the column of the ends.
 const ENDS: &str = "ends";
 /// Families whose counters are parts of a sum.
 const WHOLES: [&str; 2] = ["bytes", "packets"];
 
-/// A presentation of a distribution, from its values with their counts, and the sum of these.
+/// A function from the values of a distribution with their counts, and the sum of the counts, to a cell of a table.
 type Shown<'s> = dyn Fn(&[(u64, f64)], f64) -> Option<String> + 's;
 
 /// The tables of each flow with counters.
@@ -39,9 +39,9 @@ pub(super) fn counters(runs: &[&Run]) -> String {
 /// A flow's counters, as means over the repeats; without zeros.
 struct Counts {
     places: Vec<String>,
-    /// By counter and place.
+    /// Plain counters, by counter and place.
     counts: BTreeMap<(String, String), f64>,
-    /// By family, value and place.
+    /// Distributions, by family, value and place.
     values: BTreeMap<(String, u64, String), f64>,
 }
 

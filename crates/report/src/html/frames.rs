@@ -1,4 +1,4 @@
-//! Frames of a really streamed video: as they were sent, and as they arrived over each transport.
+//! Frames of a video that a real program streamed: as they were sent, and as they arrived over each transport.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,8 +11,8 @@ use hopcast_twin::results::Document;
 use crate::plot::canvas::escape;
 use crate::study::{Study, value};
 
-/// Maximum size of all pictures on the page, in bytes; others are in the run directory only.
-/// Chosen: a page of more is slow to open and to send.
+/// Maximum size of all pictures on the page, in bytes; further ones are in the run directory only. Chosen: a larger
+/// page is slow to open and to send.
 const MAX_BYTES: usize = 8 << 20;
 
 /// A picture as a `data:` URI, with its labels.
@@ -92,7 +92,7 @@ fn load(document: &Document, study: &Study<'_>, dir: &Path) -> Vec<Shown> {
             let Some(sent) = image(&frame.sent) else { continue };
             let received = match &frame.received {
                 None => None,
-                // A picture that cannot be shown must not pass for a frame that did not arrive.
+                // A picture that cannot be read must not look like a frame that did not arrive.
                 Some(path) => match image(path) {
                     Some(image) => Some(image),
                     None => continue,

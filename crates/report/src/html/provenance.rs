@@ -25,7 +25,7 @@ const LABELS: [(&str, &str); 13] = [
     ("kernel", "Kernel"),
 ];
 
-/// Maximum length of the scenario on the page, in characters.
+/// Maximum length of the scenario on the page, in characters. Chosen: it bounds the page; scenarios are far shorter.
 const MAX_SCENARIO: usize = 100_000;
 
 /// The section on repeating the run; empty if the manifest is.
@@ -80,7 +80,7 @@ fn scenario(text: &str) -> String {
 fn shown(key: &str, value: &Value) -> String {
     match (key, value) {
         ("took_s", Value::Number(seconds)) => seconds.as_f64().map_or_else(|| seconds.to_string(), duration),
-        // RFC 3339 is for machines.
+        // RFC 3339's form is hard to read for a person.
         ("finished", Value::String(time)) if time.ends_with('Z') => {
             format!("{} UTC", time.trim_end_matches('Z').replacen('T', " ", 1))
         }

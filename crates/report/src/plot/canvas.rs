@@ -24,13 +24,13 @@ pub(crate) enum Ink {
     Surface,
     /// A line of the plot.
     Line(usize),
-    /// The same, with the line's dashes.
+    /// A line of the plot, with its dash pattern.
     Dashed(usize),
     /// A link's utilisation, in steps of a fifth.
     Load(usize),
 }
 
-/// The point of a text that is at its place.
+/// The point of a text that is at the given position.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Anchor {
     Start,
@@ -42,7 +42,7 @@ pub(crate) enum Anchor {
 const SUBPIXELS: f64 = 10.0;
 /// Number of shapes of marks.
 const SHAPES: usize = 6;
-/// Margin around a standalone picture, in pixels. Chosen: a line of text.
+/// Margin around a standalone picture, in pixels. Chosen: the height of a line of text.
 const MARGIN: f64 = 16.0;
 
 pub(crate) struct Canvas<'s> {
@@ -92,7 +92,7 @@ impl Canvas<'_> {
             .expect("drawing into a string cannot fail");
     }
 
-    /// The mark of a line: each line has another shape, filled or hollow.
+    /// The mark of a line, filled or hollow; neighbouring lines have different shapes.
     pub(crate) fn mark(&mut self, centre: Point, line: usize, size: f64, hollow: bool) {
         let ink = Ink::Line(line);
         let corners: &[Point] = match line % SHAPES {
@@ -120,7 +120,7 @@ impl Canvas<'_> {
             Anchor::Middle => HPos::Center,
             Anchor::End => HPos::Right,
         };
-        // The backend divides by 1.24, a correction for bitmaps.
+        // The backend divides the size by 1.24, a correction for bitmaps.
         let font = ("sans-serif", size * SUBPIXELS * 1.24).into_font().style(FontStyle::Normal);
         let color = placeholder(ink);
         let style = TextStyle::from(font.transform(FontTransform::None))

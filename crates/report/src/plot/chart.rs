@@ -10,13 +10,13 @@ pub(crate) struct Axis {
     low: f64,
     high: f64,
     log: bool,
-    /// Whether the ticks are names, which may be shortened; numbers may not.
+    /// Whether the ticks are names, which may be shortened, unlike numbers.
     names: bool,
     ticks: Vec<(f64, String)>,
 }
 
 impl Axis {
-    /// From 0, or from the minimum if that is below, to a round number above the maximum.
+    /// An axis from 0, or from a negative minimum, to a round number above the maximum.
     pub(crate) fn from_zero(title: String, values: impl Iterator<Item = f64>) -> Self {
         let (low, high) = range(values);
         let (low, high) = (low.min(0.0), high.max(0.0));
@@ -27,21 +27,21 @@ impl Axis {
         Self { title, low: first as f64 * step, high: last as f64 * step, log: false, names: false, ticks }
     }
 
-    /// Exactly these values, each with a tick, and a little room beside them.
+    /// An axis with a tick at each of these values, and a little room beside them.
     pub(crate) fn at(title: String, ticks: Vec<(f64, String)>) -> Self {
         let (low, high) = range(ticks.iter().map(|(at, _)| *at));
         let room = if high > low { (high - low) * 0.04 } else { 0.5 };
         Self { title, low: low - room, high: high + room, log: false, names: false, ticks }
     }
 
-    /// Names side by side.
+    /// An axis of names at equal distances.
     pub(crate) fn names(title: String, names: Vec<String>) -> Self {
         let high = names.len().max(1) as f64 - 0.5;
         let ticks = names.into_iter().enumerate().map(|(place, name)| (place as f64, name)).collect();
         Self { title, low: -0.5, high, log: false, names: true, ticks }
     }
 
-    /// From one value to another in even steps.
+    /// An axis from one value to another with ticks in even steps.
     pub(crate) fn between(title: String, low: f64, high: f64) -> Self {
         let high = if high > low { high } else { low + 1.0 };
         let step = round_step((high - low) / 6.0);
@@ -50,7 +50,7 @@ impl Axis {
         Self { title, low, high, log: false, names: false, ticks }
     }
 
-    /// By powers of ten, with ticks at 2 and 5 times each, and labels where there is room for them.
+    /// A logarithmic axis, with ticks at 1, 2 and 5 times each power of ten, and labels where there is room for them.
     pub(crate) fn log(title: String, low: f64, high: f64) -> Self {
         let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
         let within = |factors: &[f64]| -> Vec<(f64, String)> {
@@ -58,7 +58,7 @@ impl Axis {
                 (first..=last).flat_map(|power| factors.iter().map(move |factor| factor * 10f64.powi(power)));
             all.filter(|at| *at >= low * 0.999 && *at <= high * 1.001).map(|at| (at, plain(at))).collect()
         };
-        // Powers of ten come first: where labels would collide, theirs stay.
+        // Powers of ten come first, so that their labels stay where labels would overlap.
         let mut ticks = within(&[1.0]);
         ticks.extend(within(&[2.0, 5.0]));
         Self { title, low, high, log: true, names: false, ticks }
@@ -178,7 +178,7 @@ fn place_legend(entries: &[Entry], width: f64, font: f64) -> Vec<(&Entry, Point)
     placed
 }
 
-/// Length of a line in the key, in pixels. Chosen: each pattern of dashes is seen.
+/// Length of a line in the legend, in pixels. Chosen: each dash pattern fits once; longer takes room from the text.
 const KEY: f64 = 30.0;
 
 fn draw_entry(canvas: &mut Canvas<'_>, entry: &Entry, (x, y): Point) {
@@ -207,7 +207,8 @@ fn round_step(min: f64) -> f64 {
     step * power
 }
 
-/// Number of marks of a line that has too many points for one each.
+/// Number of marks of a line that has too many points for a mark each. Chosen: more cover the line, with fewer it is
+/// hard to identify.
 const MARKS_OF_A_LINE: usize = 6;
 
 /// Places of the marks of the line with this `turn` among `lines` lines: evenly along its length in the picture. The

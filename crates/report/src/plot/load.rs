@@ -1,4 +1,4 @@
-//! Traffic of links, over the repeats of a case.
+//! The traffic of links, over the repeats of a case.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use hopcast_twin::results::{Document, Run};
 pub(crate) struct Load {
     pub(crate) from: String,
     pub(crate) to: String,
-    /// The mean over repeats, of the busiest of parallel links; `None` if no link has a rate.
+    /// The mean over repeats of the maximum utilisation of parallel links; `None` if no link has a rate.
     pub(crate) utilisation: Option<f64>,
     /// Frames lost over frames sent, of all repeats; `None` if none was sent.
     pub(crate) lost: Option<f64>,

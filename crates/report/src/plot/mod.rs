@@ -119,7 +119,7 @@ pub(crate) fn pictures(document: &Document, topology: &Topology) -> Pictures {
     pictures
 }
 
-/// Maximum number of pictures of one kind. Chosen: more are neither looked at one by one nor quick to write.
+/// Maximum number of pictures of one kind. Chosen: more take long to draw, and nobody examines them one by one.
 const MAX_SECTION_PLOTS: usize = 24;
 
 /// The pictures to draw, of those for these pairs of values of two selectors.

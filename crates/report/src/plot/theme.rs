@@ -66,7 +66,7 @@ pub(crate) fn style() -> String {
 }
 
 fn rules(theme: &Theme) -> String {
-    // Text has a rim of the background, so that it can be read across a line.
+    // Text has an outline in the background's colour, so that it is readable across a line.
     let mut css = format!(".plot text{{stroke:{}}}", theme.surface);
     let roles =
         [("text", theme.text), ("muted", theme.muted), ("grid", theme.grid), ("surface", theme.surface)];

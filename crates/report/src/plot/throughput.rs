@@ -13,11 +13,12 @@ use crate::study::{Order, Placed, Study, distinct, grouped, value};
 
 /// Maximum number of points of a line. Chosen: about the width of a picture in pixels; more make it larger only.
 const MAX_POINTS: usize = 400;
-/// Maximum number of marks of a line, with their intervals. Chosen: more cover the line.
+/// Maximum number of marks of a line, with their intervals. Chosen: more cover the line, with fewer, marks of usual
+/// sweeps are left out.
 const MAX_MARKS: usize = 100;
 
-/// A picture of goodput, and of each other figure with published values, for each group of flows and setting of the
-/// parameters that are on no axis; and the number of those left out.
+/// A picture of goodput, and of each other figure with published values, for each group of flows and each setting of
+/// the parameters that are on no axis; and the number of pictures left out.
 pub(crate) fn plots(study: &Study<'_>) -> (Vec<Plot>, usize) {
     let across = Across::new(study);
     let published = |measure: &&Measure| {

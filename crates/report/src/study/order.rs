@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// Each thing once, in the order of first appearance, with its place.
+/// Distinct items in the order of first appearance, with their indices.
 #[derive(Clone, Debug)]
 pub(crate) struct Order<T> {
     places: BTreeMap<T, usize>,
@@ -18,7 +18,7 @@ impl<T: Clone + Ord> Order<T> {
         order
     }
 
-    /// The place of this thing, which may be new.
+    /// The index of an item, which is added if it is new.
     pub(crate) fn insert(&mut self, item: T) -> usize {
         if let Some(place) = self.places.get(&item) {
             return *place;
@@ -38,12 +38,12 @@ impl<T: Clone + Ord> Order<T> {
     }
 }
 
-/// Each once, in the order of first appearance.
+/// The distinct items, in the order of first appearance.
 pub(crate) fn distinct<T: Clone + Ord>(items: impl IntoIterator<Item = T>) -> Vec<T> {
     Order::of(items).into_vec()
 }
 
-/// Values by key, the keys in the order of first appearance.
+/// The values of each key, with the keys in the order of first appearance.
 pub(crate) fn grouped<K: Clone + Ord, V>(items: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
     let mut order = Order::of([]);
     let mut groups: Vec<(K, Vec<V>)> = Vec::new();

@@ -1,11 +1,11 @@
-//! Swept values as places on an axis.
+//! Swept values as positions on an axis.
 
 /// The values of one swept path on a common scale.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AxisValues {
     /// The unit of `places`.
     pub(crate) unit: String,
-    /// Each value as written, with its place.
+    /// Each value as written, with its position.
     pub(crate) places: Vec<(String, f64)>,
 }
 

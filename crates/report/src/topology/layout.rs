@@ -1,4 +1,4 @@
-//! Places of nodes without a position: the same topology always gets the same places.
+//! Positions of nodes in a drawing: the same topology always gets the same ones.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ type Point = (f64, f64);
 
 /// The place of each node in a drawing.
 pub(crate) struct Layout {
-    /// By node; in arbitrary units, y downwards.
+    /// The position of each node, in arbitrary units, y downwards.
     pub(crate) places: Vec<Point>,
     /// Whether the file has the positions of all nodes, so that turning the drawing would make a wrong map.
     pub(crate) given: bool,
@@ -42,7 +42,7 @@ pub(crate) fn lay_out(topology: &Topology) -> Layout {
 fn neighbours(topology: &Topology) -> Vec<Vec<usize>> {
     let mut neighbours = vec![Vec::new(); topology.nodes.len()];
     for link in &topology.links {
-        // A medium of many stations is drawn as spokes: a ring of neighbours holds it together as well as all pairs do.
+        // A medium of many stations is drawn as spokes; in the layout a ring of neighbours replaces all its pairs.
         for (index, end) in link.ends.iter().enumerate() {
             let next = link.ends[(index + 1) % link.ends.len()];
             if next != *end && !neighbours[*end].contains(&next) {
@@ -70,7 +70,7 @@ fn chain(neighbours: &[Vec<usize>]) -> Option<Vec<usize>> {
     (order.len() == neighbours.len()).then_some(order)
 }
 
-/// Rows by distance from the first node; fast for any size.
+/// A layout in rows by distance from the first node, which is fast for any size.
 fn layers(neighbours: &[Vec<usize>]) -> Vec<Point> {
     let mut places = vec![None; neighbours.len()];
     let mut filled: Vec<usize> = Vec::new();
@@ -194,7 +194,7 @@ fn rings(neighbours: &[Vec<usize>]) -> Vec<Point> {
     places
 }
 
-/// The vector from one to the other; not zero where they coincide.
+/// The vector from one point to the other; not zero even if they coincide.
 fn apart(one: Point, other: Point, salt: usize) -> Point {
     let (dx, dy) = (one.0 - other.0, one.1 - other.1);
     if dx == 0.0 && dy == 0.0 { (1e-6 * (salt + 1) as f64, 1e-6) } else { (dx, dy) }

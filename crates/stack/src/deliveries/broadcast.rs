@@ -4,10 +4,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use hopcast_core::{Duration, Instant};
 
-use crate::error::BuildError;
-use crate::group::{Delivery, DeliveryRow, Group, GroupEnd, Member, MemberMachine, OnSegment};
+use crate::group::{
+    Delivery, DeliveryMachine, DeliveryRow, Group, GroupEnd, Member, MemberMachine, SegmentBroadcast,
+};
 use crate::network::{Network, NodeId, Segments};
-use crate::platform::LowerPort;
 use crate::table::{Options, Worlds};
 
 pub(super) static BROADCAST: DeliveryRow = DeliveryRow {
@@ -41,35 +41,31 @@ impl Delivery for Broadcast {
         Some(format!("`broadcast` reaches one segment, and none joins `{from}` with {whom}"))
     }
 
-    fn put_on_end(&self, end: GroupEnd<'_, '_>) -> Result<LowerPort, BuildError> {
-        let flow = end.flow();
+    fn machine(&self, end: &GroupEnd<'_>) -> Option<DeliveryMachine> {
         // RFC 4291 section 2.7.1: all nodes of the link; RFC 919 section 7: IPv4's limited broadcast.
-        let everybody = match flow.spec.ipv6 {
+        let everybody = match end.ipv6 {
             true => IpAddr::V6(Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1)),
             false => IpAddr::V4(Ipv4Addr::BROADCAST),
         };
         if !end.is_sender() {
-            return Ok(listen(end, everybody));
+            return end.on_kernel.then(|| listener(end.node, everybody));
         }
-        let Some(own) = flow.plan.joining(end.node, &members(end.group)) else { return Ok(end.lower) };
-        let machine = OnSegment::new(end.group.address(flow.spec.ipv6), everybody, own.interface);
-        let name = flow.counter_name("broadcast");
-        Ok(end.builder.attach(name, end.node, Box::new(machine), end.lower))
+        let own = end.plan.joining(end.node, &members(end.group))?;
+        Some(DeliveryMachine::new(
+            "broadcast",
+            SegmentBroadcast::new(end.address(), everybody, own.interface),
+        ))
     }
 }
 
-/// Lets a receiver hear what is for everybody. A simulated host does so in any case; a socket of the kernel that is
-/// bound to one address does not.
-fn listen(end: GroupEnd<'_, '_>, everybody: IpAddr) -> LowerPort {
-    if !end.builder.is_on_kernel() {
-        return end.lower;
-    }
-    let always = Member { node: end.node, spans: vec![(Instant::ZERO, None)] };
-    let machine = MemberMachine::new(everybody, None, &always, Duration::ZERO);
-    end.builder.attach_member(end.node, Box::new(machine), vec![Instant::ZERO], end.lower)
+/// The machine at a receiver on the kernel, which joins the broadcast address: a socket that is bound to one address
+/// does not receive it otherwise, while a simulated host always does.
+fn listener(node: NodeId, everybody: IpAddr) -> DeliveryMachine {
+    let always = Member { node, spans: vec![(Instant::ZERO, None)] };
+    DeliveryMachine::member(MemberMachine::new(everybody, None, &always, Duration::ZERO))
 }
 
-/// The nodes that the first segment to join them all is to have.
+/// The members, which the segment has to join.
 fn members(group: &Group) -> Vec<NodeId> {
     group.members.iter().map(|member| member.node).collect()
 }

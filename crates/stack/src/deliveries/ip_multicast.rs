@@ -2,9 +2,7 @@
 
 use hopcast_config::decode::flag;
 
-use crate::error::BuildError;
-use crate::group::{Delivery, DeliveryRow, GroupEnd, MemberMachine};
-use crate::platform::LowerPort;
+use crate::group::{Delivery, DeliveryMachine, DeliveryRow, GroupEnd, MemberMachine};
 use crate::table::{Form, Opt, Options, Worlds};
 
 pub(super) static IP_MULTICAST: DeliveryRow = DeliveryRow {
@@ -38,14 +36,10 @@ impl Delivery for IpMulticast {
         true
     }
 
-    fn put_on_end(&self, end: GroupEnd<'_, '_>) -> Result<LowerPort, BuildError> {
-        let (flow, group) = (end.flow(), end.group);
-        let Some(times) = group.member(end.node).filter(|_| !end.is_sender()) else { return Ok(end.lower) };
-        let source = self.one_source.then(|| end.source().ip());
-        let machine = MemberMachine::new(group.address(flow.spec.ipv6), source, times, group.linger);
-        let on_kernel = end.builder.is_on_kernel();
-        let machine = if on_kernel { machine.announced() } else { machine };
-        let changes: Vec<_> = machine.times().collect();
-        Ok(end.builder.attach_member(end.node, Box::new(machine), changes, end.lower))
+    fn machine(&self, end: &GroupEnd<'_>) -> Option<DeliveryMachine> {
+        let times = end.group.member(end.node).filter(|_| !end.is_sender())?;
+        let source = self.one_source.then_some(end.source);
+        let member = MemberMachine::new(end.address(), source, times, end.group.linger);
+        Some(DeliveryMachine::member(if end.on_kernel { member.announced() } else { member }))
     }
 }

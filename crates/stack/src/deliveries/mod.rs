@@ -12,12 +12,12 @@ use hopcast_config::yaml::{Kind, Node};
 
 use crate::group::{DeliveryLayer, DeliveryRow};
 
-/// All deliveries, in the order in which to show them.
+/// The table of deliveries, in the order in which it is shown.
 pub static DELIVERIES: &[&DeliveryRow] =
     &[&unicast::UNICAST, &broadcast::BROADCAST, &ip_multicast::IP_MULTICAST];
 
 /// The delivery of a flow to several receivers whose transport has no tree of its own and whose file names none.
-pub fn usual() -> DeliveryLayer {
+pub fn default_delivery() -> DeliveryLayer {
     DeliveryLayer::of(&unicast::UNICAST)
 }
 

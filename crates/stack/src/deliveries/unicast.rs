@@ -1,8 +1,6 @@
 //! `unicast`: a copy to each member.
 
-use crate::error::BuildError;
-use crate::group::{Delivery, DeliveryRow, FanOut, GroupEnd};
-use crate::platform::LowerPort;
+use crate::group::{Delivery, DeliveryMachine, DeliveryRow, FanOut, GroupEnd};
 use crate::table::{Options, Worlds};
 
 pub(super) static UNICAST: DeliveryRow = DeliveryRow {
@@ -18,16 +16,13 @@ pub(super) static UNICAST: DeliveryRow = DeliveryRow {
 struct Unicast;
 
 impl Delivery for Unicast {
-    fn put_on_end(&self, end: GroupEnd<'_, '_>) -> Result<LowerPort, BuildError> {
+    fn machine(&self, end: &GroupEnd<'_>) -> Option<DeliveryMachine> {
         if !end.is_sender() {
-            return Ok(end.lower);
+            return None;
         }
-        let (flow, group) = (end.flow(), end.group);
-        let others = group.members.iter().filter(|member| member.node != end.node);
+        let others = end.group.members.iter().filter(|member| member.node != end.node);
         let members =
-            others.map(|member| (flow.plan.address(member.node, flow.spec.ipv6), member.clone())).collect();
-        let machine = FanOut::new(group.address(flow.spec.ipv6), members);
-        let name = flow.counter_name("unicast");
-        Ok(end.builder.attach(name, end.node, Box::new(machine), end.lower))
+            others.map(|member| (end.plan.address(member.node, end.ipv6), member.clone())).collect();
+        Some(DeliveryMachine::new("unicast", FanOut::new(end.address(), members)))
     }
 }

@@ -2,10 +2,11 @@
 
 use hopcast_host::{EchoResponder, Ping, PingConfig};
 
-use super::{Ends, FlowBuilder};
+use super::FlowBuilder;
 use crate::error::BuildError;
 use crate::network::{HOP_LIMIT, NodeId};
 use crate::platform::LowerPort;
+use crate::transport::Ends;
 
 impl FlowBuilder<'_> {
     /// Puts a [`Ping`] on the flow's sender; says which port takes its messages. `packets` is the port above the flow's
@@ -28,15 +29,15 @@ impl FlowBuilder<'_> {
         };
         let packets = match packets {
             Some(packets) => packets,
-            None => self.echo_replies(node, local)?,
+            None => self.nodes.echo_replies(node, local)?,
         };
-        Ok(self.attach("", node, Box::new(Ping::new(config)), packets))
+        Ok(self.nodes.attach("", node, Box::new(Ping::new(config)), packets))
     }
 
     /// Puts what answers echo requests on the flow's receiver, above its stack. A host answers those that it receives
     /// by itself.
     pub fn put_echo_responder(&mut self, node: NodeId, ends: Ends, packets: LowerPort) {
         let responder = EchoResponder::new(ends.local.ip(), HOP_LIMIT);
-        self.attach("", node, Box::new(responder), packets);
+        self.nodes.attach("", node, Box::new(responder), packets);
     }
 }

@@ -1,259 +1,123 @@
 //! A flow being built: a stack of machines at each of its ends, and what its transports have on the nodes between.
 
-mod builder;
 mod echo;
-mod end;
-mod kernel;
-mod participants;
+mod tun;
 
-use std::cell::RefCell;
-use std::net::{IpAddr, SocketAddr};
-use std::ops::Range;
-
-use hopcast_core::{Duration, Seed, Stream};
+use hopcast_core::{Instant, Port, Slot};
 
 use crate::error::BuildError;
-use crate::group::Group;
-use crate::network::{GlobalRoutes, Hop, Network, NetworkPlan, NodeId, addresses_of};
-use crate::transport::{Layer, Port};
+use crate::group::{DeliveryMachine, GroupEnd};
+use crate::network::NodeId;
+use crate::platform::{BuiltNodes, LowerPort, PlacedMachine};
+use crate::transport::{End, Ends, FlowNodes, FlowPlan, Layer, Ports, Socket};
 
-pub use builder::{FlowBuilder, Join, PlacedFlow};
-pub use end::End;
-pub use participants::{Participant, Participants};
-
-/// The Ethernet header, without FCS, in bytes.
-pub const ETHERNET: u64 = 14;
-
-/// The receiving end's port of the first flow; the sending end has the next, and each flow two below the last. The
-/// scenario language bounds their number. Up here Wireshark knows no protocol by its port, and guesses none.
-const FIRST_PORT: u16 = 60_000;
-
-/// The two ends of a flow, as one of them sees them.
-#[derive(Clone, Copy, Debug)]
-pub struct Ends {
-    /// This end.
-    pub local: SocketAddr,
-    /// The other.
-    pub remote: SocketAddr,
+/// Builds a flow: puts its stack on its ends, and the machines of its transports between them.
+pub struct FlowBuilder<'a> {
+    /// The flow's nodes, and its machines on them.
+    pub nodes: FlowNodes<'a>,
+    joins: Vec<Join>,
 }
 
-impl Ends {
-    /// The first of `addresses` with `local_port`, and the second with `remote_port`.
-    pub fn new(addresses: [IpAddr; 2], local_port: u16, remote_port: u16) -> Self {
-        let [local, remote] = addresses;
-        Self { local: SocketAddr::new(local, local_port), remote: SocketAddr::new(remote, remote_port) }
+/// The machines of one flow, on their nodes.
+#[derive(Debug, Default)]
+pub struct PlacedFlow {
+    /// The machines, in the order in which they were put on nodes.
+    pub machines: Vec<PlacedMachine>,
+    /// The times at which receivers join and leave: in virtual time they are woken then before anything is sent at that
+    /// instant.
+    pub joins: Vec<Join>,
+}
+
+/// A machine that joins or leaves a group at some time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Join {
+    /// The time.
+    pub at: Instant,
+    /// The node.
+    pub node: NodeId,
+    /// Its place in the node's assembly.
+    pub slot: Slot,
+}
+
+impl<'a> FlowBuilder<'a> {
+    /// A builder that has put nothing on these nodes yet.
+    pub const fn new(flow: &'a FlowPlan<'a>, nodes: &'a mut BuiltNodes) -> Self {
+        Self { nodes: FlowNodes::new(flow, nodes), joins: Vec::new() }
     }
 
-    /// The same, as the other end sees them.
-    #[must_use]
-    pub fn other(self) -> Self {
-        Self { local: self.remote, remote: self.local }
+    /// The machines that were put on nodes.
+    pub fn finish(self) -> PlacedFlow {
+        PlacedFlow { machines: self.nodes.into_machines(), joins: self.joins }
     }
-}
 
-/// A flow as the scenario has it, for [`FlowPlan::of`].
-#[derive(Clone, Debug)]
-pub struct FlowSpec<'a> {
-    /// Its place among the scenario's flows: its ports and TUN devices are numbered by it.
-    pub number: usize,
-    /// Its name.
-    pub name: &'a str,
-    /// The sending node.
-    pub from: NodeId,
-    /// The receiving nodes, at least one.
-    pub to: &'a [NodeId],
-    /// The group that they are, unless the flow goes to one node, or by its transport's own tree.
-    pub group: Option<&'a Group>,
-    /// The stack, from the top down; none is the host's own packets.
-    pub over: &'a [Layer],
-    /// Whether its packets are IPv6.
-    pub ipv6: bool,
-    /// Number of routes without a common node that it takes.
-    pub paths: usize,
-    /// Whether a real program is what sends, with sockets of its own.
-    pub is_program: bool,
-    /// The local ports of a sender that opens many connections; empty for one that opens one.
-    pub client_ports: Range<u16>,
-    /// Whether the application can wait until its transport grants it datagrams.
-    pub app_can_wait: bool,
-}
-
-/// A flow with its routes, and who takes part in it.
-pub struct FlowPlan<'a> {
-    /// The network.
-    pub network: Network<'a>,
-    /// Nodes, and the links that they are attached to.
-    pub plan: &'a NetworkPlan,
-    /// The flow.
-    pub spec: FlowSpec<'a>,
-    /// The hops from one end to the other, or to the first of several receivers.
-    pub route: Vec<Hop>,
-    /// Maximum length of a packet that fits its routes, in bytes.
-    pub mtu: u32,
-    /// The nodes that take part where nodes between the ends relay.
-    pub participants: Participants,
-    /// Maximum delay of the nodes' wake-ups.
-    pub slack: Duration,
-    seed: Seed,
-}
-
-impl<'a> FlowPlan<'a> {
-    /// A flow of a network, on its routes as they are at the start.
+    /// Puts the flow's stack on one of its ends, from the bottom up; says which port is above it, or `None` where the
+    /// application has sockets of its own.
     ///
     /// # Errors
-    /// [`BuildError::TooFewPaths`].
-    pub fn of(
-        network: Network<'a>,
-        plan: &'a NetworkPlan,
-        global: &RefCell<GlobalRoutes>,
-        seed: Seed,
-        spec: FlowSpec<'a>,
-    ) -> Result<Self, BuildError> {
-        // A group may have every node of a large network, and the search for a route is one through all of it. Where
-        // links agree on their MTU, or packets come by one tree, a route to one member says what else is to be known.
-        let has_tree = spec.group.is_some_and(|group| group.delivery.settings().is_routed());
-        let one_does = has_tree || spec.group.is_some() && plan.has_one_mtu();
-        let searched = if one_does { &spec.to[..1] } else { spec.to };
-        let to = |&to: &NodeId| match has_tree {
-            true => plan.tree_route(network, &mut global.borrow_mut(), (spec.from, to)),
-            false => plan.route(network, &mut global.borrow_mut(), (spec.from, to), spec.address(plan, to)),
-        };
-        let routes = match spec.paths {
-            0 | 1 => searched.iter().map(to).collect(),
-            several => plan.disjoint_routes(network, (spec.from, spec.to[0]), several),
-        };
-        if routes.len() < spec.paths {
-            let (flow, wanted, found) = (spec.name.to_owned(), spec.paths, routes.len());
-            return Err(BuildError::TooFewPaths { flow, wanted, found });
+    /// See [`BuildError`].
+    pub fn put_stack(&mut self, node: NodeId, ends: Ends) -> Result<Option<LowerPort>, BuildError> {
+        let (flow, on_kernel) = (self.nodes.flow, self.nodes.is_on_kernel());
+        let over = flow.own_layers();
+        let mut below = None;
+        for (depth, layer) in over.iter().enumerate().rev() {
+            let above = depth.checked_sub(1).map(|above| &over[above]);
+            if on_kernel {
+                let is_socket = matches!(layer.row().socket, Some(Socket::Udp | Socket::Tcp { .. }));
+                let program_above = above.map_or(flow.spec.is_program, Layer::is_program);
+                if program_above && layer.is_program() {
+                    return Ok(None);
+                }
+                if program_above && is_socket {
+                    below = None;
+                    continue;
+                }
+            }
+            let ends = if on_kernel { flow.ends_on_kernel(depth + 1, ends) } else { ends };
+            below =
+                layer.settings().put_on_end(&mut End { nodes: &mut self.nodes, node, depth, ends, below })?;
+            if let (Some(lower), true) = (below, depth + 1 == over.len()) {
+                below = Some(self.put_delivery(node, lower));
+            }
+            // The kernel takes packets from a device, and has them for whatever is above.
+            if let (true, Some(packets)) = (on_kernel, below)
+                && layer.row().offers == Ports::PACKETS
+            {
+                let ends = flow.ends_on_kernel(depth, ends);
+                self.put_tun(node, depth, ends, packets)?;
+                below = None;
+            }
         }
-        let on_tree = || plan.tree_mtu(network, &mut global.borrow_mut(), spec.from, spec.to);
-        let tree_mtu = has_tree.then(on_tree).flatten();
-        let route_mtu = || routes.iter().map(|path| path.mtu).min().unwrap_or(1500);
-        let mtu = tree_mtu.unwrap_or_else(route_mtu);
-        // What goes to a group is relayed by no transport.
-        let relayed = if spec.group.is_some() { &routes[..1] } else { &routes };
-        let participants = Participants::of(network, plan, &spec, relayed);
-        let route = routes.into_iter().next().map(|path| path.hops).unwrap_or_default();
-        Ok(Self { network, plan, spec, route, mtu, participants, slack: Duration::ZERO, seed })
+        Ok(below)
     }
 
-    /// The ends as the sender sees them: with the group, or with the first receiver, where the transport brings to all
-    /// what is sent to the first.
-    pub fn source(&self) -> Ends {
-        let ends = self.spec.ends(self.plan, self.spec.to[0]);
-        let Some(group) = self.spec.group else { return ends };
-        Ends { remote: SocketAddr::new(group.address(self.spec.ipv6), ends.remote.port()), ..ends }
+    /// Puts the machines of every layer on the nodes between the ends that are built here.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    pub fn put_between(&mut self) -> Result<(), BuildError> {
+        let over = self.nodes.flow.spec.over.iter().enumerate();
+        over.into_iter().try_for_each(|(depth, layer)| layer.settings().put_between(&mut self.nodes, depth))
     }
 
-    /// The ends with this receiver, as the receiver sees them.
-    pub fn sink(&self, to: NodeId) -> Ends {
-        let own = self.spec.ends(self.plan, to).other();
-        Ends { local: self.participants.address(to).unwrap_or(own.local), ..own }
+    /// Puts the machine of the group's delivery on an end of the flow, above the host's datagrams; says which port is
+    /// above them. Without a group, or where the delivery has no machine, it is theirs.
+    fn put_delivery(&mut self, node: NodeId, lower: LowerPort) -> LowerPort {
+        let flow = self.nodes.flow;
+        let Some(group) = flow.spec.group else { return lower };
+        let end = GroupEnd {
+            group,
+            node,
+            sender: flow.spec.from,
+            source: flow.source().local.ip(),
+            ipv6: flow.spec.ipv6,
+            on_kernel: self.nodes.is_on_kernel(),
+            plan: flow.plan,
+        };
+        let Some(delivery) = group.delivery.settings().machine(&end) else { return lower };
+        let DeliveryMachine { machine, name, changes } = delivery;
+        let slot = self.nodes.add(flow.counter_name(name), node, machine);
+        self.nodes.wire(node, (slot, Port::Below(0)), lower);
+        self.joins.extend(changes.into_iter().map(|at| Join { at, node, slot }));
+        LowerPort::above(slot)
     }
-
-    /// The ends as the sending application sees them: it opens its connection to the node that ends it first.
-    pub fn application_source(&self) -> Ends {
-        let source = self.source();
-        let remote = self.spec.over.first().map(|top| top.settings().first_hop(self, source));
-        Ends { remote: remote.unwrap_or(source.remote), ..source }
-    }
-
-    /// Whether the application is granted datagrams as fast as its transport takes them.
-    pub fn is_granted(&self) -> bool {
-        self.spec.app_can_wait && self.spec.over.first().is_some_and(|top| top.settings().grants_datagrams())
-    }
-
-    /// Maximum length of a frame that fits the flow's routes, in bytes.
-    pub fn longest_frame(&self) -> u64 {
-        u64::from(self.mtu) + ETHERNET
-    }
-
-    /// Bytes of the route's packets that the layers below this one leave for a datagram.
-    pub fn room(&self, depth: usize) -> u16 {
-        let room = self.longest_frame().saturating_sub(self.overhead(depth + 1));
-        u16::try_from(room).unwrap_or(u16::MAX)
-    }
-
-    /// The headers of the layers from number `from` on down, and Ethernet's, in bytes a full frame.
-    pub fn overhead(&self, from: usize) -> u64 {
-        overhead(self.spec.over, from, self.spec.ipv6)
-    }
-
-    /// Maximum length of a packet of the layer at `depth` in the datagrams of those below it, in bytes.
-    pub(crate) fn tunnel_mtu(&self, depth: usize) -> u32 {
-        self.longest_frame().saturating_sub(self.overhead(depth)) as u32
-    }
-
-    /// Maximum length of a packet that a node's host can send, in bytes, or that the layer below `depth` carries: what
-    /// a transport on packets knows at the start. It finds a shorter one on the route by itself.
-    pub fn packet_mtu(&self, node: NodeId, depth: usize) -> Option<u32> {
-        let own = self.plan.mtus(self.network, node).max();
-        let below = self.spec.over.get(depth + 1).and_then(|layer| layer.settings().packet_mtu());
-        own.into_iter().chain(below).min()
-    }
-
-    /// The random stream of a layer's machine at a node.
-    pub fn random(&self, node: NodeId, depth: usize) -> Stream {
-        self.seed.stream(&["flow", self.spec.name, &self.network.nodes[node].name], depth as u64)
-    }
-
-    /// The random stream of a machine on one link of a node.
-    pub(crate) fn random_on_link(&self, node: NodeId, link: &str) -> Stream {
-        self.seed.stream(&["flow", self.spec.name, &self.network.nodes[node].name, link], 0)
-    }
-
-    /// Whether nodes between the ends may take part in the layer at `depth`.
-    pub fn others_take_part(&self, depth: usize) -> bool {
-        can_relay(self.spec.over, depth)
-    }
-
-    /// The layers at the ends themselves: where gateways take connections over, the ends know nothing of the others.
-    pub(crate) fn own_layers(&self) -> &'a [Layer] {
-        if self.has_gateways() { &self.spec.over[..1] } else { self.spec.over }
-    }
-
-    /// Whether gateways take the flow's connections over, and not the ends themselves.
-    pub fn has_gateways(&self) -> bool {
-        self.participants.root().node != self.spec.from
-    }
-
-    /// A name for a machine's counters: none where the end has no other machine.
-    pub(crate) fn counter_name(&self, name: &'static str) -> &'static str {
-        let over = self.own_layers();
-        let hosts_own = over.last().is_some_and(Layer::is_hosts_own);
-        if over.len() > 1 + usize::from(hosts_own) { name } else { "" }
-    }
-}
-
-impl FlowSpec<'_> {
-    /// The two ends, with this receiver, as the sender sees them.
-    pub(crate) fn ends(&self, plan: &NetworkPlan, to: NodeId) -> Ends {
-        let port = FIRST_PORT - 2 * self.number as u16;
-        Ends::new([self.from, to].map(|node| self.address(plan, node)), port + 1, port)
-    }
-
-    /// The address of one of its ends. The routes to an address in a prefix all lead over that prefix's segment, so of
-    /// several disjoint ones only one could: they are those to the node's own address.
-    pub(super) fn address(&self, plan: &NetworkPlan, end: NodeId) -> IpAddr {
-        match self.paths {
-            0 | 1 => plan.address(end, self.ipv6),
-            _ => addresses_of(end)[usize::from(self.ipv6)],
-        }
-    }
-}
-
-/// The headers of a stack's layers from number `from` on down, and Ethernet's, in bytes a full frame.
-pub fn overhead(over: &[Layer], from: usize, ipv6: bool) -> u64 {
-    // The headers of what a proxy ends go no further.
-    let ended = over.iter().position(|layer| layer.settings().ends_connections());
-    let from = ended.map_or(from, |at| from.max(at));
-    let ip = if ipv6 { 40 } else { 20 };
-    ETHERNET + over[from..].iter().map(|layer| layer.settings().overhead(ip)).sum::<u64>()
-}
-
-/// Whether nodes between the ends can relay for the layer at `depth`: all layers below it reach them, at least one.
-pub fn can_relay(over: &[Layer], depth: usize) -> bool {
-    let below = over.get(depth + 1..).unwrap_or_default();
-    let needs_datagrams = over.get(depth).is_some_and(|layer| layer.row().needs == Port::Datagram);
-    needs_datagrams && !below.is_empty() && below.iter().all(|layer| layer.settings().reaches_relays())
 }

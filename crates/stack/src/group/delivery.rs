@@ -1,19 +1,16 @@
-//! Deliveries: what each is, in one row of a table, and what it puts on the nodes of a flow.
+//! Deliveries: one row of a table for each, and its machines at the ends of a flow.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use hopcast_config::Diagnostic;
 use hopcast_config::yaml::Node;
+use hopcast_core::{Instant, Machine};
 
-use super::Group;
-use crate::error::BuildError;
-use crate::flow::{FlowBuilder, FlowPlan};
-use crate::network::{Network, NodeId, Segments};
-use crate::platform::LowerPort;
-use crate::table::{Configured, TableRow};
-use crate::table::{OptionDoc, Options, Worlds};
+use super::{Group, MemberMachine};
+use crate::network::{Network, NetworkPlan, NodeId, Segments};
+use crate::table::{Configured, OptionDoc, Options, TableRow, Worlds};
 
 /// A row of the table of deliveries.
 #[derive(Debug)]
@@ -32,8 +29,8 @@ pub struct DeliveryRow {
 
 /// The settings of a delivery, and what it puts on the ends of a flow.
 pub trait Delivery: fmt::Debug + Send + Sync {
-    /// Whether each flow's sender is the only one that its members listen to: the group's addresses are of that kind,
-    /// and whoever answers does so by unicast.
+    /// Whether members listen to the flow's sender only (source-specific multicast): the group's addresses are of that
+    /// kind, and members answer by unicast.
     fn is_of_one_source(&self) -> bool {
         false
     }
@@ -43,7 +40,8 @@ pub trait Delivery: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Why it cannot bring datagrams from `from` to the members over the segments of this network; `None` if it can.
+    /// The reason why it cannot bring datagrams from `from` to the members over the segments of this network; `None` if
+    /// it can.
     fn refuses(
         &self,
         group: &Group,
@@ -55,40 +53,62 @@ pub trait Delivery: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Puts its machine, if it has one there, on one end of a flow, above the host's datagrams; says which port is
-    /// above both.
-    ///
-    /// # Errors
-    /// See [`BuildError`].
-    fn put_on_end(&self, end: GroupEnd<'_, '_>) -> Result<LowerPort, BuildError>;
+    /// Its machine at one end of a flow, above the host's datagrams: `Below(0)` is attached to them, and `Above(0)` is
+    /// the transport's. `None` where it has none.
+    fn machine(&self, end: &GroupEnd<'_>) -> Option<DeliveryMachine>;
 }
 
-/// One end of a flow to a group, with the host's datagrams on it already.
-pub struct GroupEnd<'b, 'a> {
-    /// Puts machines on nodes.
-    pub builder: &'b mut FlowBuilder<'a>,
-    /// The node.
-    pub node: NodeId,
+/// One end of a flow to a group, as its delivery sees it.
+#[derive(Clone, Copy)]
+pub struct GroupEnd<'a> {
     /// The group.
     pub group: &'a Group,
-    /// The host's datagrams.
-    pub lower: LowerPort,
+    /// The node.
+    pub node: NodeId,
+    /// The flow's sender.
+    pub sender: NodeId,
+    /// The sender's address in the flow.
+    pub source: IpAddr,
+    /// Whether the flow's packets are IPv6.
+    pub ipv6: bool,
+    /// Whether machines are attached to the kernel here.
+    pub on_kernel: bool,
+    /// Nodes, and the links that they are attached to.
+    pub plan: &'a NetworkPlan,
 }
 
-impl<'a> GroupEnd<'_, 'a> {
-    /// The flow.
-    pub fn flow(&self) -> &'a FlowPlan<'a> {
-        self.builder.flow
-    }
-
-    /// Whether the flow comes from here.
+impl GroupEnd<'_> {
+    /// Whether this is the flow's sender.
     pub fn is_sender(&self) -> bool {
-        self.node == self.flow().spec.from
+        self.node == self.sender
     }
 
-    /// The sender's end of the flow.
-    pub fn source(&self) -> SocketAddr {
-        self.flow().source().local
+    /// The group's address.
+    pub fn address(&self) -> IpAddr {
+        self.group.address(self.ipv6)
+    }
+}
+
+/// The machine of a delivery at one end of a flow.
+pub struct DeliveryMachine {
+    /// The machine.
+    pub machine: Box<dyn Machine>,
+    /// The name before its counters where the end has several machines.
+    pub name: &'static str,
+    /// The times at which it joins or leaves a group, in order.
+    pub changes: Vec<Instant>,
+}
+
+impl DeliveryMachine {
+    /// A machine that joins no group.
+    pub fn new(name: &'static str, machine: impl Machine + 'static) -> Self {
+        Self { machine: Box::new(machine), name, changes: Vec::new() }
+    }
+
+    /// A machine that joins a group and leaves it.
+    pub(crate) fn member(member: MemberMachine) -> Self {
+        let changes = member.times().collect();
+        Self { machine: Box::new(member), name: "", changes }
     }
 }
 

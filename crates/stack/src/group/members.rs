@@ -11,7 +11,7 @@ use crate::network::NodeId;
 pub struct Member {
     /// The node.
     pub node: NodeId,
-    /// When it joins and when it leaves, in the order of time; `None` for never.
+    /// The times at which it joins and leaves, in order; `None` if it never leaves.
     pub spans: Vec<(Instant, Option<Instant>)>,
 }
 
@@ -21,8 +21,7 @@ impl Member {
         self.spans.iter().any(|&(from, to)| from <= at && to.is_none_or(|to| at < to))
     }
 
-    /// The times at which its host begins to receive and ceases to, in the order of time; it goes on for `linger` after
-    /// each leave.
+    /// The times at which its host starts and stops to receive, in order: it stops `linger` after each leave.
     pub fn changes(&self, linger: Duration) -> Vec<(Instant, bool)> {
         let mut changes = Vec::new();
         for &(from, to) in &self.spans {
@@ -66,7 +65,7 @@ impl Members {
         self.places.get(&node).map(|&place| &self.list[place])
     }
 
-    /// The same to be changed; one without times if it was none.
+    /// The member that a node is, to be changed; one without times if it was none.
     pub fn entry(&mut self, node: NodeId) -> &mut Member {
         let list = &mut self.list;
         let place = *self.places.entry(node).or_insert_with(|| {

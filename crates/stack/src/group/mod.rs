@@ -6,9 +6,9 @@
 //! serves groups is over each delivery.
 
 mod delivery;
-mod fan_out;
-mod member;
+mod member_machine;
 mod members;
+mod sender;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -16,14 +16,14 @@ use hopcast_core::Duration;
 
 use crate::network::NodeId;
 
-pub use delivery::{Delivery, DeliveryLayer, DeliveryRow, GroupEnd};
-pub(crate) use fan_out::{FanOut, OnSegment};
-pub(crate) use member::Member as MemberMachine;
+pub use delivery::{Delivery, DeliveryLayer, DeliveryMachine, DeliveryRow, GroupEnd};
+pub(crate) use member_machine::MemberMachine;
 pub use members::{Member, Members};
+pub(crate) use sender::{FanOut, SegmentBroadcast};
 
 /// Time for which a member's host goes on to receive after a leave, unless the file says otherwise: what is under way
-/// to it at that moment still arrives and counts. Chosen: longer than the delay of a path over satellites; the tree to
-/// the member stands that much longer.
+/// to it at that moment still arrives and counts. Chosen: longer than the delay of a path over satellites; with less,
+/// it would be lost, and with more, the tree to the member carries the group's packets that much longer for nothing.
 pub const LINGER: Duration = Duration::from_secs(1);
 
 /// A group of receivers.
@@ -35,7 +35,7 @@ pub struct Group {
     pub number: usize,
     /// Every node that is a member at some time, in the order in which the file names them.
     pub members: Members,
-    /// How datagrams come to the members.
+    /// The delivery that brings datagrams to the members.
     pub delivery: DeliveryLayer,
     /// Time for which a member's host goes on to receive after a leave.
     pub linger: Duration,

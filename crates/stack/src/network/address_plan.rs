@@ -6,8 +6,8 @@ use std::net::IpAddr;
 
 use hopcast_host::{Prefix, PrefixTable};
 
-use super::addresses::{addresses_of, node_of};
-use super::segments::{GivenPrefix, Segment, SegmentId, Segments};
+use super::numbering::{addresses_of, node_of};
+use super::segments::{Segment, SegmentId, SegmentPrefix, Segments};
 use super::{LinkId, Network, NodeId, Target};
 
 /// The addresses of all nodes.
@@ -16,7 +16,7 @@ use super::{LinkId, Network, NodeId, Target};
 /// address that a host may have. A node's first address of a version is that on its first interface with such a prefix,
 /// or else its own.
 #[derive(Clone, Debug, Default)]
-pub struct Addresses {
+pub struct AddressPlan {
     nodes: usize,
     subnets: PrefixTable<SegmentId>,
     /// For each prefix, the nodes with an address in it, in its order.
@@ -45,15 +45,15 @@ pub struct Subnet {
 /// A prefix that a segment cannot have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrefixError {
-    /// The prefix, and whose it is.
-    pub given: GivenPrefix,
+    /// The prefix, and where it is written.
+    pub given: SegmentPrefix,
     /// The segment's link.
     pub link: LinkId,
-    /// Why, as a sentence.
+    /// The reason, as a sentence.
     pub why: String,
 }
 
-/// Addresses that no host of a segment can have.
+/// AddressPlan that no host of a segment can have.
 const RESERVED: [(&str, u8, &str); 8] = [
     ("0.0.0.0", 8, "is not for hosts (RFC 1122)"),
     ("127.0.0.0", 8, "is for loopback (RFC 1122)"),
@@ -65,7 +65,7 @@ const RESERVED: [(&str, u8, &str); 8] = [
     ("fd01::", 16, "is for the TUN devices of live runs"),
 ];
 
-impl Addresses {
+impl AddressPlan {
     /// The addresses of a network's nodes on its segments.
     ///
     /// # Errors
@@ -93,12 +93,13 @@ impl Addresses {
         Ok(addresses)
     }
 
-    fn check(&self, given: GivenPrefix, segment: &Segment, network: Network<'_>) -> Result<(), String> {
-        let GivenPrefix { prefix, .. } = given;
+    fn check(&self, given: SegmentPrefix, segment: &Segment, network: Network<'_>) -> Result<(), String> {
+        let SegmentPrefix { prefix, .. } = given;
         let (name, hosts) = (segment.name(network.links), segment.ends.len() as u64);
-        let same_version = |other: &&GivenPrefix| other.prefix.first().is_ipv4() == prefix.first().is_ipv4();
+        let same_version =
+            |other: &&SegmentPrefix| other.prefix.first().is_ipv4() == prefix.first().is_ipv4();
         let first = segment.prefixes.iter().find(same_version).filter(|first| **first != given);
-        if let Some(GivenPrefix { prefix: first, .. }) = first {
+        if let Some(SegmentPrefix { prefix: first, .. }) = first {
             return Err(format!("`{name}` has {first} already, and one prefix of each version of IP"));
         }
         for (first, length, why) in RESERVED {
@@ -199,7 +200,7 @@ impl Addresses {
         (address.is_ipv4() && is_last).then_some((prefix, "broadcast"))
     }
 
-    /// Where the routes to an address lead: to its segment if it is in a prefix, or else to its node.
+    /// The target of the routes to an address: its segment if it is in a prefix, or else its node.
     pub fn target(&self, address: IpAddr) -> Option<Target> {
         match self.subnet(address) {
             Some(subnet) => Some(Target::Segment(subnet.segment)),
@@ -207,7 +208,7 @@ impl Addresses {
         }
     }
 
-    /// Where the routes to a node's first address lead.
+    /// The target of the routes to a node's first address.
     pub fn target_of(&self, node: NodeId, ipv6: bool) -> Target {
         self.target(self.first(node, ipv6)).unwrap_or(Target::Node(node))
     }
@@ -244,7 +245,7 @@ mod tests {
     }
 
     /// Media of these nodes with these prefixes.
-    fn addresses(media: &[(&[NodeId], &[&str])]) -> Result<Addresses, String> {
+    fn addresses(media: &[(&[NodeId], &[&str])]) -> Result<AddressPlan, String> {
         let nodes: Vec<_> = (0..8).map(|n| Node { name: format!("n{n}"), position: None }).collect();
         let link = |(number, (ends, prefixes)): (usize, &(&[NodeId], &[&str]))| Link {
             name: format!("m{number}"),
@@ -254,7 +255,7 @@ mod tests {
         };
         let links: Vec<_> = media.iter().enumerate().map(link).collect();
         let network = Network { nodes: &nodes, links: &links, roles: &BTreeMap::new(), services: &[] };
-        Addresses::of(network, &Segments::plain(nodes.len(), &links)).map_err(|error| error.why)
+        AddressPlan::of(network, &Segments::plain(nodes.len(), &links)).map_err(|error| error.why)
     }
 
     #[test]

@@ -74,7 +74,7 @@ impl GlobalRoutes {
         self.groups.change(node, group, source, joined);
     }
 
-    /// The way of packets from `source` to `group` through a node. `None` for a source that is no node's address, and
+    /// The route of packets from `source` to `group` through a node. `None` for a source that is no node's address, and
     /// at a node from which the source cannot be reached.
     pub fn group_route(&mut self, node: NodeId, source: IpAddr, group: IpAddr) -> Option<GroupRoute> {
         let root = self.addresses().owner(source)?;

@@ -1,4 +1,4 @@
-//! The layers of each node between its links and its host: interfaces, and the services that stand among them.
+//! The layers of each node between its links and its host: interfaces, and the services that are attached to them.
 //!
 //! A node begins with an interface for each of its links. A service takes some, and makes others on top of them; the
 //! host has those that are left.
@@ -8,13 +8,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use hopcast_config::decode::did_you_mean;
 use hopcast_wire::vlan::Tag;
 
-use super::addresses::interface_name;
-use super::segments::{GivenPrefix, Segment, SegmentEnd, Segments, given, mtu_within};
+use super::numbering::interface_name;
+use super::segments::{Segment, SegmentEnd, SegmentPrefix, Segments, given, mtu_within};
+use super::services::ServiceError;
 use super::{Hop, Link, Network, NodeId};
-use crate::service::{Made, ServiceError};
+use crate::service::{LowerInterface, UpperInterface};
 
-/// Maximum number of interfaces that all services make. Chosen: a gigabyte of memory.
-const MAX_MADE: usize = 2_000_000;
+/// Maximum number of interfaces that all services make. Chosen: they take a gigabyte of memory; with fewer, large
+/// networks with many VLANs are refused, and with more, a slip in a file takes all memory.
+const MAX_SERVICE_INTERFACES: usize = 2_000_000;
 /// Maximum number of tags of a frame. Chosen: they fit a buffer's headroom, and no network stacks more than three.
 const MAX_TAGS: usize = 8;
 
@@ -38,18 +40,18 @@ pub(crate) struct NodeLayers {
 
 /// An interface at some layer of a node.
 #[derive(Clone, Debug)]
-pub struct LayerInterface {
+pub(crate) struct LayerInterface {
     /// Its name: `eth0`, `eth0.7`.
-    pub name: String,
+    pub(crate) name: String,
     /// The attachment through which its frames leave.
-    pub hop: Hop,
-    /// The tags that its frames bear there, from the outermost.
+    pub(crate) hop: Hop,
+    /// The tags that its frames have there, from the outermost.
     pub(crate) tags: Vec<Tag>,
     /// The prefixes whose addresses the host has there, beside those of the link.
-    pub(crate) prefixes: Vec<GivenPrefix>,
+    pub(crate) prefixes: Vec<SegmentPrefix>,
     /// The machine whose upper port it is.
     pub(crate) below: Below,
-    /// Whether a service stands on it.
+    /// Whether a service is attached to it.
     pub(crate) is_taken: bool,
 }
 
@@ -67,7 +69,7 @@ pub(crate) enum Below {
 pub(crate) struct PlacedService {
     /// Its place among the network's services.
     pub(crate) service: usize,
-    /// The places in the node's interfaces of those that it stands on.
+    /// The places in the node's interfaces of those that it is attached to.
     pub(crate) takes: Vec<usize>,
 }
 
@@ -88,8 +90,9 @@ impl Layers {
             for &node in &service.on {
                 let found = nodes[node].place(number, network);
                 made += found.map_err(|why| ServiceError { service: number, node, why })?;
-                if made > MAX_MADE {
-                    let why = format!("services make at most {MAX_MADE} interfaces, these more");
+                if made > MAX_SERVICE_INTERFACES {
+                    let why =
+                        format!("services make at most {MAX_SERVICE_INTERFACES} interfaces, these more");
                     return Err(ServiceError { service: number, node, why });
                 }
             }
@@ -129,6 +132,11 @@ impl LayerInterface {
     pub(crate) fn mtu(&self, links: &[Link]) -> u32 {
         mtu_within(&links[self.hop.link], self.hop.attachment, &self.tags)
     }
+
+    /// The interface as a service that is to be attached to it sees it.
+    fn as_lower(&self) -> LowerInterface<'_> {
+        LowerInterface { name: &self.name, tags: &self.tags }
+    }
 }
 
 impl NodeLayers {
@@ -161,8 +169,8 @@ impl NodeLayers {
             }
             takes.push(place);
         }
-        let lower: Vec<&LayerInterface> = takes.iter().map(|&place| &self.interfaces[place]).collect();
-        let names = |made: &[Made]| {
+        let lower: Vec<_> = takes.iter().map(|&place| self.interfaces[place].as_lower()).collect();
+        let names = |made: &[UpperInterface]| {
             made.iter().map(|made| (made.name.clone(), made.prefixes.clone())).collect::<Vec<_>>()
         };
         let makes = service.layer.settings().makes(&service.name, &lower)?;
@@ -176,7 +184,7 @@ impl NodeLayers {
         let (place, made) = (self.services.len(), makes.len());
         let mut taken_names: BTreeSet<String> =
             self.interfaces.iter().map(|interface| interface.name.clone()).collect();
-        for (port, Made { name, over, tags, prefixes }) in makes.into_iter().enumerate() {
+        for (port, UpperInterface { name, over, tags, prefixes }) in makes.into_iter().enumerate() {
             if tags.len() > MAX_TAGS {
                 return Err(format!(
                     "`{name}` would bear {} tags; at most {MAX_TAGS} are allowed",
@@ -188,7 +196,7 @@ impl NodeLayers {
             }
             let below = Below::Service(place, port as u32);
             let hop = self.interfaces[takes[over]].hop;
-            let given = |prefix| GivenPrefix { prefix, service: Some(number) };
+            let given = |prefix| SegmentPrefix { prefix, service: Some(number) };
             let prefixes = prefixes.into_iter().map(given).collect();
             self.interfaces.push(LayerInterface { name, hop, tags, prefixes, below, is_taken: false });
         }
@@ -222,7 +230,7 @@ impl NodeLayers {
 }
 
 /// The interfaces and prefixes of hosts on one link, by the tags of their frames.
-type ByTags<'a> = BTreeMap<&'a [Tag], (Vec<SegmentEnd>, Vec<GivenPrefix>)>;
+type ByTags<'a> = BTreeMap<&'a [Tag], (Vec<SegmentEnd>, Vec<SegmentPrefix>)>;
 
 /// The segments of the interfaces that hosts have: those on one link with the same tags.
 fn segments(nodes: &[NodeLayers], links: &[Link]) -> Segments {

@@ -1,36 +1,36 @@
 //! The network that flows cross: nodes, links, their addresses and routes.
 
 mod address_plan;
-mod addresses;
 mod groups;
 mod layers;
 mod node_routes;
+mod numbering;
 mod plan;
+mod prefixes;
 mod routes;
 mod segments;
+mod services;
 mod shortest_paths;
 mod static_routes;
-mod written;
 
 use std::collections::BTreeMap;
 
 use hopcast_link::{Attachment, Config, Direction, Mac, MediumConfig, SwitchConfig};
 
-use crate::service::ServiceSpec;
-
-pub use address_plan::{Addresses, PrefixError, Subnet};
-pub use addresses::{HOP_LIMIT, MacAddress, addresses_of, interface_name};
+pub use address_plan::{AddressPlan, PrefixError, Subnet};
 pub(crate) use groups::NodeGroups;
 pub use hopcast_host::Prefix;
+pub use layers::Layers;
 pub(crate) use layers::{Below, NodeLayers, PlacedService};
-pub use layers::{LayerInterface, Layers};
 pub(crate) use node_routes::NodeRoutes;
+pub use numbering::{HOP_LIMIT, MacAddress, addresses_of, interface_name};
 pub use plan::{Hop, NetworkPlan, Path, directions};
+pub use prefixes::read_prefixes;
 pub use routes::{Gateway, GlobalRoutes, Route};
-pub use segments::{GivenPrefix, Segment, SegmentEnd, SegmentId, Segments};
+pub use segments::{Segment, SegmentEnd, SegmentId, SegmentPrefix, Segments};
+pub use services::{ServiceChange, ServiceError, ServiceSpec};
 pub use shortest_paths::{Crossing, ShortestPaths, Target};
 pub use static_routes::{Destinations, StaticRoute};
-pub use written::read_prefixes;
 
 /// A node's place among the nodes of a network.
 pub type NodeId = usize;
@@ -111,7 +111,7 @@ pub struct Network<'a> {
     pub links: &'a [Link],
     /// The nodes of each role (`helper`, `proxy`, `relay`); without `relay`, every node of a route relays.
     pub roles: &'a BTreeMap<String, Vec<NodeId>>,
-    /// The services of nodes, in the order of the file: a later one may stand on an interface that an earlier one
+    /// The services of nodes, in the order of the file: a later one may be attached to an interface that an earlier one
     /// makes.
     pub services: &'a [ServiceSpec],
 }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use hopcast_host::{NextHop, RouteEntry, Routes};
 
 use super::NodeId;
-use super::addresses::MacAddress;
+use super::numbering::MacAddress;
 use super::routes::GlobalRoutes;
 
 /// Maximum metric: no packet has more hops (RFC 791, RFC 8200).

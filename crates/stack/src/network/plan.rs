@@ -9,20 +9,20 @@ use hopcast_link::{
     Attachment, Link as AnyLink, Medium, MediumConfig, PointToPoint, Station, Switch, SwitchConfig,
 };
 
-use super::address_plan::Addresses;
-use super::addresses::{MacAddress, mac_address};
+use super::address_plan::AddressPlan;
 use super::layers::Layers;
+use super::numbering::{MacAddress, mac_address};
 use super::routes::GlobalRoutes;
 use super::segments::{SegmentEnd, Segments};
 use super::shortest_paths::{Crossing, ShortestPaths};
 use super::{LinkId, LinkModel, Network, NodeId};
 
-/// One link of a route, and the attachment by which it is entered.
+/// A link and one of its attachments: an interface of a node, or a hop of a route, by the attachment that sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Hop {
     /// The link.
     pub link: LinkId,
-    /// The attachment that sends.
+    /// The attachment; of a route, the one that sends.
     pub attachment: Attachment,
 }
 
@@ -41,10 +41,11 @@ pub struct NetworkPlan {
     ends: Vec<Vec<(NodeId, u32)>>,
     /// For each node, for each interface, the link and the attachment.
     interfaces: Vec<Vec<Hop>>,
-    /// For each link, how many before it join the same two nodes: parallel links have random streams of their own.
+    /// For each link, the number of those before it that join the same two nodes: parallel links have random streams of
+    /// their own.
     ordinals: Vec<u64>,
     layers: Layers,
-    addresses: Arc<Addresses>,
+    addresses: Arc<AddressPlan>,
     /// Whether all hosts' interfaces have the same MTU.
     has_one_mtu: bool,
 }
@@ -53,8 +54,8 @@ impl NetworkPlan {
     /// The plan of a network: a node's interfaces are numbered in the order of the links.
     ///
     /// # Panics
-    /// If a service cannot be placed or a segment cannot have its prefix, which [`Layers::of`] and [`Addresses::of`]
-    /// say of a network before.
+    /// If a service cannot be placed or a segment cannot have its prefix, which the caller has checked by
+    /// [`Layers::of`] and [`AddressPlan::of`].
     pub fn of(network: Network<'_>) -> Self {
         let mut interfaces: Vec<Vec<Hop>> = vec![Vec::new(); network.nodes.len()];
         let mut ends = Vec::with_capacity(network.links.len());
@@ -74,7 +75,7 @@ impl NetworkPlan {
             *before += 1;
         }
         let layers = Layers::of(network).expect("services that have been placed before");
-        let addresses = Addresses::of(network, layers.segments()).expect("prefixes that have been checked");
+        let addresses = AddressPlan::of(network, layers.segments()).expect("prefixes that have been checked");
         let has_one_mtu = layers.segments().have_one_mtu(network.links);
         Self { ends, interfaces, ordinals, layers, addresses: Arc::new(addresses), has_one_mtu }
     }
@@ -97,7 +98,7 @@ impl NetworkPlan {
     }
 
     /// The addresses of all nodes.
-    pub fn addresses(&self) -> &Addresses {
+    pub fn addresses(&self) -> &AddressPlan {
         &self.addresses
     }
 
@@ -207,7 +208,7 @@ impl NetworkPlan {
         path
     }
 
-    /// The path by the steps that `step` says of each node, as far as they lead.
+    /// The path by the steps that `step` returns for each node, as far as they lead.
     fn follow(
         &self,
         network: Network<'_>,

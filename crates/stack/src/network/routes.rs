@@ -17,9 +17,9 @@ use std::sync::Arc;
 use hopcast_host::Prefix;
 use hopcast_link::{Attachment, Change};
 
-use super::address_plan::{Addresses, Subnet};
-use super::addresses::{MacAddress, addresses_of, mac_address};
+use super::address_plan::{AddressPlan, Subnet};
 use super::groups::GroupTrees;
+use super::numbering::{MacAddress, addresses_of, mac_address};
 use super::shortest_paths::{Crossing, ShortestPaths, Step, Target};
 use super::static_routes::{StaticRoute, StaticTable};
 use super::{LinkId, NodeId};
@@ -27,7 +27,7 @@ use super::{LinkId, NodeId};
 /// The network as routing sees it.
 pub struct GlobalRoutes {
     pub(super) paths: ShortestPaths,
-    addresses: Arc<Addresses>,
+    addresses: Arc<AddressPlan>,
     /// For each destination asked for, the step by which each node reaches it.
     tables: BTreeMap<Target, Vec<Option<Step>>>,
     pub(super) groups: GroupTrees,
@@ -68,7 +68,7 @@ pub struct Gateway {
     pub mac: MacAddress,
 }
 
-/// The way of packets from a node to one address, as far as its next hop.
+/// The next hop of packets from a node to one address, as the ends of the segment that they cross.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leg {
     /// The end that sends.
@@ -79,18 +79,19 @@ pub(super) struct Leg {
     connected: bool,
 }
 
-/// Entries in all tables together: a quarter of a gigabyte.
+/// Maximum number of entries in all tables together. Chosen: a quarter of a gigabyte; with less, large networks search
+/// for the same paths again and again.
 const MAX_ENTRIES: usize = (1 << 28) / size_of::<Option<Step>>();
 
 impl GlobalRoutes {
     /// The routes of these paths.
-    pub(super) fn new(paths: ShortestPaths, addresses: Arc<Addresses>) -> Self {
+    pub(super) fn new(paths: ShortestPaths, addresses: Arc<AddressPlan>) -> Self {
         let (groups, statics) = (GroupTrees::default(), StaticTable::default());
         Self { paths, addresses, tables: BTreeMap::new(), groups, statics, version: 0 }
     }
 
-    /// Gives a node a route that wins over the shortest paths of all destinations that it covers; false, and nothing is
-    /// changed, if the next hop is no neighbour. A link that goes down does not end it.
+    /// Adds a static route to a node, which wins over the shortest paths of all destinations that it covers; false, and
+    /// nothing is changed, if the next hop is no neighbour. The route stays when its link goes down.
     pub fn add_static(&mut self, route: &StaticRoute) -> bool {
         let step = self.paths.any_neighbour(route.node, route.via);
         if let Some(step) = step {
@@ -134,7 +135,7 @@ impl GlobalRoutes {
     }
 
     /// The addresses of all nodes.
-    pub(super) fn addresses(&self) -> &Addresses {
+    pub(super) fn addresses(&self) -> &AddressPlan {
         &self.addresses
     }
 
@@ -209,7 +210,7 @@ impl GlobalRoutes {
         Some(Route { to, interface: self.paths.interface(leg.own), gateway })
     }
 
-    /// The way from a node towards an address.
+    /// The next hop from a node towards an address.
     pub(super) fn leg(&mut self, from: NodeId, to: IpAddr) -> Option<Leg> {
         match self.addresses.subnet(to) {
             Some(subnet) => {
@@ -231,7 +232,7 @@ impl GlobalRoutes {
         }
     }
 
-    /// The way from a node towards a prefix, or one address in it.
+    /// The next hop from a node towards a prefix, or one address in it.
     fn leg_to_subnet(&mut self, from: NodeId, subnet: Subnet, to: Option<IpAddr>) -> Option<Leg> {
         if self.paths.on_segment(from, subnet.segment).is_none()
             && let Some(step) = self.statics.covering(from, subnet.prefix)
@@ -241,7 +242,7 @@ impl GlobalRoutes {
         self.dynamic_leg_to_subnet(from, subnet, to)
     }
 
-    /// The same, whatever routes the file has.
+    /// The next hop towards a prefix, or one address in it, whatever routes the file has.
     fn dynamic_leg_to_subnet(&mut self, from: NodeId, subnet: Subnet, to: Option<IpAddr>) -> Option<Leg> {
         if let Some(own) = self.paths.on_segment(from, subnet.segment) {
             let owner = to.and_then(|to| self.addresses.owner(to));
@@ -252,7 +253,7 @@ impl GlobalRoutes {
         Some(Leg { own: step.from, far: Some(step.to), connected: false })
     }
 
-    /// The way from a node towards the own address of another, whatever routes the file has.
+    /// The next hop from a node towards the own address of another, whatever routes the file has.
     fn dynamic_leg(&mut self, from: NodeId, to: IpAddr) -> Option<Leg> {
         let node = self.addresses.owner(to)?;
         let step = self.step(from, Target::Node(node))?;

@@ -18,12 +18,12 @@ pub struct Segments(Vec<Segment>);
 pub struct Segment {
     /// The link.
     pub link: LinkId,
-    /// The tags that its frames bear there, from the outermost.
+    /// The tags that its frames have there, from the outermost.
     pub(crate) tags: Vec<Tag>,
     /// The interfaces, in the order in which the link names its ends.
     pub ends: Vec<SegmentEnd>,
     /// The prefixes whose addresses its hosts have.
-    pub(crate) prefixes: Vec<GivenPrefix>,
+    pub(crate) prefixes: Vec<SegmentPrefix>,
 }
 
 /// A host's interface on a segment.
@@ -39,7 +39,7 @@ pub struct SegmentEnd {
 
 /// A prefix of a segment, and where it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GivenPrefix {
+pub struct SegmentPrefix {
     /// The prefix.
     pub prefix: Prefix,
     /// The service whose interfaces have it; `None` of the link's own.
@@ -126,6 +126,6 @@ pub(super) fn mtu_within(link: &Link, from: Attachment, tags: &[Tag]) -> u32 {
 }
 
 /// The prefixes that a link itself has.
-pub(super) fn given(link: &Link) -> Vec<GivenPrefix> {
-    link.prefixes.iter().map(|&prefix| GivenPrefix { prefix, service: None }).collect()
+pub(super) fn given(link: &Link) -> Vec<SegmentPrefix> {
+    link.prefixes.iter().map(|&prefix| SegmentPrefix { prefix, service: None }).collect()
 }

@@ -144,7 +144,7 @@ impl ShortestPaths {
         self.change(link, from, |end| end.up = up);
     }
 
-    /// Gives a link a new delay, likewise.
+    /// Sets the delay of a link, for what attachment `from` sends or for all of them.
     pub(super) fn set_delay(&mut self, link: LinkId, from: Option<Attachment>, delay: Duration) {
         self.change(link, from, |end| end.delay = delay);
     }
@@ -208,7 +208,7 @@ impl ShortestPaths {
         }
     }
 
-    /// Begins a search at a node.
+    /// Starts a search at a node.
     fn begin(
         &mut self,
         node: NodeId,

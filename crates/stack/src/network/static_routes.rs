@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use hopcast_host::{Prefix, PrefixTable};
 
 use super::NodeId;
-use super::address_plan::Addresses;
+use super::address_plan::AddressPlan;
 use super::shortest_paths::Step;
 
 /// A route that a node has whatever the shortest paths are.
@@ -32,7 +32,7 @@ pub enum Destinations {
 }
 
 impl Destinations {
-    pub(super) fn prefixes(self, addresses: &Addresses) -> Vec<Prefix> {
+    pub(super) fn prefixes(self, addresses: &AddressPlan) -> Vec<Prefix> {
         match self {
             Self::Default => {
                 let all = [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn the_longest_prefix_wins_and_versions_keep_apart() {
-        let (mut table, addresses) = (StaticTable::default(), Addresses::default());
+        let (mut table, addresses) = (StaticTable::default(), AddressPlan::default());
         table.add(0, &Destinations::Default.prefixes(&addresses), step(7));
         table.add(0, &Destinations::Node(4).prefixes(&addresses), step(8));
         table.add(0, &Destinations::Prefix(prefix("10.0.0.4", 30)).prefixes(&addresses), step(9));

@@ -1,4 +1,4 @@
-//! Services: what runs on a node whatever flows there are, between its links and its host.
+//! Services: machines that run on a node whatever flows there are, between its links and its host.
 //!
 //! A service is its protocol's folder and one file in [`services`](crate::services): its [`ServiceRow`], which
 //! scenarios, checks and documentation read, and its settings, which implement [`Service`].
@@ -10,14 +10,12 @@ use std::sync::Arc;
 
 use hopcast_config::Diagnostic;
 use hopcast_config::yaml::Node;
-use hopcast_core::{Instant, Machine};
+use hopcast_core::Machine;
 pub use hopcast_host::Config as HostConfig;
-use hopcast_host::Hook;
+use hopcast_host::{Hook, Prefix};
 use hopcast_wire::vlan::Tag;
 
-use crate::network::{LayerInterface, NodeId, Prefix};
-use crate::table::{Configured, TableRow};
-use crate::table::{OptionDoc, Options, Worlds};
+use crate::table::{Configured, OptionDoc, Options, TableRow, Worlds};
 
 pub(crate) use restart::Restartable;
 
@@ -30,7 +28,7 @@ pub struct ServiceRow {
     pub about: &'static str,
     /// The worlds that it runs in.
     pub worlds: Worlds,
-    /// Whether it stands on the host, out of which it takes packets, and not on interfaces.
+    /// Whether it is attached to the host, out of which it takes packets, and not to interfaces.
     pub on_host: bool,
     /// Its options, each with its documentation.
     pub options: fn() -> Vec<OptionDoc>,
@@ -40,11 +38,12 @@ pub struct ServiceRow {
 
 /// The settings of a service, and how it is put on a node.
 pub trait Service: fmt::Debug + Send + Sync {
-    /// The interfaces that a service called `name` makes of those that it stands on, in the order of its upper ports.
+    /// The interfaces that a service called `name` makes of those that it is attached to, in the order of its upper
+    /// ports.
     ///
     /// # Errors
-    /// Why it cannot stand on these, as a part of a sentence.
-    fn makes(&self, name: &str, lower: &[&LayerInterface]) -> Result<Vec<Made>, String> {
+    /// The reason why it cannot be attached to these, as a part of a sentence.
+    fn makes(&self, name: &str, lower: &[LowerInterface<'_>]) -> Result<Vec<UpperInterface>, String> {
         let _ = name;
         if lower.is_empty() {
             Ok(Vec::new())
@@ -58,60 +57,31 @@ pub trait Service: fmt::Debug + Send + Sync {
         Vec::new()
     }
 
-    /// Its machine at one node: `Below(i)` is interface i of those that it stands on, `Above(i)` of those that it
-    /// makes. Of one that stands on the host, `Below(0)` is its hook.
+    /// Its machine at one node: `Below(i)` is interface i of those that it is attached to, `Above(i)` of those that it
+    /// makes. Of one that is attached to the host, `Below(0)` is its hook.
     fn machine(&self, host: &HostConfig) -> Box<dyn Machine>;
+}
+
+/// An interface that a service is attached to.
+#[derive(Clone, Copy, Debug)]
+pub struct LowerInterface<'a> {
+    /// Its name: `eth0`, `eth0.7`.
+    pub name: &'a str,
+    /// The tags that its frames have on the link, from the outermost.
+    pub tags: &'a [Tag],
 }
 
 /// An interface that a service makes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Made {
+pub struct UpperInterface {
     /// Its name.
     pub name: String,
     /// The place of the interface below through which its frames leave.
     pub over: usize,
-    /// The tags that its frames bear on the link, from the outermost.
+    /// The tags that its frames have on the link, from the outermost.
     pub tags: Vec<Tag>,
     /// The prefixes whose addresses hosts have there, at most one of each version of IP.
     pub prefixes: Vec<Prefix>,
-}
-
-/// A service of a scenario.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ServiceSpec {
-    /// Its name.
-    pub name: String,
-    /// What it is, with its settings.
-    pub layer: ServiceLayer,
-    /// The nodes that it runs on.
-    pub on: Vec<NodeId>,
-    /// The interfaces that it stands on at each of them: their own names, or those of the links that they lead to. None
-    /// of one that stands on the host.
-    pub interfaces: Vec<String>,
-    /// What events change at its nodes, in the order of time.
-    pub changes: Vec<ServiceChange>,
-}
-
-/// A change of a service by an event.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ServiceChange {
-    /// When.
-    pub at: Instant,
-    /// The nodes at which it changes, in their order.
-    pub on: Vec<NodeId>,
-    /// What it is from now on; `None` where it is stopped.
-    pub to: Option<ServiceLayer>,
-}
-
-/// A service cannot be placed on a node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServiceError {
-    /// Its place among the network's services.
-    pub service: usize,
-    /// The node.
-    pub node: NodeId,
-    /// Why.
-    pub why: String,
 }
 
 /// A service with its settings.

@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use hopcast_core::{Instant, Item, Machine, Outbox, Port, earliest};
 
-use super::{HostConfig, ServiceLayer, ServiceSpec};
-use crate::network::NodeId;
+use super::{HostConfig, ServiceLayer};
 
 /// A machine that is replaced at given times. While it is stopped it drops what arrives, and hands back what a hook is
 /// given.
@@ -22,11 +21,14 @@ pub(crate) struct Restartable {
 }
 
 impl Restartable {
-    /// The machine of a service at a node, with what events change there.
-    pub(crate) fn new(service: &ServiceSpec, node: NodeId, host: &HostConfig) -> Self {
-        let here = service.changes.iter().filter(|change| change.on.binary_search(&node).is_ok());
-        let changes = here.map(|change| (change.at, change.to.clone())).collect();
-        let running = Some(service.layer.settings().machine(host));
+    /// The machine of a service at a node of this host, with what events change there, in the order of time.
+    pub(crate) fn new(
+        service: &ServiceLayer,
+        changes: impl IntoIterator<Item = (Instant, Option<ServiceLayer>)>,
+        host: &HostConfig,
+    ) -> Self {
+        let changes = changes.into_iter().collect();
+        let running = Some(service.settings().machine(host));
         Self {
             running,
             host: host.clone(),

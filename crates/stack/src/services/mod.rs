@@ -11,7 +11,7 @@ use hopcast_config::yaml::Node;
 
 use crate::service::ServiceRow;
 
-/// All services, in the order in which to show them.
+/// The table of services, in the order in which it is shown.
 pub static SERVICES: &[&ServiceRow] = &[&vlan::VLAN, &queriers::IGMP, &queriers::MLD];
 
 /// The row of the service that `run` names.

@@ -7,8 +7,8 @@ use hopcast_config::yaml::Node;
 use hopcast_core::Machine;
 use hopcast_wire::vlan::{CUSTOMER, MAX_ID, PROVIDER, Tag};
 
-use crate::network::{LayerInterface, Prefix, read_prefixes};
-use crate::service::{HostConfig, Made, Service, ServiceRow};
+use crate::network::{Prefix, read_prefixes};
+use crate::service::{HostConfig, LowerInterface, Service, ServiceRow, UpperInterface};
 use crate::table::{Form, Opt, Options, Worlds};
 
 pub(super) static VLAN: ServiceRow = ServiceRow {
@@ -94,14 +94,14 @@ fn ids(node: &Node, key: &str) -> Result<Vec<u16>, Diagnostic> {
 }
 
 impl Service for Settings {
-    fn makes(&self, _: &str, lower: &[&LayerInterface]) -> Result<Vec<Made>, String> {
+    fn makes(&self, _: &str, lower: &[LowerInterface<'_>]) -> Result<Vec<UpperInterface>, String> {
         let [lower] = lower else {
             return Err(format!("`vlan` stands on one interface, and not on {}", lower.len()));
         };
         let made = |&id: &u16| {
             let tags = lower.tags.iter().copied().chain([Tag { kind: self.kind, id }]);
             let prefixes = self.prefixes.clone();
-            Made { name: format!("{}.{id}", lower.name), over: 0, tags: tags.collect(), prefixes }
+            UpperInterface { name: format!("{}.{id}", lower.name), over: 0, tags: tags.collect(), prefixes }
         };
         Ok(self.ids.iter().map(made).collect())
     }

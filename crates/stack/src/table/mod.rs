@@ -1,5 +1,5 @@
-//! What the tables of transports, deliveries and services share: a row with its settings, the options that it reads
-//! them from, and the worlds that it runs in.
+//! The part that the tables of transports, deliveries and services share: a row with its settings, the options that it
+//! reads them from, and the worlds that it runs in.
 
 mod configured;
 mod options;

@@ -1,4 +1,4 @@
-//! A transport with its settings, as one layer of a stack.
+//! A transport with its settings, as one layer of a stack; what the layers of a stack add up to.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -6,8 +6,11 @@ use std::sync::Arc;
 use hopcast_config::Diagnostic;
 use hopcast_config::yaml::Node;
 
-use super::{Row, Socket, Transport};
+use super::{PortKind, Row, Socket, Transport};
 use crate::table::{Configured, Options, Worlds};
+
+/// The Ethernet header, without FCS, in bytes.
+pub const ETHERNET_HEADER: u64 = 14;
 
 /// One layer of a stack: a transport with its settings.
 pub type Layer = Configured<Row, dyn Transport>;
@@ -53,8 +56,8 @@ impl<S> Options<S> {
         self.layer_as(row, options, defaults, |_| usual, Ok)
     }
 
-    /// The same where another type `into` is the transport, or where the settings that go without saying depend on
-    /// others: an option is shown if its value is another than in `usual`.
+    /// The same where another type `into` is the transport, or where the defaults of options depend on other options:
+    /// an option is shown if its value differs from that in `usual`.
     ///
     /// # Errors
     /// As [`layer`](Self::layer), and those of `into`.
@@ -70,4 +73,20 @@ impl<S> Options<S> {
         let changed = self.changed(&settings, &usual(&settings));
         Ok(Layer::new(row, Arc::new(into(settings)?), changed))
     }
+}
+
+/// The headers of a stack's layers from number `from` on down, and Ethernet's, in bytes a full frame.
+pub fn overhead(over: &[Layer], from: usize, ipv6: bool) -> u64 {
+    // The headers of what a proxy ends go no further.
+    let ended = over.iter().position(|layer| layer.settings().ends_connections());
+    let from = ended.map_or(from, |at| from.max(at));
+    let ip = if ipv6 { 40 } else { 20 };
+    ETHERNET_HEADER + over[from..].iter().map(|layer| layer.settings().overhead(ip)).sum::<u64>()
+}
+
+/// Whether nodes between the ends can relay for the layer at `depth`: all layers below it reach them, at least one.
+pub fn can_relay(over: &[Layer], depth: usize) -> bool {
+    let below = over.get(depth + 1..).unwrap_or_default();
+    let needs_datagrams = over.get(depth).is_some_and(|layer| layer.row().needs == PortKind::Datagram);
+    needs_datagrams && !below.is_empty() && below.iter().all(|layer| layer.settings().reaches_relays())
 }

@@ -1,10 +1,19 @@
-//! Transports: what each is, in one row of a table, and how it is put on nodes.
+//! Transports: one row of a table for each, and how it is put on nodes.
 //!
 //! A transport is a protocol's folder (in `coded`, `peers` and so on) and one file in
 //! [`transports`](crate::transports): its [`Row`], which scenarios, checks and documentation read, and its settings,
 //! which implement [`Transport`]: how its machines are put on the nodes of a flow. Nothing else names a protocol.
+//!
+//! To put them there, a transport is handed an [`End`] of the flow, or all of its [`FlowNodes`]; both know the
+//! [`FlowPlan`].
 
+mod end;
+mod ends;
+mod kernel;
 mod layer;
+mod nodes;
+mod participants;
+mod plan;
 mod ports;
 mod program;
 mod row;
@@ -15,12 +24,16 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use crate::error::BuildError;
-use crate::flow::{End, Ends, FlowBuilder, FlowPlan};
 use crate::network::NodeId;
 use crate::platform::LowerPort;
 
-pub use layer::Layer;
-pub use ports::{Port, Ports};
+pub use end::End;
+pub use ends::Ends;
+pub use layer::{ETHERNET_HEADER, Layer, can_relay, overhead};
+pub use nodes::FlowNodes;
+pub use participants::{Participant, Participants};
+pub use plan::{FlowPlan, FlowSpec};
+pub use ports::{PortKind, Ports};
 pub(crate) use program::on_loopback;
 pub use program::{ProgramCommand, ProgramEnds, ProgramPair, ReadyAt};
 pub use row::{Count, Feedback, ReadOptions, Row, Socket};
@@ -44,14 +57,14 @@ pub trait Transport: fmt::Debug + Send + Sync + Any {
     /// See [`BuildError`].
     fn put_on_end(&self, end: &mut End<'_, '_>) -> Result<Option<LowerPort>, BuildError>;
 
-    /// Puts its machines on those nodes between the ends that are [built here](FlowBuilder::builds); `depth` is its
+    /// Puts its machines on those nodes between the ends that are [built here](FlowNodes::builds); `depth` is its
     /// place in the stack, from the top. What a node gets depends on no other, so that a node's machines are the same
     /// wherever they are built.
     ///
     /// # Errors
     /// See [`BuildError`].
-    fn put_between(&self, flow: &mut FlowBuilder<'_>, depth: usize) -> Result<(), BuildError> {
-        let _ = (flow, depth);
+    fn put_between(&self, nodes: &mut FlowNodes<'_>, depth: usize) -> Result<(), BuildError> {
+        let _ = (nodes, depth);
         Ok(())
     }
 
@@ -68,11 +81,11 @@ pub trait Transport: fmt::Debug + Send + Sync + Any {
     /// See [`BuildError`].
     fn put_below_relay(
         &self,
-        flow: &mut FlowBuilder<'_>,
+        nodes: &mut FlowNodes<'_>,
         (node, address): (NodeId, SocketAddr),
         below: Option<LowerPort>,
     ) -> Result<Option<LowerPort>, BuildError> {
-        let _ = (flow, node, address);
+        let _ = (nodes, node, address);
         Ok(below)
     }
 
@@ -112,13 +125,13 @@ pub trait Transport: fmt::Debug + Send + Sync + Any {
         false
     }
 
-    /// Why it cannot be on top of `lower`, beyond what the ports say; `own` is its row.
+    /// The reason why it cannot be on top of `lower` although the ports fit; `own` is its row.
     fn refuses_below(&self, own: &'static Row, lower: &Layer) -> Option<String> {
         let _ = (own, lower);
         None
     }
 
-    /// Why `upper` cannot be on top of it, beyond what the ports say; `own` is its row.
+    /// The reason why `upper` cannot be on top of it although the ports fit; `own` is its row.
     fn refuses_above(&self, own: &'static Row, upper: &Layer) -> Option<String> {
         let _ = (own, upper);
         None

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-/// The kind of items between two layers.
+/// The kind of items that cross a port between two layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Port {
+pub enum PortKind {
     /// IP packets.
     Packet,
     /// UDP datagrams.
@@ -19,14 +19,14 @@ pub enum Port {
 
 /// The ports that a transport offers: one kind, or several at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ports(pub(crate) &'static [Port]);
+pub struct Ports(pub(crate) &'static [PortKind]);
 
 impl Ports {
     /// IP packets, and nothing else.
-    pub const PACKETS: Self = Self(&[Port::Packet]);
+    pub const PACKETS: Self = Self(&[PortKind::Packet]);
 
     /// Whether `port` is among them.
-    pub fn has(self, port: Port) -> bool {
+    pub fn has(self, port: PortKind) -> bool {
         self.0.contains(&port)
     }
 }
@@ -40,7 +40,7 @@ impl fmt::Display for Ports {
     }
 }
 
-impl fmt::Display for Port {
+impl fmt::Display for PortKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Packet => "packets",

@@ -5,7 +5,7 @@ use std::fmt;
 use hopcast_config::Diagnostic;
 use hopcast_config::yaml::Node;
 
-use super::{Layer, Port, Ports};
+use super::{Layer, PortKind, Ports};
 use crate::table::{OptionDoc, TableRow, Worlds};
 
 /// A row of the table of transports.
@@ -18,7 +18,7 @@ pub struct Row {
     /// The ports that it offers to the layer above.
     pub offers: Ports,
     /// The port that it needs of the layer below.
-    pub needs: Port,
+    pub needs: PortKind,
     /// Number of receivers that it serves.
     pub receivers: Count,
     /// Whether it serves the members of a group over a delivery: it needs to hear nothing of them, or hears them all.
@@ -54,7 +54,7 @@ impl Row {
         name: "",
         about: "",
         offers: Ports(&[]),
-        needs: Port::Datagram,
+        needs: PortKind::Datagram,
         receivers: Count::One,
         groups: false,
         paths: Count::One,
@@ -81,7 +81,7 @@ pub enum Count {
 /// The feedback from the receivers of a transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feedback {
-    /// Nothing.
+    /// No feedback.
     None,
     /// Datagrams or packets to the sender, end to end.
     EndToEnd,

@@ -10,17 +10,17 @@ use hopcast_core::{Buffer, Duration, Machine};
 
 use super::{on_off, shown};
 use crate::error::BuildError;
-use crate::flow::{End, FlowBuilder, FlowPlan};
 use crate::platform::LowerPort;
 use crate::table::{Form, Opt, Options};
 use crate::transport::{
-    Count, Feedback, MemoryShare, Port, Ports, Row, SiteEdge, SiteRelay, SiteTransport, Transport,
+    Count, End, Feedback, FlowNodes, FlowPlan, MemoryShare, PortKind, Ports, Row, SiteEdge, SiteRelay,
+    SiteTransport, Transport,
 };
 
 pub(super) static BTP: Row = Row {
     name: "btp",
     about: "datagrams over relays that recode (BATS), each within a deadline or not at all",
-    offers: Ports(&[Port::Datagram]),
+    offers: Ports(&[PortKind::Datagram]),
     options: || BTP_OPTIONS.docs(&Bats(deadline())),
     read: |row, options| BTP_OPTIONS.layer_as(row, options, Bats(deadline()), Bats::usual, Ok),
     ..BASE
@@ -29,7 +29,7 @@ pub(super) static BTP: Row = Row {
 pub(super) static BRTP: Row = Row {
     name: "brtp",
     about: "all of a stream, or of datagrams, in order, over relays that recode (BATS)",
-    offers: Ports(&[Port::Stream, Port::Datagram]),
+    offers: Ports(&[PortKind::Stream, PortKind::Datagram]),
     options: || BRTP_OPTIONS.docs(&Bats(Config::default())),
     read: |row, options| BRTP_OPTIONS.layer_as(row, options, Bats(Config::default()), Bats::usual, Ok),
     ..BASE
@@ -47,9 +47,10 @@ const BASE: Row = Row {
 #[derive(Clone, Debug)]
 pub(super) struct Bats(pub(super) Config);
 
-/// Minimum window in a deployment, in batches: Chosen: below it a hop of a few milliseconds is not filled.
+/// Minimum window in a deployment, in batches. Chosen: with less, a hop of a few milliseconds is not filled; with more,
+/// a small share of memory is exceeded.
 const MIN_WINDOW: u64 = 16;
-/// The deadlines that BTP can tell its nodes, in whole milliseconds and 16 bits.
+/// The deadlines that BTP's packets can carry: whole milliseconds in 16 bits.
 const DEADLINES: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(65);
 
 const FEEDBACK: Opt<Bats> = Opt {
@@ -223,18 +224,18 @@ impl Bats {
     }
 
     /// Puts the relays on their nodes.
-    pub(super) fn put_relays(&self, flow: &mut FlowBuilder<'_>, depth: usize) -> Result<(), BuildError> {
-        let plan = flow.flow;
+    pub(super) fn put_relays(&self, nodes: &mut FlowNodes<'_>, depth: usize) -> Result<(), BuildError> {
+        let plan = nodes.flow;
         if !plan.others_take_part(depth) {
             return Ok(());
         }
-        for participant in flow.relays() {
+        for participant in nodes.relays() {
             let (node, address) = (participant.node, participant.address);
             let (left, right) = plan.participants.neighbours(participant);
             let random = plan.random(node, depth).fork();
             let relay = BatsMachine::relay(self.on(plan, depth), address, &left, &right, random);
-            let below = flow.put_below_relay(depth, node, address)?;
-            flow.attach(flow.node_name(node), node, Box::new(relay), below);
+            let below = nodes.put_below_relay(depth, node, address)?;
+            nodes.attach(nodes.node_name(node), node, Box::new(relay), below);
         }
         Ok(())
     }
@@ -247,7 +248,7 @@ impl Bats {
         Config { window, queue: share.queue.min(over.queue), ..over.clone() }
     }
 
-    /// The defaults of the same delivery, and without rank feedback of that.
+    /// The defaults of the transport with these settings' delivery and feedback.
     pub(super) fn usual(&self) -> Self {
         let usual = match self.0.delivery {
             Delivery::Reliable => Config::default(),
@@ -274,8 +275,8 @@ impl Transport for Bats {
         end.attach("bats", edge).map(Some)
     }
 
-    fn put_between(&self, flow: &mut FlowBuilder<'_>, depth: usize) -> Result<(), BuildError> {
-        self.put_relays(flow, depth)
+    fn put_between(&self, nodes: &mut FlowNodes<'_>, depth: usize) -> Result<(), BuildError> {
+        self.put_relays(nodes, depth)
     }
 
     fn grants_datagrams(&self) -> bool {

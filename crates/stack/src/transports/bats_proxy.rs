@@ -4,22 +4,21 @@ use std::net::SocketAddr;
 
 use hopcast_coded::bats::{Config, Node as BatsMachine};
 use hopcast_coded::proxy::{Intercept, Splice};
-use hopcast_core::Port as MachinePort;
+use hopcast_core::Port;
 use hopcast_core::plug::{Accept, Destination, TcpPlug};
 use hopcast_peers::tcp::Tcp as TcpMachine;
 
 use super::bats::{BRTP_OPTIONS, Bats};
 use super::tcp::Tcp;
 use crate::error::BuildError;
-use crate::flow::{End, FlowBuilder};
 use crate::network::NodeId;
 use crate::platform::LowerPort;
-use crate::transport::{Count, Feedback, Layer, Port, Ports, Row, Transport};
+use crate::transport::{Count, End, Feedback, FlowNodes, Layer, PortKind, Ports, Row, Transport};
 
 pub(super) static BATS_PROXY: Row = Row {
     name: "bats-proxy",
     about: "TCP connections ended at the edges and carried by brtp; under a TCP it ends that one's",
-    offers: Ports(&[Port::Stream, Port::Packet]),
+    offers: Ports(&[PortKind::Stream, PortKind::Packet]),
     paths: Count::Several,
     feedback: Feedback::HopByHop,
     coded: true,
@@ -52,19 +51,19 @@ impl Transport for BatsProxy {
         if end.is_on_kernel() {
             let local_output = Accept::LocalOutput { to: vec![destination(end.ends.remote)] };
             let accept = end.is_sender().then_some(local_output);
-            splice_kernel(end.builder, node, tcp.on_kernel(accept), edge)?;
+            splice_kernel(end.nodes, node, tcp.on_kernel(accept), edge)?;
             // The TCP above is the kernel's too.
             return Ok(None);
         }
         // What the client's TCP sends, this one takes as if a network had brought it.
-        Ok(Some(splice(end.builder, node, tcp, edge)))
+        Ok(Some(splice(end.nodes, node, tcp, edge)))
     }
 
-    fn put_between(&self, flow: &mut FlowBuilder<'_>, depth: usize) -> Result<(), BuildError> {
-        if flow.flow.has_gateways() {
-            self.put_gateways(flow, depth)?;
+    fn put_between(&self, nodes: &mut FlowNodes<'_>, depth: usize) -> Result<(), BuildError> {
+        if nodes.flow.has_gateways() {
+            self.put_gateways(nodes, depth)?;
         }
-        self.0.put_relays(flow, depth)
+        self.0.put_relays(nodes, depth)
     }
 
     fn ends_connections(&self) -> bool {
@@ -84,19 +83,19 @@ impl Transport for BatsProxy {
 
 impl BatsProxy {
     /// Puts the gateways on their nodes: each ends the connections that cross it, and carries them on to the other.
-    fn put_gateways(&self, flow: &mut FlowBuilder<'_>, depth: usize) -> Result<(), BuildError> {
-        let plan = flow.flow;
+    fn put_gateways(&self, nodes: &mut FlowNodes<'_>, depth: usize) -> Result<(), BuildError> {
+        let plan = nodes.flow;
         let Some(tcp) = plan.spec.over.first().and_then(Layer::settings_as::<Tcp>) else { return Ok(()) };
         let source = plan.application_source();
         let (root, far_end) = (plan.participants.root(), plan.participants.far_end());
         for (own, far) in [(root, far_end), (far_end, root)] {
-            if !flow.builds(own.node) {
+            if !nodes.builds(own.node) {
                 continue;
             }
             let (parents, children) = plan.participants.neighbours(own);
             let neighbours = [parents, children].concat();
             let (node, address) = (own.node, own.address);
-            let name = flow.node_name(node);
+            let name = nodes.node_name(node);
             let random = plan.random(node, depth);
             let edge = BatsMachine::edge(
                 self.0.on(plan, depth),
@@ -105,22 +104,22 @@ impl BatsProxy {
                 &neighbours,
                 random,
             );
-            let below = flow.put_below_relay(depth, node, address)?;
-            let edge = flow.attach(name, node, Box::new(edge), below);
-            if flow.is_on_kernel() {
+            let below = nodes.put_below_relay(depth, node, address)?;
+            let edge = nodes.attach(name, node, Box::new(edge), below);
+            if nodes.is_on_kernel() {
                 // The connections to the flow's receiver are taken out of transit, and those opened come from its
                 // sender.
                 let accept = Accept::Forwarded { to: vec![destination(source.remote)] };
                 let plug = TcpPlug { spoof: true, ..tcp.on_kernel(Some(accept)) };
-                splice_kernel(flow, node, plug, edge)?;
+                splice_kernel(nodes, node, plug, edge)?;
                 continue;
             }
-            let lower = splice(flow, node, tcp, edge);
-            let transit = flow.tcp_in_transit(node)?;
+            let lower = splice(nodes, node, tcp, edge);
+            let transit = nodes.tcp_in_transit(node)?;
             let intercept = Intercept::new([source.local, source.remote]);
-            let intercept = flow.attach(name, node, Box::new(intercept), transit);
+            let intercept = nodes.attach(name, node, Box::new(intercept), transit);
             if let LowerPort::Machine(slot, port) = lower {
-                flow.wire(node, (slot, port), intercept);
+                nodes.wire(node, (slot, port), intercept);
             }
         }
         Ok(())
@@ -128,23 +127,23 @@ impl BatsProxy {
 }
 
 /// A TCP that ends a client's connections, joined to the edge that carries them on; says which port takes the packets.
-fn splice(flow: &mut FlowBuilder<'_>, node: NodeId, tcp: &Tcp, edge: LowerPort) -> LowerPort {
-    let random = flow.flow.random(node, 0).fork();
-    let ending = TcpMachine::transparent(tcp.on(flow.flow, node, 0), random);
-    let slot = flow.add("proxy", node, Box::new(ending));
-    flow.join("splice", node, Box::new(Splice::new()), [LowerPort::above(slot), edge]);
-    LowerPort::Machine(slot, MachinePort::Below(0))
+fn splice(nodes: &mut FlowNodes<'_>, node: NodeId, tcp: &Tcp, edge: LowerPort) -> LowerPort {
+    let random = nodes.flow.random(node, 0).fork();
+    let ending = TcpMachine::transparent(tcp.on(nodes.flow, node, 0), random);
+    let slot = nodes.add("proxy", node, Box::new(ending));
+    nodes.join("splice", node, Box::new(Splice::new()), [LowerPort::above(slot), edge]);
+    LowerPort::Machine(slot, Port::Below(0))
 }
 
 /// The kernel's TCP, joined to the edge that carries its connections on.
 fn splice_kernel(
-    flow: &mut FlowBuilder<'_>,
+    nodes: &mut FlowNodes<'_>,
     node: NodeId,
     tcp: TcpPlug,
     edge: LowerPort,
 ) -> Result<(), BuildError> {
-    let tcp = flow.kernel_tcp(node, tcp)?;
-    flow.join("splice", node, Box::new(Splice::new()), [tcp, edge]);
+    let tcp = nodes.kernel_tcp(node, tcp)?;
+    nodes.join("splice", node, Box::new(Splice::new()), [tcp, edge]);
     Ok(())
 }
 

@@ -5,15 +5,14 @@ use hopcast_config::decode::{choice, whole};
 
 use super::shown;
 use crate::error::BuildError;
-use crate::flow::End;
 use crate::platform::LowerPort;
 use crate::table::{Form, Opt, Options};
-use crate::transport::{Feedback, Port, Ports, Row, Transport};
+use crate::transport::{End, Feedback, PortKind, Ports, Row, Transport};
 
 pub(super) static FEC: Row = Row {
     name: "fec",
     about: "datagrams with forward error correction from end to end: each is sent several times",
-    offers: Ports(&[Port::Datagram]),
+    offers: Ports(&[PortKind::Datagram]),
     groups: true,
     feedback: Feedback::None,
     coded: true,

@@ -5,21 +5,20 @@ use hopcast_coded::franc::{self, Config, ETHER_TYPE, Field, Links, Losses, Plan}
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::{Fields, choice, flag, share, some_duration, whole};
 use hopcast_config::yaml::Node;
-use hopcast_core::{Fraction, Machine, Port as MachinePort};
+use hopcast_core::{Fraction, Machine, Port};
 
 use super::{on_off, shown};
 use crate::error::{BuildError, Cause};
-use crate::flow::{End, FlowBuilder, FlowPlan};
 use crate::network::{LinkId, NetworkPlan, NodeId};
 use crate::platform::LowerPort;
 use crate::table::{Form, Opt, Options};
-use crate::transport::{Port, Ports, Row, Transport};
+use crate::transport::{End, FlowNodes, FlowPlan, PortKind, Ports, Row, Transport};
 
 pub(super) static FRANC: Row = Row {
     name: "franc",
     about: "packets coded over a shared medium, with a helper that overhears if there is one",
     offers: Ports::PACKETS,
-    needs: Port::Frame,
+    needs: PortKind::Frame,
     coded: true,
     options: || OPTIONS.docs(&Franc(Config::default())),
     read: |row, options| {
@@ -43,7 +42,7 @@ pub(super) static FRANC: Row = Row {
 };
 
 /// Bytes of a frame's payload that FRANC fills: all of Ethernet's (IEEE 802.3, section 3.2.7).
-const FRAME: u64 = 1500;
+const FRAME_PAYLOAD: u64 = 1500;
 /// The plans by which it sends: by expected deficit, or by the paper's budgets, with the paper's other parameters.
 const PLANS: [&str; 2] = ["deficit", "budget"];
 
@@ -179,39 +178,39 @@ struct Segment {
 
 impl Transport for Franc {
     fn overhead(&self, _: u64) -> u64 {
-        FRAME - u64::from(self.0.mtu)
+        FRAME_PAYLOAD - u64::from(self.0.mtu)
     }
 
     fn put_on_end(&self, end: &mut End<'_, '_>) -> Result<Option<LowerPort>, BuildError> {
         let segments = segments(end.flow());
         let first = end.is_sender();
         let segment = if first { segments.first() } else { segments.last() };
-        let segment = segment.ok_or_else(|| end.builder.error(end.node, Cause::NoLink))?;
+        let segment = segment.ok_or_else(|| end.nodes.error(end.node, Cause::NoLink))?;
         let &Segment { link, from, to } = segment;
         let (own, peer) = if first { (from, to) } else { (to, from) };
-        let (edge, below) = self.edge(end.builder, link, own, peer)?;
+        let (edge, below) = self.edge(end.nodes, link, own, peer)?;
         Ok(Some(end.attach_to("franc", edge, below)))
     }
 
     /// A pair of edges on each node between segments, and the helpers.
-    fn put_between(&self, flow: &mut FlowBuilder<'_>, _: usize) -> Result<(), BuildError> {
-        let segments = segments(flow.flow);
+    fn put_between(&self, nodes: &mut FlowNodes<'_>, _: usize) -> Result<(), BuildError> {
+        let segments = segments(nodes.flow);
         for two in segments.windows(2) {
             let [left, right] = [two[0], two[1]];
-            let node = station(flow.flow, right.link, right.from);
-            if !flow.builds(node) {
+            let node = station(nodes.flow, right.link, right.from);
+            if !nodes.builds(node) {
                 continue;
             }
-            let name = flow.node_name(node);
-            let (edge, below) = self.edge(flow, left.link, left.to, left.from)?;
-            let on_left = flow.attach(name, node, edge, below);
-            let (edge, below) = self.edge(flow, right.link, right.from, right.to)?;
-            let slot = flow.add(name, node, edge);
-            flow.wire(node, (slot, MachinePort::Below(0)), below);
-            flow.wire(node, (slot, MachinePort::Above(0)), on_left);
+            let name = nodes.node_name(node);
+            let (edge, below) = self.edge(nodes, left.link, left.to, left.from)?;
+            let on_left = nodes.attach(name, node, edge, below);
+            let (edge, below) = self.edge(nodes, right.link, right.from, right.to)?;
+            let slot = nodes.add(name, node, edge);
+            nodes.wire(node, (slot, Port::Below(0)), below);
+            nodes.wire(node, (slot, Port::Above(0)), on_left);
         }
         if self.0.helper {
-            segments.iter().try_for_each(|segment| self.put_helper(flow, *segment))?;
+            segments.iter().try_for_each(|segment| self.put_helper(nodes, *segment))?;
         }
         Ok(())
     }
@@ -221,7 +220,7 @@ impl Transport for Franc {
     }
 
     fn frame_payload(&self) -> Option<u64> {
-        Some(FRAME)
+        Some(FRAME_PAYLOAD)
     }
 
     fn wants_helper(&self) -> bool {
@@ -230,45 +229,45 @@ impl Transport for Franc {
 }
 
 impl Franc {
-    fn put_helper(&self, flow: &mut FlowBuilder<'_>, segment: Segment) -> Result<(), BuildError> {
+    fn put_helper(&self, nodes: &mut FlowNodes<'_>, segment: Segment) -> Result<(), BuildError> {
         let Segment { link, from, to } = segment;
-        let plan = flow.flow;
+        let plan = nodes.flow;
         let helpers = plan.network.role("helper");
         let hears = |number: &usize| {
             *number != from && *number != to && helpers.contains(&station(plan, link, *number))
         };
         let Some(own) = (0..plan.plan.ends(link).len()).find(hears) else {
             let cause = Cause::NoHelper { link: plan.network.links[link].name.clone() };
-            return Err(flow.error(station(plan, link, from), cause));
+            return Err(nodes.error(station(plan, link, from), cause));
         };
         let node = station(plan, link, own);
-        if !flow.builds(node) {
+        if !nodes.builds(node) {
             return Ok(());
         }
         let mac = |attachment| NetworkPlan::mac(link, attachment);
         let random = plan.random_on_link(node, &plan.network.links[link].name);
         let helper = franc::helper(self.0.clone(), mac(own), [mac(from), mac(to)], random);
-        let helper = helper.map_err(|error| flow.error(node, Cause::Settings(error.into())))?;
-        let below = frames(flow, node, link)?;
-        flow.attach(flow.node_name(node), node, helper, below);
+        let helper = helper.map_err(|error| nodes.error(node, Cause::Settings(error.into())))?;
+        let below = frames(nodes, node, link)?;
+        nodes.attach(nodes.node_name(node), node, helper, below);
         Ok(())
     }
 
     /// An edge on a link, and the port that it is to be attached to.
     fn edge(
         &self,
-        flow: &mut FlowBuilder<'_>,
+        nodes: &mut FlowNodes<'_>,
         link: LinkId,
         own: usize,
         peer: usize,
     ) -> Result<(Box<dyn Machine>, LowerPort), BuildError> {
-        let plan = flow.flow;
+        let plan = nodes.flow;
         let node = station(plan, link, own);
         let [own_mac, peer_mac] = [own, peer].map(|attachment| NetworkPlan::mac(link, attachment));
         let random = plan.random_on_link(node, &plan.network.links[link].name);
         let edge = franc::edge(self.0.clone(), own_mac, peer_mac, random);
-        let edge = edge.map_err(|error| flow.error(node, Cause::Settings(error.into())))?;
-        Ok((edge, frames(flow, node, link)?))
+        let edge = edge.map_err(|error| nodes.error(node, Cause::Settings(error.into())))?;
+        Ok((edge, frames(nodes, node, link)?))
     }
 }
 
@@ -283,15 +282,15 @@ fn segments(flow: &FlowPlan<'_>) -> Vec<Segment> {
     segment.collect()
 }
 
-/// The frames of a node on a link.
-fn frames(flow: &mut FlowBuilder<'_>, node: NodeId, link: LinkId) -> Result<LowerPort, BuildError> {
-    let taken = || Cause::InterfaceTaken { link: flow.flow.network.links[link].name.clone() };
-    let interface = flow.flow.plan.host_interface(node, link);
-    let interface = interface.ok_or_else(|| flow.error(node, taken()))?;
-    flow.frames(node, interface, ETHER_TYPE)
+/// The port of FRANC's frames on a node's interface to a link.
+fn frames(nodes: &mut FlowNodes<'_>, node: NodeId, link: LinkId) -> Result<LowerPort, BuildError> {
+    let taken = || Cause::InterfaceTaken { link: nodes.flow.network.links[link].name.clone() };
+    let interface = nodes.flow.plan.host_interface(node, link);
+    let interface = interface.ok_or_else(|| nodes.error(node, taken()))?;
+    nodes.frames(node, interface, ETHER_TYPE)
 }
 
-/// The node of a station.
+/// The node that is a station of a link.
 fn station(flow: &FlowPlan<'_>, link: LinkId, number: usize) -> NodeId {
     flow.plan.ends(link)[number].0
 }
@@ -314,7 +313,7 @@ mod tests {
                 let layer = super::super::layer(&node).unwrap();
                 let Franc(config) = layer.settings_as().unwrap();
                 let longest = config.longest_frame() as u64;
-                assert!(longest <= FRAME, "{options}, block {block}: {longest} bytes");
+                assert!(longest <= FRAME_PAYLOAD, "{options}, block {block}: {longest} bytes");
             }
         }
     }

@@ -5,15 +5,14 @@ use hopcast_peers::hop_arq::{Config, HopArq as HopArqMachine, OVERHEAD};
 use super::shown;
 use super::tcp::buffer;
 use crate::error::BuildError;
-use crate::flow::{End, FlowBuilder, FlowPlan};
 use crate::platform::LowerPort;
 use crate::table::{Form, Opt, Options};
-use crate::transport::{Feedback, Port, Ports, Row, Transport};
+use crate::transport::{End, Feedback, FlowNodes, FlowPlan, PortKind, Ports, Row, Transport};
 
 pub(super) static HOP_ARQ: Row = Row {
     name: "hop-arq",
     about: "selective repeat on every hop of the route, in order at the end",
-    offers: Ports(&[Port::Stream]),
+    offers: Ports(&[PortKind::Stream]),
     feedback: Feedback::HopByHop,
     options: || OPTIONS.docs(&HopArq(Config::default())),
     read: |row, options| OPTIONS.layer(row, options, HopArq(Config::default())),
@@ -59,20 +58,20 @@ impl Transport for HopArq {
         end.attach("arq", Box::new(arq)).map(Some)
     }
 
-    fn put_between(&self, flow: &mut FlowBuilder<'_>, depth: usize) -> Result<(), BuildError> {
-        let plan = flow.flow;
+    fn put_between(&self, nodes: &mut FlowNodes<'_>, depth: usize) -> Result<(), BuildError> {
+        let plan = nodes.flow;
         if !plan.others_take_part(depth) {
             return Ok(());
         }
-        for participant in flow.relays() {
+        for participant in nodes.relays() {
             let (node, own) = (participant.node, participant.address);
             let (before, after) =
                 (plan.participants.before(participant), plan.participants.after(participant));
             let Some(between) = before.zip(after) else { continue };
             let random = plan.random(node, depth).fork();
             let relay = HopArqMachine::relay(self.on(plan, depth), own, between.into(), random);
-            let below = flow.put_below_relay(depth, node, own)?;
-            flow.attach(flow.node_name(node), node, Box::new(relay), below);
+            let below = nodes.put_below_relay(depth, node, own)?;
+            nodes.attach(nodes.node_name(node), node, Box::new(relay), below);
         }
         Ok(())
     }

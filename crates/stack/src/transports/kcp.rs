@@ -6,10 +6,9 @@ use hopcast_peers::kcp::{Config, Kcp as KcpMachine};
 
 use super::shown;
 use crate::error::BuildError;
-use crate::flow::End;
 use crate::platform::LowerPort;
 use crate::table::{Form, Opt, Options};
-use crate::transport::{Port, Ports, Row, Transport};
+use crate::transport::{End, PortKind, Ports, Row, Transport};
 
 pub(super) static KCP: Row = Row {
     name: "kcp",
@@ -27,7 +26,7 @@ pub(super) static KCP_FEC: Row = Row {
     ..BASE
 };
 
-const BASE: Row = Row { offers: Ports(&[Port::Stream]), ..Row::BASE };
+const BASE: Row = Row { offers: Ports(&[PortKind::Stream]), ..Row::BASE };
 
 /// The settings of KCP.
 #[derive(Clone, Debug)]

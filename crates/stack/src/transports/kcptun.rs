@@ -9,18 +9,18 @@ use hopcast_core::plug::TcpPlug;
 
 use super::{on_off, shown};
 use crate::error::BuildError;
-use crate::flow::{End, Ends};
 use crate::platform::LowerPort;
 use crate::table::{Form, Opt, Options, Worlds};
 use crate::transport::on_loopback;
 use crate::transport::{
-    Layer, Port, Ports, ProgramCommand, ProgramEnds, ProgramPair, ReadyAt, Row, Socket, Transport,
+    End, Ends, Layer, PortKind, Ports, ProgramCommand, ProgramEnds, ProgramPair, ReadyAt, Row, Socket,
+    Transport,
 };
 
 pub(super) static KCPTUN: Row = Row {
     name: "kcptun",
     about: "a stream through real kcptuns at both ends: live runs only; `kcp` and `kcp-fec` are its models",
-    offers: Ports(&[Port::Stream]),
+    offers: Ports(&[PortKind::Stream]),
     worlds: Worlds::Live {
         models: "`kcp` and `kcp-fec` are its models",
         programs: &[("kcptun-server", "kcptun"), ("kcptun-client", "kcptun")],
@@ -31,7 +31,7 @@ pub(super) static KCPTUN: Row = Row {
     ..Row::BASE
 };
 
-/// Modes of kcptun, which say how soon it repeats, by its own names.
+/// Modes of kcptun, which set how soon it retransmits, by its own names.
 const MODES: [&str; 4] = ["normal", "fast", "fast2", "fast3"];
 /// Encryption of kcptun, by its own names.
 const CRYPTS: [&str; 3] = ["none", "aes", "salsa20"];
@@ -39,15 +39,15 @@ const CRYPTS: [&str; 3] = ["none", "aes", "salsa20"];
 /// The settings of both kcptuns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Kcptun {
-    /// Mode, which says how soon it repeats.
+    /// Mode, which sets how soon it retransmits.
     mode: &'static str,
-    /// Packets that parity is made of; 0 for none.
+    /// Packets of a block that parity protects; 0 for no parity.
     data_shards: u8,
-    /// Packets of parity for them.
+    /// Packets of parity of a block.
     parity_shards: u8,
-    /// Packets outstanding at most.
+    /// Maximum number of packets outstanding.
     send_window: u16,
-    /// Packets held back for order at most.
+    /// Maximum number of packets held back for order.
     receive_window: u16,
     /// Whether it compresses.
     compression: bool,
@@ -169,7 +169,7 @@ impl Transport for Kcptun {
     fn put_on_end(&self, end: &mut End<'_, '_>) -> Result<Option<LowerPort>, BuildError> {
         // The programs have the sockets below; the machine above speaks with the one on its own host.
         let accept = end.accepts(on_loopback(end.ends.local));
-        end.builder.kernel_tcp(end.node, TcpPlug { accept, ..TcpPlug::default() }).map(Some)
+        end.nodes.kernel_tcp(end.node, TcpPlug { accept, ..TcpPlug::default() }).map(Some)
     }
 
     fn refuses_below(&self, own: &'static Row, lower: &Layer) -> Option<String> {

@@ -31,7 +31,7 @@ pub use hopcast_coded::Tunnel;
 pub use hopcast_coded::proxy::Splice;
 pub use stack::{MAX_LAYERS, Stack, Variants, layer};
 
-/// All transports, in the order in which to show them.
+/// The table of transports, in the order in which it is shown.
 pub static TRANSPORTS: &[&Row] = &[
     &udp::UDP,
     #[cfg(feature = "peers")]
@@ -65,10 +65,10 @@ pub static TRANSPORTS: &[&Row] = &[
     &tunnel::TUNNEL,
 ];
 
-/// The row of the host's own datagrams, which every transport that needs datagrams is above in the end.
+/// The row of the host's own datagrams, at the bottom of every stack of datagrams.
 pub(crate) static HOSTS_DATAGRAMS: &Row = &udp::UDP;
 
-/// The row of a name.
+/// The row with this name.
 pub fn find(name: &str) -> Option<&'static Row> {
     TRANSPORTS.iter().copied().find(|row| row.name == name)
 }

@@ -9,15 +9,14 @@ use hopcast_reliable::norm::{
 
 use super::shown;
 use crate::error::BuildError;
-use crate::flow::End;
 use crate::platform::LowerPort;
 use crate::table::{Form, Opt, Options};
-use crate::transport::{Feedback, Port, Ports, Row, Transport};
+use crate::transport::{End, Feedback, PortKind, Ports, Row, Transport};
 
 pub(super) static NORM: Row = Row {
     name: "norm",
     about: "datagrams in order and whole messages, to one receiver or a group, repaired on request by parity (NORM, RFC 5740)",
-    offers: Ports(&[Port::Datagram, Port::Message]),
+    offers: Ports(&[PortKind::Datagram, PortKind::Message]),
     groups: true,
     feedback: Feedback::EndToEnd,
     coded: true,
@@ -40,7 +39,7 @@ const START: Rate = Rate::from_bits_per_sec(256_000);
 const MIN: Rate = Rate::from_bits_per_sec(12_000);
 const MAX: Rate = Rate::from_mbit(100_000);
 
-/// Bytes before a message in its stream.
+/// Bytes of the length that is before each message in its stream.
 const LENGTH: usize = 2;
 
 static OPTIONS: Options<Norm> = Options(&[

@@ -6,10 +6,9 @@ use hopcast_peers::quic::{Config, Congestion, Quic as QuicMachine};
 
 use super::shown;
 use crate::error::BuildError;
-use crate::flow::End;
 use crate::platform::LowerPort;
 use crate::table::{Form, Opt, OptionDoc, Options};
-use crate::transport::{Port, Ports, Row, Transport};
+use crate::transport::{End, PortKind, Ports, Row, Transport};
 
 pub(super) static QUIC: Row = Row {
     name: "quic",
@@ -25,7 +24,7 @@ pub(super) static QUIC_BBR: Row = Row {
     ..BASE
 };
 
-const BASE: Row = Row { offers: Ports(&[Port::Stream]), options: docs, ..Row::BASE };
+const BASE: Row = Row { offers: Ports(&[PortKind::Stream]), options: docs, ..Row::BASE };
 
 fn docs() -> Vec<OptionDoc> {
     OPTIONS.docs(&Quic(Config::default()))

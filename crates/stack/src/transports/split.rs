@@ -8,15 +8,14 @@ use hopcast_peers::tcp::{Congestion, Tcp as TcpMachine};
 
 use super::tcp::{OPTIONS, Tcp, docs};
 use crate::error::BuildError;
-use crate::flow::{End, Ends, FlowBuilder, FlowPlan};
 use crate::platform::LowerPort;
-use crate::transport::{Layer, Port, Ports, Row, Transport};
+use crate::transport::{End, Ends, FlowNodes, FlowPlan, Layer, PortKind, Ports, Row, Transport};
 
 pub(super) static BBR: Row = Row {
     name: "split-bbr",
     about: "TCP with BBR that ends at every node of the route and begins anew; nothing carries it inside",
-    offers: Ports(&[Port::Stream]),
-    needs: Port::Packet,
+    offers: Ports(&[PortKind::Stream]),
+    needs: PortKind::Packet,
     many_streams: false,
     options: docs,
     read: |row, options| {
@@ -40,29 +39,29 @@ impl Transport for Split {
     }
 
     /// Two TCPs on each node between the ends, joined to each other.
-    fn put_between(&self, flow: &mut FlowBuilder<'_>, _: usize) -> Result<(), BuildError> {
-        let plan = flow.flow;
-        for participant in flow.relays() {
+    fn put_between(&self, nodes: &mut FlowNodes<'_>, _: usize) -> Result<(), BuildError> {
+        let plan = nodes.flow;
+        for participant in nodes.relays() {
             let (node, own) = (participant.node, participant.address);
             let Some(next) = plan.participants.after(participant) else { continue };
-            let name = flow.node_name(node);
-            let (ports, local) = if flow.is_on_kernel() {
-                let left = flow.kernel_tcp(node, self.0.on_kernel(Some(Accept::At(own))))?;
-                let right = flow.kernel_tcp(node, self.0.on_kernel(None))?;
+            let name = nodes.node_name(node);
+            let (ports, local) = if nodes.is_on_kernel() {
+                let left = nodes.kernel_tcp(node, self.0.on_kernel(Some(Accept::At(own))))?;
+                let right = nodes.kernel_tcp(node, self.0.on_kernel(None))?;
                 ([left, right], SocketAddr::new(own.ip(), 0))
             } else {
                 let onwards = SocketAddr::new(own.ip(), own.port() + 1);
                 let mut random = plan.random(node, 0);
-                let mut side = |flow: &mut FlowBuilder<'_>, port: u16, listens: Option<u16>| {
-                    let below = flow.tcp_packets(node, [port])?;
+                let mut side = |nodes: &mut FlowNodes<'_>, port: u16, listens: Option<u16>| {
+                    let below = nodes.tcp_packets(node, [port])?;
                     let config = self.0.on(plan, node, 0);
                     let tcp = TcpMachine::new(config, listens, vec![own.ip()], random.fork());
-                    Ok::<_, BuildError>(flow.attach(name, node, Box::new(tcp), below))
+                    Ok::<_, BuildError>(nodes.attach(name, node, Box::new(tcp), below))
                 };
-                let left = side(flow, own.port(), Some(own.port()))?;
-                ([left, side(flow, onwards.port(), None)?], onwards)
+                let left = side(nodes, own.port(), Some(own.port()))?;
+                ([left, side(nodes, onwards.port(), None)?], onwards)
             };
-            flow.join(name, node, Box::new(Splice::towards(local, next)), ports);
+            nodes.join(name, node, Box::new(Splice::towards(local, next)), ports);
         }
         Ok(())
     }

@@ -7,11 +7,12 @@ use hopcast_config::decode::{check_name, did_you_mean_one_of, entries, one_or_li
 use hopcast_config::yaml::{Kind, Node};
 
 use super::{HOSTS_DATAGRAMS, TRANSPORTS, find};
-use crate::transport::{Layer, Port, Ports, Row};
+use crate::transport::{Layer, PortKind, Ports, Row};
 
 /// The name in `over` of the host's own packets, for `ping`: no transport at all.
 const HOST: &str = "ip";
-/// Maximum number of layers of a stack. Chosen: more are a slip.
+/// Maximum number of layers of a stack. Chosen: more than any stack needs; the addresses of TUN devices have room for 8
+/// layers.
 pub const MAX_LAYERS: usize = 8;
 
 /// One transport with its options, as `over` writes it.
@@ -27,7 +28,7 @@ pub fn layer(node: &Node) -> Result<Layer, Diagnostic> {
 #[derive(Default)]
 pub struct Variants(BTreeMap<String, Vec<Layer>>);
 
-/// The stack of a flow, as its `over` says.
+/// The stack of a flow, as its `over` writes it.
 pub struct Stack {
     /// The name that tables show.
     pub protocol: String,
@@ -93,7 +94,7 @@ impl Variants {
             return Err(node.error("`over`: expected a transport, found an empty list"));
         };
         let offers = top.row().offers;
-        if bottom.row().needs == Port::Datagram {
+        if bottom.row().needs == PortKind::Datagram {
             layers.push(HOSTS_DATAGRAMS.layer());
         }
         Ok(Stack { protocol: names.join("/"), layers, offers })
@@ -143,7 +144,7 @@ fn check(layers: &[Layer], node: &Node) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-/// Why one layer cannot be on top of another; `None` if it can.
+/// The reason why one layer cannot be on top of another; `None` if it can.
 fn refusal(upper: &Layer, lower: &Layer) -> Option<String> {
     let (own, below) = (upper.row(), lower.row());
     if let Some(why) = lower.settings().refuses_above(below, upper) {

@@ -9,11 +9,10 @@ use hopcast_peers::tcp::{Config, Congestion, Tcp as TcpMachine};
 
 use super::{on_off, shown};
 use crate::error::BuildError;
-use crate::flow::{End, FlowPlan};
 use crate::network::{HOP_LIMIT, NodeId};
 use crate::platform::LowerPort;
 use crate::table::{Form, Opt, OptionDoc, Options};
-use crate::transport::{Port, Ports, ReadOptions, Row, Socket, Transport};
+use crate::transport::{End, FlowPlan, PortKind, Ports, ReadOptions, Row, Socket, Transport};
 
 pub(super) static CUBIC: Row = Row {
     name: "tcp-cubic",
@@ -42,8 +41,8 @@ pub(super) static VEGAS: Row = Row {
 /// The rest of a row of TCP, whose congestion control the kernel calls `kernel`.
 const fn base(kernel: &'static str, read: ReadOptions) -> Row {
     Row {
-        offers: Ports(&[Port::Stream]),
-        needs: Port::Packet,
+        offers: Ports(&[PortKind::Stream]),
+        needs: PortKind::Packet,
         socket: Some(Socket::Tcp { congestion: Some(kernel) }),
         options: docs,
         read,
@@ -152,11 +151,11 @@ impl Tcp {
         let local = end.ends.local;
         if end.is_on_kernel() {
             let tcp = TcpPlug { redirectable: true, ..self.on_kernel(end.accepts(local)) };
-            return end.builder.kernel_tcp(end.node, tcp).map(Some);
+            return end.nodes.kernel_tcp(end.node, tcp).map(Some);
         }
         if end.below.is_none() {
             let client = if end.is_sender() { end.flow().spec.client_ports.clone() } else { 0..0 };
-            end.below = Some(end.builder.tcp_packets(end.node, client.chain([local.port()]))?);
+            end.below = Some(end.nodes.tcp_packets(end.node, client.chain([local.port()]))?);
         }
         let listens = end.flow().spec.to.contains(&end.node).then_some(local.port());
         let config = self.on(end.flow(), end.node, end.depth);

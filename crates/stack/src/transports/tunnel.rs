@@ -3,10 +3,9 @@
 use hopcast_coded::Tunnel as TunnelMachine;
 
 use crate::error::BuildError;
-use crate::flow::End;
 use crate::platform::LowerPort;
 use crate::table::Options;
-use crate::transport::{Feedback, Ports, Row, Transport};
+use crate::transport::{End, Feedback, Ports, Row, Transport};
 
 pub(super) static TUNNEL: Row = Row {
     name: "tunnel",

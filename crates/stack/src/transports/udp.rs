@@ -5,17 +5,16 @@ use std::net::SocketAddr;
 use hopcast_host::Udp as UdpMachine;
 
 use crate::error::BuildError;
-use crate::flow::{End, FlowBuilder};
 use crate::network::{HOP_LIMIT, NodeId};
 use crate::platform::LowerPort;
 use crate::table::Options;
-use crate::transport::{Feedback, Port, Ports, Row, Socket, Transport};
+use crate::transport::{End, Feedback, FlowNodes, PortKind, Ports, Row, Socket, Transport};
 
 pub(super) static UDP: Row = Row {
     name: "udp",
     about: "datagrams as they are; bulk and files are paced at the first link's rate (RFC 768)",
-    offers: Ports(&[Port::Datagram]),
-    needs: Port::Packet,
+    offers: Ports(&[PortKind::Datagram]),
+    needs: PortKind::Packet,
     groups: true,
     feedback: Feedback::None,
     holds_back: false,
@@ -39,7 +38,7 @@ impl Transport for Udp {
         if end.below.is_some() && !end.is_on_kernel() {
             return end.attach("udp", Box::new(UdpMachine::new(local, HOP_LIMIT))).map(Some);
         }
-        end.builder.udp(end.node, local).map(Some)
+        end.nodes.udp(end.node, local).map(Some)
     }
 
     fn reaches_relays(&self) -> bool {
@@ -48,10 +47,10 @@ impl Transport for Udp {
 
     fn put_below_relay(
         &self,
-        flow: &mut FlowBuilder<'_>,
+        nodes: &mut FlowNodes<'_>,
         (node, address): (NodeId, SocketAddr),
         _: Option<LowerPort>,
     ) -> Result<Option<LowerPort>, BuildError> {
-        flow.udp(node, address).map(Some)
+        nodes.udp(node, address).map(Some)
     }
 }

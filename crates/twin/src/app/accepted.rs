@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use hopcast_core::{Item, Port, StreamId, StreamItem};
 
-/// The first stream that is opened, and what the application says on it.
+/// The first stream that is opened, and the items that the application hands over on it.
 #[derive(Default)]
 pub(crate) struct Accepted {
     stream: Option<StreamId>,
@@ -12,7 +12,7 @@ pub(crate) struct Accepted {
 }
 
 impl Accepted {
-    /// An item that arrived, if it is one of the stream's after its opening, which `first_grant` answers.
+    /// Takes an item that arrived; answers the opening of the stream with `first_grant`, and returns its later items.
     pub(crate) fn take(&mut self, item: Item, first_grant: StreamItem) -> Option<StreamItem> {
         let Item::Stream(stream, item) = item else { return None };
         if let StreamItem::Open { .. } = item {
@@ -25,7 +25,7 @@ impl Accepted {
         (self.stream == Some(stream)).then_some(item)
     }
 
-    /// Says these, in their order.
+    /// Queues these items to be handed over, in their order.
     pub(crate) fn say(&mut self, items: impl IntoIterator<Item = StreamItem>) {
         self.out.extend(items);
     }

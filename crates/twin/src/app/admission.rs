@@ -1,4 +1,4 @@
-//! Whether the transport below takes a datagram now.
+//! Admission of datagrams by the transport below.
 
 use hopcast_core::Item;
 
@@ -17,14 +17,14 @@ impl Admission {
         !matches!(self, Self::Granted(0))
     }
 
-    /// A datagram is handed over.
+    /// Notes that a datagram is handed over.
     pub(crate) const fn use_one(&mut self) {
         if let Self::Granted(left) = self {
             *left = left.saturating_sub(1);
         }
     }
 
-    /// Takes a grant. Whether there was none left before, and there is now.
+    /// Takes a grant; true if none was left before, and some are now.
     pub(crate) fn grant(&mut self, item: &Item) -> bool {
         let (Self::Granted(left), Item::Credit(more)) = (&mut *self, item) else { return false };
         let opened = *left == 0 && *more > 0;

@@ -12,15 +12,15 @@ use crate::meter::{Meters, SharedMeter};
 pub(crate) struct DatagramSource {
     ends: Ends,
     clock: Clock,
-    /// The payload of each but the last, at least [`STAMP`] bytes.
+    /// The payload of each datagram except the last, in bytes, at least [`STAMP`].
     size: usize,
-    /// Bytes left to send; without end if `None`.
+    /// Bytes left to send; `None` without an end.
     left: Option<u64>,
-    /// Number of datagrams that takes; zero if without end.
+    /// Number of datagrams in all; zero without an end.
     units: u64,
     meters: Meters,
     admission: Admission,
-    /// Whether each is a message for the transport, and not a datagram.
+    /// Whether units are handed over as messages, and not as datagrams.
     of_messages: bool,
     number: u64,
     bytes: u64,
@@ -30,7 +30,7 @@ pub(crate) struct DatagramSource {
 }
 
 impl DatagramSource {
-    /// `size` bytes in each datagram, `bytes` in all.
+    /// A source with `size` bytes in each datagram, and `bytes` in all.
     pub(crate) fn new(
         ends: Ends,
         schedule: Schedule,
@@ -57,12 +57,12 @@ impl DatagramSource {
         }
     }
 
-    /// It waits until the transport grants it datagrams.
+    /// Sets it to wait for grants of datagrams from the transport.
     pub(crate) fn granted(self) -> Self {
         Self { admission: Admission::Granted(0), ..self }
     }
 
-    /// Each is handed over as a message, which may be longer than a datagram.
+    /// Sets it to hand units over as messages, which may be longer than a datagram.
     pub(crate) fn of_messages(self) -> Self {
         Self { of_messages: true, ..self }
     }
@@ -135,7 +135,7 @@ impl Machine for DatagramSource {
 pub(crate) struct DatagramSink {
     meter: SharedMeter,
     seen: Seen,
-    /// Number of datagrams in all, if that is known.
+    /// Number of datagrams in all; `None` if it is not known.
     expected: Option<u64>,
     received: u64,
 }

@@ -1,4 +1,4 @@
-//! Messages at a fixed rate, echoed by the receiver: what a game or a control loop does, and `ping`.
+//! Messages at a fixed rate, echoed by the receiver, as in a game or a control loop, and by `ping`.
 
 use std::collections::VecDeque;
 
@@ -12,23 +12,23 @@ use super::seen::{Arrival, Seen};
 use super::{Ends, Schedule, check_unit, unit, write_stamp};
 use crate::meter::SharedMeter;
 
-/// The carrier of messages.
+/// The port by which messages are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Transport {
-    /// One datagram each.
+    /// A datagram for each message.
     Datagrams,
-    /// One after another in a stream: they all have the same length, so nothing need part them.
+    /// A stream, one message after another without delimiters: all have the same length.
     Stream,
-    /// One echo request each, which the receiver's host answers.
+    /// An echo request for each message, which the receiver's host answers.
     Echoes,
 }
 
-/// Maximum number of bytes that wait while the stream takes nothing; beyond it, messages are skipped. Chosen: it bounds
-/// memory; with less, messages of the maximum size are skipped at once.
+/// Maximum number of bytes that wait while the stream accepts nothing; beyond it, messages are skipped. Chosen: it
+/// bounds memory; with less, messages of the maximum size are skipped at once.
 const MAX_WAITING: usize = 16 << 20;
 const STREAM: StreamId = StreamId(0);
 
-/// Sends a message every so often, and times the echo of each.
+/// Sends messages at intervals, and measures the round trip of each echo.
 pub(crate) struct MessageClient {
     ends: Ends,
     schedule: Schedule,
@@ -45,7 +45,7 @@ pub(crate) struct MessageClient {
 }
 
 impl MessageClient {
-    /// `size` is at least [`STAMP`](super::STAMP) bytes.
+    /// A client whose messages have `size` bytes, at least [`STAMP`](super::STAMP).
     pub(crate) fn new(
         ends: Ends,
         schedule: Schedule,
@@ -80,7 +80,7 @@ impl MessageClient {
         match self.echoed.note(number) {
             Arrival::First => {
                 meter.round_trip(sent, now);
-                // No application at the receiver notes its arrival.
+                // The receiver has no application that would note its arrival.
                 if self.transport == Transport::Echoes {
                     meter.payload(now, message.len());
                     meter.unit_delivered(sent);
@@ -162,7 +162,7 @@ impl Machine for MessageClient {
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
-        // What sends the requests counts them.
+        // The machine that sends the requests counts them.
         if self.transport != Transport::Echoes {
             report("messages_sent", self.number - self.skipped);
             report("messages_skipped", self.skipped);
@@ -170,7 +170,7 @@ impl Machine for MessageClient {
     }
 }
 
-/// Sends each datagram back to where it came from.
+/// Sends each datagram back to its sender.
 pub(crate) struct DatagramEcho {
     meter: SharedMeter,
     seen: Seen,
@@ -187,7 +187,7 @@ impl Reactive for DatagramEcho {
     fn react(&mut self, now: Instant, _port: Port, item: Item) {
         let Item::Datagram(datagram) = item else { return };
         delivered(&self.meter, &mut self.seen, now, &datagram.payload);
-        // Answer from the address that was asked.
+        // The answer's source is the address that the datagram was sent to.
         self.out.down(Item::Datagram(datagram));
     }
 
@@ -196,7 +196,7 @@ impl Reactive for DatagramEcho {
     }
 }
 
-/// Sends each message of a stream back once it is whole.
+/// Sends each message of a stream back once it is complete.
 pub(crate) struct StreamEcho {
     meter: SharedMeter,
     seen: Seen,

@@ -46,7 +46,7 @@ impl FileSender {
         }
     }
 
-    /// It waits until the transport grants it datagrams.
+    /// Sets it to wait for grants of datagrams from the transport.
     pub(crate) fn granted(self) -> Self {
         Self { admission: Admission::Granted(0), ..self }
     }
@@ -59,7 +59,7 @@ impl FileSender {
         }
     }
 
-    /// Place in the file of the next piece.
+    /// The bytes of the next piece.
     fn next_piece(&self) -> &[u8] {
         let start = self.number * self.piece;
         &self.contents[start..self.contents.len().min(start + self.piece)]
@@ -106,7 +106,7 @@ impl Machine for FileSender {
     }
 }
 
-/// Puts the pieces of a file together.
+/// Assembles a file from its pieces.
 pub(crate) struct FileReceiver {
     /// The file that was sent, to check against at the end.
     contents: Arc<[u8]>,

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use hopcast_core::{StreamItem, StreamReader, StreamWriter};
 
-/// How far the stream may run ahead of the application; at least two messages, of which only whole ones are used up.
+/// Minimum window of a stream, in bytes; it is at least two messages too, since only whole messages are consumed.
 /// Chosen: with less, a fast and long path is not filled; more is memory.
 const WINDOW: u64 = 4 << 20;
 
@@ -13,9 +13,9 @@ pub(super) struct MessageStream {
     size: usize,
     reader: StreamReader,
     writer: StreamWriter,
-    /// Written, but not yet taken by the stream.
+    /// Bytes written by the application that the stream has not accepted yet.
     waiting: VecDeque<u8>,
-    /// Received, but not yet a whole message.
+    /// Bytes received of an incomplete message.
     received: VecDeque<u8>,
 }
 
@@ -30,12 +30,12 @@ impl MessageStream {
         }
     }
 
-    /// Bytes that wait for the stream.
+    /// Number of bytes that wait for the stream.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// The credit for the other end, to begin with.
+    /// The first credit for the other end.
     pub(super) fn first_grant(&self) -> StreamItem {
         self.reader.first_grant()
     }
@@ -77,7 +77,7 @@ impl MessageStream {
         (self.received.len() >= self.size).then(|| self.received.drain(..self.size).collect())
     }
 
-    /// The credit for a message that has been dealt with.
+    /// The credit for a message that has been consumed.
     pub(super) fn used(&mut self) -> Option<StreamItem> {
         self.reader.consumed(self.size)
     }

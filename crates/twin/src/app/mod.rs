@@ -1,8 +1,8 @@
 //! The workloads: applications as machines, over a datagram, a stream or a message port.
 //!
-//! Each workload has a sending and a receiving end that share a [`Meter`](crate::meter::Meter). What they send is
-//! real: numbered, timed and patterned bytes (the pattern repeats every 64 KiB), and the receiving end holds every byte
-//! against what was sent, so that a protocol that delivers something wrong is found out by every run.
+//! Each workload has a sending and a receiving end that share a [`Meter`](crate::meter::Meter). They send real bytes:
+//! numbered, with time stamps and a pattern (which repeats every 64 KiB). The receiving end compares every byte with
+//! what was sent, so that every run detects a protocol that delivers wrong bytes.
 
 mod accepted;
 mod admission;
@@ -21,7 +21,7 @@ mod whole_file;
 use std::sync::{Arc, LazyLock};
 
 use hopcast_core::{Buffer, Instant};
-pub(crate) use hopcast_stack::flow::Ends;
+pub(crate) use hopcast_stack::transport::Ends;
 
 pub(crate) use datagrams::{DatagramSink, DatagramSource};
 pub(crate) use echo::{DatagramEcho, MessageClient, StreamEcho, Transport};
@@ -40,12 +40,12 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// `spans` from start to stop, in order; empty ones are dropped.
+    /// A schedule of `spans` from start to stop, in order; empty ones are dropped.
     pub(crate) fn new(spans: impl IntoIterator<Item = (Instant, Instant)>) -> Self {
         Self { spans: spans.into_iter().filter(|(start, stop)| start < stop).collect() }
     }
 
-    /// The earliest time from `at` on at which the application may send; `None` if it is over.
+    /// The earliest time, not before `at`, at which the application may send; `None` after the last span.
     pub(crate) fn next_active(&self, at: Instant) -> Option<Instant> {
         self.spans.iter().find(|&&(_, stop)| at < stop).map(|&(start, _)| at.max(start))
     }
@@ -56,7 +56,7 @@ impl Schedule {
     }
 }
 
-/// The length of the header that numbers and times a unit:
+/// Length of the header with a unit's number and time, in bytes:
 ///
 /// ```text
 /// 0   3        8               16
@@ -64,11 +64,11 @@ impl Schedule {
 /// ```
 pub(crate) const STAMP: usize = 16;
 
-/// Mark at the start of a unit. Begins with a letter, so that Wireshark does not take a small number in front for some
-/// protocol of its own.
+/// Mark at the start of a unit. It begins with a letter, since Wireshark takes a small number there for a protocol of
+/// its own.
 const TAG: [u8; 3] = *b"hc1";
 
-/// Writes a unit's stamp: its number (of which 40 bits count), and when it was sent.
+/// Writes a unit's stamp: the lowest 40 bits of its number, and the time at which it was sent.
 pub(crate) fn write_stamp(into: &mut [u8], number: u64, at: Instant) {
     into[..3].copy_from_slice(&TAG);
     into[3..8].copy_from_slice(&number.to_be_bytes()[3..]);
@@ -84,18 +84,18 @@ pub(crate) fn read_stamp(from: &[u8]) -> Option<(u64, Instant)> {
     (*tag == TAG).then(|| (u64::from_be_bytes(number), Instant::from_nanos(u64::from_be_bytes(at))))
 }
 
-/// Length of a block: the unit of `bulk` over a stream, and of the pattern. Chosen; longer ones are counted in larger
-/// steps, shorter ones cost more items.
+/// Length of a block, in bytes: the unit of `bulk` over a stream, and the period of the pattern. Chosen; with longer
+/// blocks latency is sampled less often, shorter ones cost more items.
 pub(crate) const BLOCK: usize = 64 * 1024;
 
-/// The contents where they do not matter: a block of letters that matches no shifted copy of itself, and that no
+/// The contents of units without a file: a block of letters that equals no shifted copy of itself, and that no
 /// dissector takes for a protocol.
 static PATTERN: LazyLock<Arc<[u8]>> = LazyLock::new(|| {
     let mut random = hopcast_core::Seed::new(0, 0).stream(&["pattern"], 0);
     (0..BLOCK).map(|_| b'a' + random.below(26) as u8).collect()
 });
 
-/// A unit of `size` bytes, at least [`STAMP`]: room for the stamp, then the pattern over and over.
+/// A unit of `size` bytes, at least [`STAMP`]: room for the stamp, then the repeated pattern.
 pub(crate) fn unit(size: usize) -> Buffer {
     let mut unit = Buffer::zeroed(size);
     for chunk in unit.chunks_mut(BLOCK) {
@@ -104,7 +104,7 @@ pub(crate) fn unit(size: usize) -> Buffer {
     unit
 }
 
-/// The stamp of a unit that arrived, if every byte of it is as [`unit()`] made it.
+/// The stamp of a unit that arrived; `None` if any of its bytes differs from [`unit()`].
 pub(crate) fn check_unit(bytes: &[u8], now: Instant) -> Option<(u64, Instant)> {
     let (number, sent) = read_stamp(bytes)?;
     let mut chunks = bytes.chunks(BLOCK);

@@ -1,4 +1,4 @@
-//! The times at which a source sends: at a rate or at intervals, evenly or at random, with pauses or without.
+//! The times at which a source sends: at a rate or at intervals, constant or random, with or without pauses.
 
 use hopcast_core::{Duration, Instant, Rate, Stream};
 
@@ -9,7 +9,7 @@ use crate::scenario::model::{OnOff, Spread};
 #[derive(Clone, Debug)]
 pub(crate) struct Pace {
     gaps: Gaps,
-    /// Draws the gaps of a Poisson process, whose mean `gaps` then are.
+    /// Random numbers of a Poisson process, whose mean gap is that of `gaps`; `None` for constant gaps.
     poisson: Option<Stream>,
     bursts: Option<Bursts>,
 }
@@ -18,7 +18,7 @@ pub(crate) struct Pace {
 enum Gaps {
     /// A constant gap after each unit.
     Every(Duration),
-    /// As long as a unit takes at a rate.
+    /// The time that a unit takes at a rate.
     Rates {
         /// Each rate with the time from which it holds, in order; the first holds from the beginning.
         rates: Vec<(Instant, Rate)>,
@@ -28,12 +28,12 @@ enum Gaps {
 }
 
 impl Pace {
-    /// `rate` of payload.
+    /// A constant rate of payload.
     pub(crate) fn constant(rate: Rate) -> Self {
         Self::saturating(vec![(Instant::ZERO, rate)], 0)
     }
 
-    /// As much as a link takes whose rates are `rates`, of frames with `overhead` bytes beside the payload.
+    /// The maximum rate of a link whose rates are `rates`, with `overhead` bytes beside the payload in each frame.
     pub(crate) fn saturating(rates: Vec<(Instant, Rate)>, overhead: u64) -> Self {
         Self { gaps: Gaps::Rates { rates, overhead }, poisson: None, bursts: None }
     }
@@ -43,19 +43,19 @@ impl Pace {
         Self { gaps: Gaps::Every(gap), poisson: None, bursts: None }
     }
 
-    /// The same mean rate, with gaps of the distribution `gaps`.
+    /// Sets the distribution of the gaps, at the same mean rate.
     pub(crate) fn spread(self, gaps: Spread, random: Stream) -> Self {
         Self { poisson: (gaps == Spread::Exponential).then_some(random), ..self }
     }
 
-    /// The same rate in the periods that are on, and none in between.
+    /// Restricts it to periods that are on, with the same rate in these and none in between.
     pub(crate) fn on_off(self, on_off: Option<OnOff>, random: Stream) -> Self {
         Self { bursts: on_off.map(|on_off| Bursts { on_off, random, until: None }), ..self }
     }
 }
 
 impl Gaps {
-    /// The mean gap after a unit that leaves at `now`; `None` if nothing leaves at all now.
+    /// The mean gap after a unit that leaves at `now`; `None` at a rate of zero.
     fn mean(&self, now: Instant, payload: usize, carry: &mut u64) -> Option<Duration> {
         match self {
             Self::Every(gap) => Some(*gap),
@@ -75,20 +75,20 @@ impl Gaps {
     }
 }
 
-/// Periods of being on, and of being off between them. It begins with one of being on.
+/// Alternating periods of being on and off, the first of them on.
 #[derive(Clone, Debug)]
 struct Bursts {
     on_off: OnOff,
     random: Stream,
-    /// The end of the period of being on.
+    /// The end of the current period of being on.
     until: Option<Instant>,
 }
 
 impl Bursts {
-    /// The time at which it has been on for `gap` since `at`. The rest of a gap when a period ends goes on in the next,
-    /// so that the mean rate does not depend on how periods and gaps meet.
+    /// The time at which it has been on for `gap` since `at`. When a period ends, the rest of the gap continues in the
+    /// next one, so that the mean rate does not depend on where periods end within gaps.
     fn after(&mut self, mut at: Instant, mut gap: Duration) -> Instant {
-        // Past the end of its period it was started anew.
+        // After the end of its period it was restarted.
         let mut until = match self.until.filter(|&until| at < until) {
             Some(until) => until,
             None => at + self.draw(self.on_off.on),
@@ -130,12 +130,12 @@ impl Clock {
         self.next
     }
 
-    /// Whether a unit is due at `now`. If so it is assumed to be `payload` bytes long and to leave now.
+    /// Whether a unit is due at `now`. If so, schedules the next one as if it had `payload` bytes and left now.
     pub(crate) fn tick(&mut self, now: Instant, payload: usize) -> bool {
         let Some(due) = self.next.filter(|&due| due <= now) else { return false };
         let Pace { gaps, poisson, bursts } = &mut self.pace;
         let Some(mut gap) = gaps.mean(due, payload, &mut self.carry) else {
-            // Nothing leaves at no rate at all; look again when it changes.
+            // At a rate of zero nothing leaves; the next check is at the next change of the rate.
             self.next = gaps.next_change(due).and_then(|at| self.schedule.next_active(at));
             return false;
         };
@@ -148,13 +148,13 @@ impl Clock {
         let after = bursts.as_mut().map_or_else(|| due + gap, |bursts| bursts.after(due, gap));
         self.next = self.schedule.next_active(after);
         if self.next != Some(after) {
-            // A pause lies between: the process begins anew.
+            // After a pause the process begins anew.
             self.begun = false;
         }
         leaves
     }
 
-    /// A unit that was due has waited until `now`; the delay is not made up for.
+    /// Notes that a due unit has waited until `now`; later ones are delayed as much.
     pub(crate) fn resume(&mut self, now: Instant) {
         self.next = self.next.and_then(|next| self.schedule.next_active(next.max(now)));
     }

@@ -1,11 +1,11 @@
-//! Units that are longer than a datagram or a write, and the pieces that they travel in.
+//! Units that are longer than a datagram or a write, and their pieces.
 
 use hopcast_core::{Instant, StreamItem, StreamWriter};
 
 use super::stream::Contents;
 use super::{STAMP, read_stamp, write_stamp};
 
-/// The length of the header of a piece:
+/// Length of the header of a piece, in bytes:
 ///
 /// ```text
 /// 0       16       20       24
@@ -13,12 +13,12 @@ use super::{STAMP, read_stamp, write_stamp};
 /// ```
 pub(crate) const PIECE_HEADER: usize = STAMP + 8;
 
-/// The header of a piece of a unit. Over a stream the one piece of a unit is the whole of it.
+/// The header of a piece of a unit. Over a stream a unit has one piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) number: u64,
     pub(crate) sent: Instant,
-    /// The length of the unit, headers not counted.
+    /// Length of the unit without headers, in bytes.
     pub(crate) length: u32,
     /// Offset of the piece in the unit, in bytes.
     pub(crate) offset: u32,
@@ -31,7 +31,7 @@ impl Piece {
         into[STAMP + 4..PIECE_HEADER].copy_from_slice(&self.offset.to_be_bytes());
     }
 
-    /// The header that `from` begins with; `None` if that is none, or from the future.
+    /// Reads the header at the start of `from`; `None` if there is none, or if its time is after `now`.
     pub(crate) fn read(from: &[u8], now: Instant) -> Option<Self> {
         let (number, sent) = read_stamp(from).filter(|&(_, sent)| sent <= now)?;
         let word = |at: usize| from.get(at..at + 4)?.try_into().ok().map(u32::from_be_bytes);
@@ -39,17 +39,17 @@ impl Piece {
     }
 }
 
-/// A unit on its way into a stream: its header, and then the pattern from the beginning.
+/// A unit that is being written into a stream: its header, then the pattern from its beginning.
 pub(crate) struct UnitWriter {
     header: [u8; PIECE_HEADER],
     body: Contents,
-    /// Header and body.
+    /// Bytes left to write, of header and body.
     left: u64,
     written: u64,
 }
 
 impl UnitWriter {
-    /// The unit that `piece` is the whole of.
+    /// A unit that has `piece` as its only one.
     pub(crate) fn new(piece: Piece) -> Self {
         let mut header = [0; PIECE_HEADER];
         piece.write(&mut header);
@@ -57,12 +57,12 @@ impl UnitWriter {
         Self { header, body: Contents::pattern(Some(piece.length.into())), left, written: 0 }
     }
 
-    /// Writes what the stream takes; true once that was all.
+    /// Writes as much as the stream accepts; true once the whole unit is written.
     pub(crate) fn write(&mut self, writer: &mut StreamWriter, mut give: impl FnMut(StreamItem)) -> bool {
         while self.left > 0 {
             let first;
             let data = match self.written.checked_sub(PIECE_HEADER as u64) {
-                // In one write with what follows, so that it does not become a segment of its own.
+                // The header is written together with the body, so that it does not become a segment of its own.
                 None => {
                     first = [&self.header[self.written as usize..], self.body.at(0)].concat();
                     &first
@@ -78,10 +78,10 @@ impl UnitWriter {
     }
 }
 
-/// Takes units out of a stream, one after another, and holds them against what was sent.
+/// Reads units from a stream, one after another, and compares their bytes with those sent.
 pub(crate) struct UnitReader {
     header: Vec<u8>,
-    /// The unit that is under way, and how much of it has arrived.
+    /// The incomplete unit, and the number of its bytes that have arrived.
     unit: Option<(Piece, u32)>,
     body: Contents,
     damaged: bool,
@@ -95,7 +95,7 @@ impl Default for UnitReader {
 
 impl UnitReader {
     /// Takes the next bytes, and calls `done` for each unit that they complete. False, once, if the bytes are not those
-    /// that were sent: what follows them cannot be read.
+    /// that were sent: then nothing after them can be read.
     pub(crate) fn take(&mut self, now: Instant, mut data: &[u8], mut done: impl FnMut(Piece)) -> bool {
         while !self.damaged && !data.is_empty() {
             let Some((piece, received)) = &mut self.unit else {
@@ -132,12 +132,12 @@ impl UnitReader {
         }
     }
 
-    /// Whether bytes arrived that were not sent.
+    /// Whether bytes arrived that differ from those sent.
     pub(crate) fn is_damaged(&self) -> bool {
         self.damaged
     }
 
-    /// Whether no unit is cut short here.
+    /// Whether the stream is between two units.
     pub(crate) fn is_between_units(&self) -> bool {
         self.unit.is_none() && self.header.is_empty() && !self.damaged
     }

@@ -1,9 +1,9 @@
-//! The numbers that have arrived already.
+//! A record of the numbers that have arrived already.
 
-/// A window over the most recent numbers of a sequence: tells the first arrival of each from later ones.
+/// A window over the most recent numbers of a sequence, which distinguishes the first arrival of each from later ones.
 ///
 /// It covers four million numbers, which is four seconds of the smallest datagrams at 10 Gbit/s, in at most half a
-/// megabyte. Memory is taken up as the sequence goes on, and stays flat then.
+/// megabyte. Its memory grows with the sequence up to that size.
 pub(crate) struct Seen {
     /// A ring of bits; shorter than the window as long as no number has needed more.
     bits: Vec<u64>,
@@ -18,7 +18,7 @@ pub(crate) enum Arrival {
     First,
     /// A repeated arrival.
     Again,
-    /// Older than the window: there is no telling.
+    /// Older than the window: it is unknown which.
     TooOld,
 }
 
@@ -38,7 +38,7 @@ impl Seen {
             if self.bits.len() < needed {
                 self.bits.resize(needed, 0);
             }
-            // The places that the window moves on to held numbers that are now too old.
+            // The bits that the window moves to belonged to numbers that are now too old.
             if number >= WINDOW {
                 self.bits.resize((WINDOW / 64) as usize, 0);
                 let fresh = (number + 1 - self.next).min(WINDOW);

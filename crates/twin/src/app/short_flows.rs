@@ -1,4 +1,4 @@
-//! Many short flows: each is a stream of its own, which is opened, filled and closed, like a page that is fetched.
+//! Many short flows: each is a stream of its own, which is opened, filled and closed, as when a web page is fetched.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -15,23 +15,23 @@ use super::{Ends, Schedule};
 use crate::meter::SharedMeter;
 use crate::scenario::model::{SHORT_FLOW, SizeLaw};
 
-/// Maximum number of open streams; further flows wait. The transports carry 1,024 streams or more, and may take a while
-/// to forget one that is over. Chosen: half of that.
+/// Maximum number of open streams; further flows wait. Chosen: half of the 1,024 streams that every transport carries,
+/// since one may keep a closed stream for a while; with more, streams are refused, with fewer, flows wait.
 const MAX_OPEN: usize = 512;
-/// Maximum number of waiting flows; further ones are skipped. Chosen: it bounds memory where a load is more than is
-/// carried.
+/// Maximum number of waiting flows; further ones are skipped. Chosen: it bounds memory where the load exceeds the
+/// capacity; fewer skip flows of a burst.
 const MAX_WAITING: usize = 1 << 16;
-/// Number of local ports that a sender takes in turn. Chosen: twice as many as are in use, so that each rests in
-/// between.
+/// Number of local ports that a sender uses in turn. Chosen: twice the maximum in use, so that none is reused soon
+/// after its connection has ended; with fewer, a port may still be in TIME-WAIT.
 pub(crate) const PORTS: u16 = 2 * MAX_OPEN as u16;
 
-/// Opens a stream for each flow that arrives, writes what it carries, and closes it.
+/// Opens a stream for each flow that arrives, writes its bytes, and closes the stream.
 pub(crate) struct ShortFlowSource {
     ends: Ends,
     clock: Clock,
     sizes: Sizes,
     meter: SharedMeter,
-    /// Those that rest, the longest first.
+    /// Unused ports, the longest unused first.
     ports: VecDeque<u16>,
     open: BTreeMap<StreamId, Open>,
     waiting: VecDeque<Piece>,
@@ -47,12 +47,12 @@ struct Open {
     port: u16,
     unit: UnitWriter,
     writer: StreamWriter,
-    /// Whether all is written.
+    /// Whether all its bytes are written.
     finished: bool,
 }
 
 impl ShortFlowSource {
-    /// Connects from `ports`, of which there are [`PORTS`].
+    /// A source that connects from `ports`, [`PORTS`] in number.
     pub(crate) fn new(
         ends: Ends,
         schedule: Schedule,
@@ -103,7 +103,7 @@ impl ShortFlowSource {
                 self.ports.push_front(port);
                 return;
             };
-            // Of a stream port the machine above takes the even numbers.
+            // On a stream port the machine above uses even numbers.
             let id = StreamId(2 * self.opened);
             self.opened += 1;
             let local = SocketAddr::new(self.ends.local.ip(), port);
@@ -123,7 +123,7 @@ impl ShortFlowSource {
         }
     }
 
-    /// A stream is over: its place is free for the next.
+    /// Removes a stream that has ended, so that a waiting flow can begin.
     fn close(&mut self, id: StreamId, failed: bool) {
         if let Some(flow) = self.open.remove(&id) {
             self.failed += u64::from(failed);
@@ -138,7 +138,7 @@ impl Machine for ShortFlowSource {
         let Item::Stream(id, item) = item else { return };
         match item {
             StreamItem::Credit(granted) => self.write(id, granted),
-            // The receiver closes in answer, once it has all.
+            // The receiver closes its direction once it has received everything.
             StreamItem::Finish => self.close(id, false),
             StreamItem::Reset => self.close(id, true),
             StreamItem::Open { .. }
@@ -172,7 +172,7 @@ impl Machine for ShortFlowSource {
     }
 }
 
-/// Accepts any number of streams, and holds what arrives on each against what was sent.
+/// Accepts any number of streams, and compares the bytes that arrive on each with those sent.
 pub(crate) struct ShortFlowSink {
     meter: SharedMeter,
     streams: BTreeMap<StreamId, Accepted>,
@@ -234,7 +234,7 @@ impl Reactive for ShortFlowSink {
     }
 }
 
-/// Draws the sizes of flows, in bytes.
+/// A generator of the sizes of flows, in bytes.
 pub(crate) struct Sizes {
     pub(crate) law: SizeLaw,
     pub(crate) random: Stream,

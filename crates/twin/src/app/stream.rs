@@ -12,11 +12,11 @@ use super::accepted::Accepted;
 use super::{BLOCK, Ends, Schedule, pattern};
 use crate::meter::SharedMeter;
 
-/// The contents of a stream: a file, or the pattern over and over.
+/// The contents of a stream: a file, or the repeated pattern.
 #[derive(Clone)]
 pub(crate) struct Contents {
     bytes: Arc<[u8]>,
-    /// In all; `None` for no end.
+    /// Length in bytes; `None` without an end.
     len: Option<u64>,
     /// Whether the whole is one unit and its hash is checked; otherwise each block is a unit.
     is_file: bool,
@@ -31,7 +31,7 @@ impl Contents {
         Self { len, bytes: pattern(), is_file: false }
     }
 
-    /// The longest run of bytes at `offset` that lies in one piece; empty at the end.
+    /// The longest contiguous slice of the contents at `offset`; empty at the end.
     pub(super) fn at(&self, offset: u64) -> &[u8] {
         let start = (offset % (self.bytes.len() as u64).max(1)) as usize;
         let left = self.len.map_or(u64::MAX, |len| len - offset);
@@ -39,7 +39,7 @@ impl Contents {
         &piece[..usize::try_from(left).unwrap_or(usize::MAX).min(piece.len())]
     }
 
-    /// Copies the bytes at `offset` and after it.
+    /// Copies the bytes from `offset` on.
     pub(super) fn copy(&self, mut offset: u64, mut into: &mut [u8]) {
         while !into.is_empty() {
             let piece = self.at(offset);
@@ -55,7 +55,7 @@ impl Contents {
         self.intact_bytes(offset, data) == data.len()
     }
 
-    /// Number of bytes of `data` that are equal to the contents at `offset`, each in its place.
+    /// Number of bytes of `data` that equal those of the contents at the same offsets, from `offset` on.
     pub(super) fn intact_bytes(&self, mut offset: u64, mut data: &[u8]) -> usize {
         let mut intact = 0;
         while !data.is_empty() && self.len.is_none_or(|len| offset < len) {
@@ -68,7 +68,7 @@ impl Contents {
         intact
     }
 
-    /// The end of the block that holds `offset`: where latency is sampled.
+    /// The end of the block with the byte at `offset`, at which latency is sampled.
     fn block_end(&self, offset: u64) -> u64 {
         let end = (offset / BLOCK as u64 + 1) * BLOCK as u64;
         self.len.map_or(end, |len| end.min(len))
@@ -77,21 +77,21 @@ impl Contents {
 
 /// Number of places at which two equally long slices are equal.
 pub(super) fn equal_bytes(one: &[u8], other: &[u8]) -> usize {
-    // Mostly all are.
+    // The usual case: all are equal.
     if one == other { one.len() } else { one.iter().zip(other).filter(|(one, other)| one == other).count() }
 }
 
-/// Bytes of one write where there is a rate. Chosen: a segment of TCP; longer writes are coarse steps at low rates,
-/// shorter ones cost items.
+/// Length of one write at a limited rate, in bytes. Chosen: a segment of TCP; longer writes are coarse steps at low
+/// rates, shorter ones cost items.
 const PIECE: usize = 1448;
 
-/// Connects, and writes as fast as the stream takes it, or no faster than a rate.
+/// Connects, and writes as fast as the stream accepts, or at a limited rate.
 pub(crate) struct StreamSource {
     ends: Ends,
     schedule: Schedule,
     contents: Contents,
     rate: Option<Rate>,
-    /// Time and byte at which it began to write in this span of its schedule.
+    /// Time and offset at which it began to write in this span of its schedule.
     began: (Instant, u64),
     meter: SharedMeter,
     writer: StreamWriter,
@@ -154,7 +154,7 @@ impl StreamSource {
             let mut data = self.contents.at(self.written);
             if let Some(rate) = self.rate {
                 let (began, from) = self.began;
-                // A piece once there was time for it.
+                // A piece is written once its time at the rate has passed.
                 let due = began + rate.time_for(self.written + PIECE as u64 - from);
                 if due > now {
                     self.next = Some(due.min(end));
@@ -177,7 +177,7 @@ impl StreamSource {
         self.out.push_back(StreamItem::Finish);
     }
 
-    /// Notes the block ends that have now been transmitted for the first time.
+    /// Notes the ends of blocks that have been transmitted for the first time by now.
     fn transmitted(&mut self, now: Instant, upto: u64) {
         let mut meter = self.meter.borrow_mut();
         while self.transmitted < upto.min(self.written) {
@@ -236,7 +236,7 @@ impl Machine for StreamSource {
     }
 }
 
-/// Accepts a stream and holds what arrives against what was sent.
+/// Accepts a stream, and compares the bytes that arrive with those sent.
 pub(crate) struct StreamSink {
     contents: Contents,
     meter: SharedMeter,
@@ -247,7 +247,8 @@ pub(crate) struct StreamSink {
     damaged: bool,
 }
 
-/// Bytes that the transport may run ahead of the reading application. Chosen: it reads at once, so this never binds.
+/// Window of the receiving application, in bytes. Chosen: it reads at once, so that this never limits the transport;
+/// less might.
 pub(super) const READ_AHEAD: u64 = 64 << 20;
 
 impl StreamSink {
@@ -301,14 +302,14 @@ impl Reactive for StreamSink {
         match item {
             StreamItem::Data(data) => {
                 if !self.reader.received(data.len()) {
-                    // More than was granted: the transport breaks the contract, and the run shall show it.
+                    // More than was granted: the transport breaks the contract, which the results must show.
                     self.meter.borrow_mut().damaged_units += 1;
                 }
                 self.data(now, &data);
             }
-            // The receiver has nothing to say: it closes its own direction in answer.
+            // The receiver sends no data: it closes its own direction in answer.
             StreamItem::Finish => {
-                // Of an empty file nothing arrives but its end.
+                // An empty file is complete with the end of the stream.
                 self.complete(now);
                 self.stream.say([StreamItem::Finish]);
             }

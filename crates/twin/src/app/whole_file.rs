@@ -1,4 +1,4 @@
-//! A file that is handed over whole, as one message: the transport says when it is complete.
+//! A file that is handed over as one message; the transport detects that it is complete.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::Schedule;
 use super::stream::equal_bytes;
 use crate::meter::{Meters, SharedMeter};
 
-/// Hands the file over at its time.
+/// Hands the file over at the start of its schedule.
 pub(crate) struct WholeFileSender {
     next: Option<Instant>,
     contents: Arc<[u8]>,
@@ -45,7 +45,7 @@ impl Machine for WholeFileSender {
     }
 }
 
-/// Receives the file, of which all bytes come at once.
+/// Receives the file as one message.
 pub(crate) struct WholeFileReceiver {
     /// The file that was sent, to check against.
     contents: Arc<[u8]>,

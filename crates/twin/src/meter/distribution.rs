@@ -8,19 +8,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::results::{LatencyCurve, Quantiles};
 
-/// Maximum number of different values that are kept one by one. Chosen: a histogram of milliseconds in nanoseconds
-/// takes 100 kB and more, which ten thousand receivers of ten flows do not have; with fewer, what is measured with
-/// little jitter needs one.
+/// Maximum number of different values that are kept one by one. Chosen: more are slow to search; with fewer, flows with
+/// few different latencies need a histogram of 100 kB or more each, too much for ten thousand receivers.
 const MAX_FEW: usize = 256;
 
-/// A distribution of times, kept whole to three significant digits.
+/// A distribution of times, to three significant digits.
 #[derive(Clone, Default)]
 pub(crate) struct Distribution {
-    /// As long as there are few, the different values in order, each with its count.
+    /// The different values in order, each with its count, while there are few.
     few: Vec<(u64, u64)>,
-    /// Made when there are more: a flow that measures little costs little.
+    /// The histogram; `None` while there are few different values.
     histogram: Option<Histogram<u64>>,
-    /// Exact, beside the histogram's rounded values.
+    /// The exact sum, in nanoseconds; the histogram rounds values.
     sum_ns: u128,
     max_ns: u64,
 }
@@ -32,7 +31,7 @@ impl Distribution {
         self.max_ns = self.max_ns.max(value.as_nanos());
     }
 
-    /// Notes that a value was there `times` times.
+    /// Counts a value `times` times.
     fn count(&mut self, value: u64, times: u64) {
         if let Some(histogram) = &mut self.histogram {
             return note(histogram, value, times);
@@ -110,11 +109,11 @@ fn of_few(few: &[(u64, u64)]) -> Histogram<u64> {
 
 fn note(histogram: &mut Histogram<u64>, value: u64, times: u64) {
     histogram.auto(true);
-    // It grows as needed, so that the one error there is, a value out of range, needs 584 years of latency.
+    // It grows as needed, so that its only error, a value out of range, cannot occur below 584 years of latency.
     let _ = histogram.record_n(value, times);
 }
 
-/// A distribution as one process writes it for another: each recorded value with its count, and the exact sum and
+/// The form in which one process writes a distribution for another: each value with its count, and the exact sum and
 /// maximum.
 #[derive(Serialize, Deserialize)]
 struct Recorded {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Interarrival jitter by RFC 3550, section 6.4.1: J += (|D| - J) / 16.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Jitter {
-    /// Of the arrival before; nobody needs it once the flow is over.
+    /// Transit time of the previous arrival; it is not needed after the flow.
     #[serde(skip)]
     transit: Option<Duration>,
     jitter_ns: f64,
@@ -21,7 +21,7 @@ impl Jitter {
         }
     }
 
-    /// Beside that of another receiver: their mean, each by its number of samples.
+    /// Merges the jitter of another receiver: the mean of both, weighted by their numbers of samples.
     pub(super) fn add(&mut self, other: &Self) {
         let samples = self.samples + other.samples;
         let sum = self.jitter_ns * self.samples as f64 + other.jitter_ns * other.samples as f64;

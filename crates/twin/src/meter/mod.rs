@@ -18,12 +18,12 @@ pub(crate) use self::jitter::Jitter;
 use self::partial::Notes;
 pub(crate) use self::partial::PartialMeter;
 use crate::app::FrameLog;
-use crate::scenario::model::{Measure, Member, Picture};
+use crate::scenario::model::{FrameType, Measure, Member};
 
-/// A meter as the sending and the receiving application of a flow hold it. A run lives on one thread.
+/// A meter, shared by the sending and the receiving application of a flow. A run uses one thread.
 pub(crate) type SharedMeter = Rc<RefCell<Meter>>;
 
-/// The meters of all receivers, as a sender to several holds them.
+/// The meters of all receivers of a flow, for its sender.
 #[derive(Clone)]
 pub(crate) struct Meters(Vec<SharedMeter>);
 
@@ -39,12 +39,12 @@ impl Meters {
         Self(receivers.into_iter().map(meter).collect())
     }
 
-    /// The meter of one receiver, by its place among them.
+    /// The meter of one receiver, by its index.
     pub(crate) fn of(&self, receiver: usize) -> SharedMeter {
         self.0[receiver].clone()
     }
 
-    /// Calls `tell` with each of them.
+    /// Calls `tell` with each meter.
     pub(crate) fn each(&self, mut tell: impl FnMut(&mut Meter)) {
         self.0.iter().for_each(|meter| tell(&mut meter.borrow_mut()));
     }
@@ -54,8 +54,8 @@ impl Meters {
     }
 }
 
-/// Number of equal parts of the measurement window at whose ends a meter knows the bytes delivered. It goes on for as
-/// many after the window. Chosen; fewer make the window's edge coarse, more are memory of each meter.
+/// Number of equal slices of the measurement window whose delivered bytes a meter counts, and of equal slices after it.
+/// Chosen; fewer make the window's edge coarse, more are memory of each meter.
 pub(crate) const SLICES: usize = 256;
 
 /// The figures of one flow at one receiver.
@@ -65,11 +65,11 @@ pub(crate) const SLICES: usize = 256;
 #[derive(Clone)]
 pub(crate) struct Meter {
     measure: Measure,
-    /// When the receiver is a member of the flow's group; `None` without a group, and of one that always is.
+    /// The times at which the receiver is a member of the flow's group; `None` without a group, or if it always is.
     member: Option<Member>,
     /// Payload bytes delivered for the first time, in the window.
     pub(crate) payload_bytes: u64,
-    /// Payload bytes in each of [`SLICES`] equal parts of the window and as many after it, up to the last that has any.
+    /// Payload bytes in each of the [`SLICES`] slices of the window and of those after it, up to the last that has any.
     slice_bytes: Vec<u64>,
     /// Payload bytes in each step of the time series, from time 0.
     pub(crate) step_bytes: Vec<u64>,
@@ -77,7 +77,7 @@ pub(crate) struct Meter {
     pub(crate) sent_units: u64,
     /// Units that were sent before the window's end.
     sent_in_time_units: u64,
-    /// Units that there are to send, of a bounded flow that has begun.
+    /// Number of all units of a bounded flow that has begun.
     to_send_units: u64,
     pub(crate) delivered_units: u64,
     pub(crate) latency: Distribution,
@@ -91,13 +91,13 @@ pub(crate) struct Meter {
     pub(crate) last_payload: Option<Instant>,
     pub(crate) completed: Option<Instant>,
     pub(crate) hash_ok: Option<bool>,
-    /// Units whose bytes arrived other than they were sent. Checksums and protocols must keep this at zero.
+    /// Units that arrived with other bytes than were sent. Checksums and protocols must keep this at zero.
     pub(crate) damaged_units: u64,
     /// Units that arrived again.
     pub(crate) duplicate_units: u64,
-    /// Units that arrived so late that there was no telling whether they had before.
+    /// Units that arrived too late to know whether they had arrived before.
     pub(crate) too_old_units: u64,
-    /// The ends of the blocks of a stream that are under way, and when each was first transmitted.
+    /// The end of each block of a stream that is under way, with the time of its first transmission.
     blocks: VecDeque<(u64, Instant)>,
     /// Notes for the other end, if that is another process.
     notes: Option<Notes>,
@@ -137,12 +137,12 @@ impl Meter {
         }
     }
 
-    /// Splits the meter: the other end's is in another process, for which this one takes notes.
+    /// Splits the meter: the other end has one in another process, and this one takes notes to be joined with it.
     pub(crate) fn split(&mut self) {
         self.notes.get_or_insert_default();
     }
 
-    /// Counts only what is sent, and the payload that arrives, while the receiver is a member.
+    /// Restricts it to units that are sent, and payload that arrives, while the receiver is a member.
     pub(crate) fn of_member(self, member: Option<&Member>) -> Self {
         let always = |member: &Member| member.spans == [(Instant::ZERO, None)];
         Self { member: member.filter(|member| !always(member)).cloned(), ..self }
@@ -164,7 +164,7 @@ impl Meter {
         (self.measure.from..self.measure.to).contains(&at) && self.is_member(at)
     }
 
-    /// Adds what was measured at another receiver of the same flow.
+    /// Adds the measurements of another receiver of the same flow.
     pub(crate) fn add(&mut self, other: &Self) {
         let latest = |one: Option<Instant>, other: Option<Instant>| Some(one?.max(other?));
         self.payload_bytes += other.payload_bytes;
@@ -179,7 +179,7 @@ impl Meter {
             frames.add(others);
         }
         self.last_payload = self.last_payload.max(other.last_payload);
-        // All of them have it when the last one does.
+        // All receivers are complete when the last one is.
         self.completed = latest(self.completed, other.completed);
         self.hash_ok = self.hash_ok.zip(other.hash_ok).map(|(one, other)| one && other);
         self.damaged_units += other.damaged_units;
@@ -197,17 +197,17 @@ impl Meter {
         add(&mut self.step_bytes, other);
     }
 
-    /// The application begins; only the first time counts.
+    /// Notes the start of the application; only the first one counts.
     pub(crate) fn start(&mut self, now: Instant) {
         self.started.get_or_insert(now);
     }
 
-    /// The sender has sent all that it will.
+    /// Notes that the sender has sent everything.
     pub(crate) fn end(&mut self, now: Instant) {
         self.ended.get_or_insert(now);
     }
 
-    /// A flow of `units` begins, that are to be sent in all; only the first time counts.
+    /// Notes the start of a flow of `units` in all; only the first one counts.
     pub(crate) fn start_of(&mut self, now: Instant, units: u64) {
         if self.started.is_none() {
             self.to_send_units = units;
@@ -215,28 +215,28 @@ impl Meter {
         self.start(now);
     }
 
-    /// Units that there were to deliver: those sent in the window, and of a bounded flow that began before its end
-    /// those not sent by then. The later fate of these does not matter, or a figure of the window would depend on the
-    /// length of the run after it.
+    /// Number of units to be delivered: those sent in the window, and of a bounded flow that began before its end those
+    /// not sent by then, whatever happens to these later: otherwise a figure of the window would depend on the length
+    /// of the run after it.
     pub(crate) fn units(&self) -> u64 {
         let in_time = self.started.is_some_and(|started| started < self.measure.to);
         let not_sent = self.to_send_units.saturating_sub(self.sent_in_time_units);
         self.sent_units + if in_time { not_sent } else { 0 }
     }
 
-    /// A unit was sent at `at`.
+    /// Notes that a unit was sent at `at`.
     pub(crate) fn unit_sent(&mut self, at: Instant) {
         self.sent_in_time_units += u64::from(at < self.measure.to);
         self.sent_units += u64::from(self.counts(at));
     }
 
-    /// A unit that was sent at `sent` is complete.
+    /// Notes that a unit that was sent at `sent` is complete.
     pub(crate) fn unit_delivered(&mut self, sent: Instant) {
         self.delivered_units += u64::from(self.counts(sent));
     }
 
-    /// The next frame of a video is sent now.
-    pub(crate) fn frame_sent(&mut self, now: Instant, picture: Picture, deadline: Instant) {
+    /// Notes that the next frame of a video is sent now.
+    pub(crate) fn frame_sent(&mut self, now: Instant, picture: FrameType, deadline: Instant) {
         let counts = self.counts(now);
         self.unit_sent(now);
         match &mut self.notes {
@@ -245,7 +245,7 @@ impl Meter {
         }
     }
 
-    /// A frame that was sent at `sent` is complete.
+    /// Notes that a frame that was sent at `sent` is complete.
     pub(crate) fn frame_delivered(&mut self, sent: Instant, now: Instant, number: u64) {
         let counts = self.counts(sent);
         self.unit_delivered(sent);
@@ -256,7 +256,7 @@ impl Meter {
         }
     }
 
-    /// The block of a stream that ends at `end` has been transmitted for the first time; `unit` says whether it is one.
+    /// Notes the first transmission of the block of a stream that ends at `end`; `unit` if the block is a unit.
     pub(crate) fn block_sent(&mut self, end: u64, now: Instant, unit: bool) {
         if unit {
             self.unit_sent(now);
@@ -267,8 +267,8 @@ impl Meter {
         }
     }
 
-    /// The first `bytes` bytes of a stream have been received; `all` says whether that is the whole stream, `units`
-    /// whether its blocks are units.
+    /// Notes that the first `bytes` bytes of a stream have been received; `all` if that is the whole stream, `units` if
+    /// its blocks are units.
     pub(crate) fn stream_received(&mut self, now: Instant, bytes: u64, units: bool, all: bool) {
         if let Some(notes) = &mut self.notes {
             return notes.received(now, bytes, units, all);
@@ -281,7 +281,7 @@ impl Meter {
         }
     }
 
-    /// A file is complete, intact or not.
+    /// Notes that a file is complete, and whether it is intact.
     pub(crate) fn file_complete(&mut self, now: Instant, intact: bool) {
         self.completed = Some(now);
         self.hash_ok = Some(intact);
@@ -290,21 +290,21 @@ impl Meter {
         }
     }
 
-    /// Something that was sent at `sent` arrived now.
+    /// Notes the one-way latency of data that was sent at `sent` and arrived now.
     pub(crate) fn latency(&mut self, sent: Instant, now: Instant) {
         if self.counts(sent) {
             self.latency.record(now.since(sent));
         }
     }
 
-    /// The echo of something that was sent at `sent` is back.
+    /// Notes the round trip of data that was sent at `sent` and whose echo arrived now.
     pub(crate) fn round_trip(&mut self, sent: Instant, now: Instant) {
         if self.counts(sent) {
             self.round_trip.record(now.since(sent));
         }
     }
 
-    /// A datagram arrived, for RFC 3550's jitter.
+    /// Notes the arrival of a datagram, for RFC 3550's jitter.
     pub(crate) fn arrival(&mut self, sent: Instant, now: Instant) {
         if self.counts(now) {
             self.jitter.arrival(now.since(sent));
@@ -323,7 +323,7 @@ impl Meter {
         (from < to).then_some((from, to))
     }
 
-    /// Payload was delivered for the first time.
+    /// Notes payload that was delivered for the first time.
     pub(crate) fn payload(&mut self, now: Instant, bytes: usize) {
         if !self.is_member(now) {
             return;
@@ -350,7 +350,7 @@ impl Meter {
     /// Payload bytes delivered from the start of the window to the end of the last slice that has ended by `at`.
     pub(crate) fn delivered_by(&self, at: Instant) -> u64 {
         let Measure { from, to, .. } = self.measure;
-        // Number of slices that have ended: the inverse of the lengths at which they end.
+        // The number of slices that have ended by `at`.
         let window = u128::from(to.since(from).as_nanos());
         let slices = ((u128::from(at.since(from).as_nanos()) + 1) * SLICES as u128 - 1) / window.max(1);
         self.slice_bytes.iter().take(slices as usize).sum()

@@ -5,21 +5,21 @@ use serde::{Deserialize, Serialize};
 
 use super::{Distribution, Jitter, Meter};
 use crate::app::BLOCK;
-use crate::scenario::model::{Measure, Member, Picture};
+use crate::scenario::model::{FrameType, Measure, Member};
 
-/// Observations of one end that only both ends together can judge. Times are in nanoseconds of the clock that both
-/// read.
+/// Observations of one end that can only be evaluated with those of the other. Times are in nanoseconds of the clock
+/// that both read.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Notes {
-    /// For each block of a stream: its end in bytes, and the time of its first transmission.
+    /// The end of each block of a stream, in bytes, and the time of its first transmission.
     blocks_sent: Vec<(u64, u64)>,
-    /// Bytes of the stream received in order, and the time.
+    /// Numbers of bytes of the stream received in order, each with its time.
     blocks_received: Vec<(u64, u64)>,
     /// Whether these blocks are the flow's units.
     blocks_are_units: bool,
-    /// For each frame of a video: the time it was sent, its type, and its deadline.
+    /// Each frame of a video: the time at which it was sent, its type, and its deadline.
     frames_sent: Vec<(u64, char, u64)>,
-    /// For each complete frame: the time it was sent, the time it was complete, and its number.
+    /// Each complete frame: the times at which it was sent and complete, and its number.
     frames_delivered: Vec<(u64, u64, u64)>,
 }
 
@@ -28,7 +28,7 @@ impl Notes {
         self.blocks_sent.push((end, now.as_nanos()));
     }
 
-    /// Notes the bytes received if they complete a block, or are all there are.
+    /// Notes the number of bytes received if it completes a block or the stream.
     pub(super) fn received(&mut self, now: Instant, bytes: u64, units: bool, all: bool) {
         self.blocks_are_units = units;
         let before = self.blocks_received.last().map_or(0, |&(bytes, _)| bytes);
@@ -37,11 +37,11 @@ impl Notes {
         }
     }
 
-    pub(super) fn frame_sent(&mut self, now: Instant, picture: Picture, deadline: Instant) {
+    pub(super) fn frame_sent(&mut self, now: Instant, picture: FrameType, deadline: Instant) {
         let letter = match picture {
-            Picture::I => 'I',
-            Picture::P => 'P',
-            Picture::B => 'B',
+            FrameType::I => 'I',
+            FrameType::P => 'P',
+            FrameType::B => 'B',
         };
         self.frames_sent.push((now.as_nanos(), letter, deadline.as_nanos()));
     }
@@ -51,7 +51,7 @@ impl Notes {
     }
 }
 
-/// The meter of one end, as its process reports it; [`Meter::joined`] makes one meter of two.
+/// The meter of one end in the report of its process; [`Meter::joined`] makes one meter of two.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct PartialMeter {
     payload_bytes: u64,
@@ -194,9 +194,9 @@ impl Meter {
         for &(at, letter, deadline) in &sender.frames_sent {
             deliver(self, at);
             let picture = match letter {
-                'I' => Picture::I,
-                'P' => Picture::P,
-                _ => Picture::B,
+                'I' => FrameType::I,
+                'P' => FrameType::P,
+                _ => FrameType::B,
             };
             let at = Instant::from_nanos(at);
             let counts = self.counts(at);
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn two_ends_find_what_one_meter_would_have_found_of_a_video() {
-        let pictures = [Picture::I, Picture::B, Picture::P, Picture::P];
+        let pictures = [FrameType::I, FrameType::B, FrameType::P, FrameType::P];
         // Frames a second apart: the third is lost, the sixth late.
         let fate = |number: u64| match number {
             2 => None,

@@ -5,14 +5,14 @@ use hopcast_core::{Bytes, Duration, Fraction, Instant};
 use super::files::Contents;
 use super::frequency::frequency;
 use super::model::{
-    App, Arrivals, Frames, MAX_FRAME, OnOff, Pattern, Picture, SHORT_FLOW, SizeLaw, Span, Spread,
+    App, Arrivals, FrameType, Frames, MAX_FRAME, OnOff, Pattern, SHORT_FLOW, SendSpan, SizeLaw, Spread,
 };
 use super::programs::{self, PROGRAMS};
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::{Fields, choice, duration, number, rate, share, size, some_duration, whole};
 use hopcast_config::yaml::{Kind, Node};
 use hopcast_stack::Stack;
-use hopcast_stack::transport::Port;
+use hopcast_stack::transport::PortKind;
 
 const APPS: [&str; 12] = [
     "cbr",
@@ -31,11 +31,11 @@ const APPS: [&str; 12] = [
 ];
 /// Maximum UDP payload over IPv4, in bytes (RFC 768, RFC 791).
 const MAX_DATAGRAM: u64 = 65_507;
-/// Maximum message over a stream, or handed over whole, in bytes. Chosen: one that buffers can hold.
+/// Maximum message over a stream, or handed over whole, in bytes. Chosen: it bounds buffers; less excludes workloads.
 const MAX_MESSAGE: u64 = 16 << 20;
-/// Minimum size of a unit, in bytes: it carries its number and its time.
+/// Minimum size of a unit, in bytes: the length of its number and time (`STAMP` of `app`).
 const MIN_UNIT: u64 = 16;
-/// Maximum number of B-frames in a row: as many as x264 takes.
+/// Maximum number of consecutive B-frames: x264's maximum.
 const MAX_B_FRAMES: u64 = 16;
 
 /// The application of a flow over `stack`.
@@ -88,15 +88,15 @@ pub(crate) fn app(node: &Node, stack: &Stack, contents: &mut Contents) -> Result
     }
 }
 
-/// Whether the stack has what the application needs.
+/// Checks that the stack offers the port that the application needs.
 fn carries(node: &Node, app: &str, stack: &Stack) -> Result<(), Diagnostic> {
     let Stack { protocol, offers, layers } = stack;
-    if app == "cbr" && !offers.has(Port::Datagram) {
+    if app == "cbr" && !offers.has(PortKind::Datagram) {
         return Err(node.error(format!(
             "`app`: `cbr` sends datagrams, and `{protocol}` offers {offers}: use `udp`, or `bulk` or `messages`"
         )));
     }
-    if app == "short-flows" && !offers.has(Port::Stream) {
+    if app == "short-flows" && !offers.has(PortKind::Stream) {
         return Err(node.error(format!(
             "`app`: `short-flows` opens a stream for each, and `{protocol}` offers {offers}: use `tcp-cubic`, or `cbr` or `bulk`"
         )));
@@ -143,7 +143,7 @@ fn on_off(node: &Node, key: &str) -> Result<OnOff, Diagnostic> {
     Ok(OnOff { on, off, durations: durations.unwrap_or(Spread::Exponential) })
 }
 
-/// One of two words, the first for what is constant.
+/// Reads one of two words, the first for constant times.
 fn spread(node: &Node, key: &str, words: [&str; 2]) -> Result<Spread, Diagnostic> {
     match choice(node, key, &words)? {
         (_, _, Some(options)) => {
@@ -155,7 +155,7 @@ fn spread(node: &Node, key: &str, words: [&str; 2]) -> Result<Spread, Diagnostic
 }
 
 fn messages(fields: Fields<'_>, stack: &Stack) -> Result<App, Diagnostic> {
-    let takes_any = stack.offers.has(Port::Stream) || stack.offers.has(Port::Message);
+    let takes_any = stack.offers.has(PortKind::Stream) || stack.offers.has(PortKind::Message);
     let largest = if takes_any { MAX_MESSAGE } else { MAX_DATAGRAM };
     let size = size(fields.need("size", "size: 200 B")?, "size", MIN_UNIT..=largest)?;
     let every = match (fields.get("rate"), fields.get("every")) {
@@ -171,7 +171,7 @@ fn messages(fields: Fields<'_>, stack: &Stack) -> Result<App, Diagnostic> {
     Ok(App::Messages { size, every, span: span(fields)? })
 }
 
-/// Groups of pictures at a rate.
+/// Reads groups of pictures at a rate.
 fn pattern(fields: Fields<'_>) -> Result<Pattern, Diagnostic> {
     let rate_node = fields.need("rate", "rate: 4 Mbit/s")?;
     let rate = rate(rate_node, "rate")?;
@@ -185,8 +185,8 @@ fn pattern(fields: Fields<'_>) -> Result<Pattern, Diagnostic> {
         b_frames: b_frames.unwrap_or(2) as u32,
         variation,
     };
-    let min = pattern.mean_bytes(Picture::B);
-    let max = pattern.mean_bytes(Picture::I);
+    let min = pattern.mean_bytes(FrameType::B);
+    let max = pattern.mean_bytes(FrameType::I);
     if min < 1.0 || max > f64::from(MAX_FRAME) {
         let largest = Bytes::new(MAX_FRAME.into());
         return Err(rate_node.error(format!(
@@ -197,7 +197,7 @@ fn pattern(fields: Fields<'_>) -> Result<Pattern, Diagnostic> {
     Ok(pattern)
 }
 
-/// Frames as a file has them.
+/// Reads the frames of a trace file.
 fn trace(node: &Node, fields: Fields<'_>, contents: &mut Contents) -> Result<Frames, Diagnostic> {
     for key in ["rate", "gop", "b-frames", "variation"] {
         if let Some(node) = fields.get(key) {
@@ -215,7 +215,7 @@ fn trace(node: &Node, fields: Fields<'_>, contents: &mut Contents) -> Result<Fra
     Ok(Frames::Trace { frames: trace.frames, interval })
 }
 
-/// The time from one frame to the next.
+/// Reads the time from one frame to the next.
 fn interval(fields: Fields<'_>) -> Result<Duration, Diagnostic> {
     let Some(node) = fields.get("fps") else { return Ok(Duration::from_millis(40)) };
     match number(node, "fps")? {
@@ -224,7 +224,7 @@ fn interval(fields: Fields<'_>) -> Result<Duration, Diagnostic> {
     }
 }
 
-/// `100 kB`, `{ exponential: 100 kB }`, `{ pareto: 100 kB }` or `{ pareto: { mean: 100 kB, shape: 1.5 } }`.
+/// Reads `100 kB`, `{ exponential: 100 kB }`, `{ pareto: 100 kB }` or `{ pareto: { mean: 100 kB, shape: 1.5 } }`.
 fn sizes(node: &Node) -> Result<SizeLaw, Diagnostic> {
     if let Kind::Scalar(_) = node.kind {
         return Ok(SizeLaw::Fixed(size(node, "size", SHORT_FLOW)?));
@@ -254,7 +254,7 @@ fn sizes(node: &Node) -> Result<SizeLaw, Diagnostic> {
     }
 }
 
-/// `10 /s`, which is Poisson, `{ poisson: 10 /s }` or `{ constant: 10 /s }`.
+/// Reads `10 /s`, which is Poisson, `{ poisson: 10 /s }` or `{ constant: 10 /s }`.
 fn frequencies(node: &Node) -> Result<(Spread, Duration), Diagnostic> {
     if let Kind::Scalar(_) = node.kind {
         return Ok((Spread::Exponential, frequency(node, "arrivals")?));
@@ -264,8 +264,8 @@ fn frequencies(node: &Node) -> Result<(Spread, Duration), Diagnostic> {
     Ok((spread, frequency(rate.unwrap_or(node), word)?))
 }
 
-/// `start` and `stop`; without them, from the start of the run to its end.
-fn span(fields: Fields<'_>) -> Result<Span, Diagnostic> {
+/// Reads `start` and `stop`; without them, from the start of the run to its end.
+fn span(fields: Fields<'_>) -> Result<SendSpan, Diagnostic> {
     let after = |span: Duration| Instant::ZERO + span;
     let start = match fields.get("start") {
         None => Some(Instant::ZERO),
@@ -278,5 +278,5 @@ fn span(fields: Fields<'_>) -> Result<Span, Diagnostic> {
     {
         return Err(node.error(format!("`stop`: expected a time after `start`, found {}", node.found())));
     }
-    Ok(Span { start, stop })
+    Ok(SendSpan { start, stop })
 }

@@ -1,11 +1,11 @@
-//! Whether published figures are still of what is run, after the command line has changed it.
+//! Whether published figures still apply to a scenario that the command line has changed.
 
 use super::set::canonical;
 use super::sweep::plain;
 use hopcast_config::decode::{entries, one_or_list};
 use hopcast_config::yaml::{Entry, Kind, Node};
 
-/// Keys that may be set without changing the meaning of a figure.
+/// Keys that the command line may set without changing the meaning of a figure.
 const HARMLESS: [&str; 10] = [
     "seed",
     "repeats",
@@ -19,7 +19,7 @@ const HARMLESS: [&str; 10] = [
     "world",
 ];
 
-/// The settings that changed a file.
+/// The settings that have changed a file.
 pub(crate) struct Changes {
     /// The file as it was.
     original: Node,
@@ -30,7 +30,7 @@ pub(crate) struct Changes {
 }
 
 impl Changes {
-    /// Nothing yet, over the file `root`.
+    /// No changes yet of the file `root`.
     pub(crate) fn of(root: &Node) -> Self {
         Self { original: root.clone(), set: Vec::new(), quick: Vec::new() }
     }
@@ -45,9 +45,8 @@ impl Changes {
         self.quick.push(path.to_owned());
     }
 
-    /// Remarks on published figures beside what is run, and whether they can stand there: not if the command
-    /// line set anything but which of the swept values are run. What the file's own `quick:` sets, its author has
-    /// allowed.
+    /// Whether published figures apply, and remarks about them. They do not if the command line set anything except
+    /// which of the swept values are run; the file's own `quick:` is its author's choice, and permitted.
     pub(crate) fn remarks(&self, root: &Node) -> (bool, Vec<String>) {
         let Some((whose, _)) = tables(&self.original) else { return (true, Vec::new()) };
         let mut changed: Vec<String> =
@@ -70,7 +69,7 @@ impl Changes {
         (true, vec![remark])
     }
 
-    /// Whether what `path` leads to is other than the file has it, in a way that counts.
+    /// Whether the value at `path` differs from the file's in a way that changes figures.
     fn changes(&self, root: &Node, path: &str) -> bool {
         let path = path.strip_prefix("sweep.").unwrap_or(path);
         let wanted = canonical(&self.original, path);
@@ -79,7 +78,7 @@ impl Changes {
         }
         let written = |node: &Node| plain(&node.written());
         if let Some(now) = swept(root, &wanted) {
-            // A row that is matched by this path is only found where the value is the published one.
+            // A row that is matched by this path is only used for the published value.
             let known = |value| {
                 let before = swept(&self.original, &wanted).map(one_or_list).unwrap_or_default();
                 before.iter().any(|before| written(before) == written(value))
@@ -89,7 +88,7 @@ impl Changes {
         at(root, &wanted).map(written) != at(&self.original, &wanted).map(written)
     }
 
-    /// Whether published figures are found by the value of a path.
+    /// Whether published figures are matched by the value of a path.
     fn is_matched(&self, wanted: &[String]) -> bool {
         let tables = tables(&self.original).map(|(_, node)| one_or_list(node)).unwrap_or_default();
         let mut paths = tables.iter().filter_map(|table| table.get("match")).flat_map(map_of);
@@ -97,7 +96,7 @@ impl Changes {
     }
 }
 
-/// The figures beside ours, and what they are called.
+/// The tables of figures beside ours, and the key that they have.
 fn tables(root: &Node) -> Option<(&'static str, &Node)> {
     ["published", "measured"].into_iter().find_map(|key| Some((key, root.get(key)?)))
 }

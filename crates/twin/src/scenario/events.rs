@@ -40,7 +40,7 @@ pub(super) const ALLOWED: [&str; 24] = [
     "on",
     "set",
 ];
-/// Maximum number of entries of the schedule in words. Chosen: a picture has no room for more.
+/// Maximum number of entries of the schedule in words. Chosen: a plot has no room for more.
 const MAX_WORDS: usize = 100;
 /// Maximum number of changes of single links, members and services by all events. Chosen: it bounds the memory that a
 /// file can ask for.
@@ -124,8 +124,8 @@ pub(crate) fn events(
     Ok(events)
 }
 
-/// The events in words, in the order of time: `loss 5 %`, or `down on a-b` where not all links are meant. What cannot
-/// be read is left to [`events`], which says so.
+/// The events in words, in the order of time: `loss 5 %`, or `down on a-b` if the event is not for all links. Entries
+/// that cannot be read are left out: [`events`] reports them.
 pub(crate) fn schedule(node: Option<&Node>) -> Vec<(Instant, String)> {
     let items = node.and_then(|node| list(node, "events").ok()).unwrap_or_default();
     let mut schedule: Vec<(Instant, String)> = items.iter().filter_map(in_words).collect();
@@ -203,7 +203,7 @@ fn changes(fields: Fields<'_>, contents: &mut Contents) -> Result<Vec<Change>, D
     Ok(changes)
 }
 
-/// A name, or the names of a list that has some.
+/// The items of a list that is not empty, or a single name.
 pub(super) fn one_or_several<'a>(node: &'a Node, key: &str) -> Result<&'a [Node], Diagnostic> {
     match one_or_list(node) {
         [] => Err(node.error(format!("`{key}`: expected a name or several, found an empty list"))),
@@ -230,7 +230,7 @@ fn listener(
     }
 }
 
-/// The links that change, and in which direction.
+/// The links that change, each with the direction.
 fn targets(
     fields: Fields<'_>,
     topology: &Topology,
@@ -261,7 +261,7 @@ fn targets(
         let link = &topology.links[id];
         match link.ends.iter().position(|end| *end == from) {
             Some(attachment) => targets.push((id, Some(attachment))),
-            // Of `all` links, those that leave the node.
+            // With `all` links, only those of this node.
             None if all => {}
             None => {
                 return Err(from_node.error(format!(

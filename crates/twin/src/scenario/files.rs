@@ -1,4 +1,4 @@
-//! The files that a scenario is made of and names: includes, contents to send, traces of losses and of videos.
+//! The files of a scenario: includes, contents to send, traces of losses and of videos.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,10 +17,10 @@ use super::video_trace::VideoTrace;
 const MAX_SCENARIO: Bytes = Bytes::new(16 << 20);
 /// Maximum size of a file to send or a trace to replay. Chosen: it bounds memory.
 const MAX_CONTENTS: Bytes = Bytes::new(1 << 30);
-/// Maximum number of files that make up a scenario. Chosen: it bounds what a file that includes others can ask for.
+/// Maximum number of files of a scenario. Chosen: it bounds the work that nested includes can cause.
 const MAX_FILES: usize = 256;
 
-/// Contents already read: a sweep decodes the same file once for each case.
+/// A cache of the contents of files: a sweep decodes the same file for each case.
 pub(crate) struct Contents<'f> {
     files: &'f dyn Files,
     read: BTreeMap<PathBuf, Arc<[u8]>>,
@@ -29,18 +29,18 @@ pub(crate) struct Contents<'f> {
 }
 
 impl<'f> Contents<'f> {
-    /// Nothing read yet of `files`.
+    /// An empty cache over `files`.
     pub(crate) fn new(files: &'f dyn Files) -> Self {
         Self { files, read: BTreeMap::new(), traces: BTreeMap::new(), videos: BTreeMap::new() }
     }
 
-    /// The text of the table that `node` names, no larger than a scenario may be, and its path.
+    /// The text and path of the table that `node` names, limited to the size of a scenario.
     pub(crate) fn table(&self, node: &Node, key: &str) -> Result<(String, PathBuf), Diagnostic> {
         let path = path(node, key)?;
         Ok((read_text(self.files, &path, Some(&node.span))?, path))
     }
 
-    /// The contents of the file that `node` names, relative to where it is written.
+    /// The contents of the file that `node` names, relative to the file in which it is written.
     pub(crate) fn file(&mut self, node: &Node, key: &str) -> Result<Arc<[u8]>, Diagnostic> {
         let path = path(node, key)?;
         if let Some(contents) = self.read.get(&path) {
@@ -53,7 +53,7 @@ impl<'f> Contents<'f> {
         Ok(contents)
     }
 
-    /// The text of the file of a network that `node` names, no larger than a scenario may be.
+    /// The text of the file of a network that `node` names, limited to the size of a scenario.
     pub(crate) fn scenario_sized(&mut self, node: &Node, key: &str) -> Result<TextFile, Diagnostic> {
         let path = path(node, key)?;
         let contents = self.file(node, key)?;
@@ -92,7 +92,7 @@ impl<'f> Contents<'f> {
     }
 }
 
-/// A text with where it came from.
+/// A text with its file.
 pub(crate) struct TextFile {
     pub(crate) text: String,
     pub(crate) source: Arc<Source>,
@@ -125,7 +125,7 @@ fn read(files: &dyn Files, path: &Path, max: Bytes) -> Result<Vec<u8>, FileError
     studies::read(path).unwrap_or_else(|| files.read(path, max))
 }
 
-/// The text of a scenario-sized file; an error stands at `from` if another file names it.
+/// The text of a file, limited to the size of a scenario; errors are reported at `from` if another file names it.
 fn read_text(files: &dyn Files, path: &Path, from: Option<&Span>) -> Result<String, Diagnostic> {
     let bytes = read_scenario(files, path).map_err(|why| match from {
         Some(span) => span.error(format!("cannot read `{}`: {why}", path.display())),
@@ -154,14 +154,14 @@ pub fn tree(files: &dyn Files, path: &Path) -> Result<Node, Diagnostic> {
     Loader::new(files).load(path, None)
 }
 
-/// The same, of a text that stands in for the file `path`.
+/// The tree of `text`, which is read in place of the file `path`.
 pub(crate) fn tree_of_text(files: &dyn Files, path: &Path, text: &str) -> Result<Node, Diagnostic> {
     Loader::new(files).merge(path, text)
 }
 
 struct Loader<'f> {
     files: &'f dyn Files,
-    /// The files whose including is under way, outermost first.
+    /// The files that are being included, outermost first.
     open: Vec<PathBuf>,
     /// Number of files read so far.
     count: usize,
@@ -206,7 +206,7 @@ impl<'f> Loader<'f> {
     }
 }
 
-/// `over` on top of `under`: maps are merged key by key, anything else is replaced.
+/// Merges `over` into `under`: maps key by key, anything else is replaced.
 pub(crate) fn overlay(under: Node, over: Node) -> Node {
     match (under, over) {
         (Node { kind: Kind::Map(mut entries), .. }, Node { kind: Kind::Map(others), span }) => {

@@ -1,15 +1,15 @@
-//! Whether flows fit their network: hop limit, MTUs, and a rate to be paced at.
+//! Checks that flows fit their network: the hop limit, MTUs, and a rate at which to pace.
 //!
-//! A flow that could never arrive is an error before anything runs: hosts do not fragment, and IP counts hops.
+//! A flow that could never arrive is an error before anything runs: hosts do not fragment, and IP limits hops.
 
 use hopcast_stack::network::{Crossing, ShortestPaths, Target};
 
-use super::model::{App, ETHERNET, Flow, Group, NodeId};
-use super::segments::Joined;
+use super::model::{App, ETHERNET_HEADER, Flow, Group, NodeId};
+use super::segments::SegmentMap;
 use hopcast_config::Diagnostic;
 use hopcast_config::yaml::Node;
 
-/// Maximum hop limit that a packet can have (RFC 791, RFC 8200), and what hosts send with.
+/// Maximum hop limit of a packet (RFC 791, RFC 8200), with which hosts send.
 const HOP_LIMIT: usize = 255;
 /// Minimum MTU of a link that carries IPv6 (RFC 8200 section 5).
 pub(crate) const MIN_IPV6_MTU: u32 = 1280;
@@ -21,19 +21,19 @@ pub(crate) struct Written<'a> {
     pub(crate) paths: Option<&'a Node>,
 }
 
-/// The first flow that does not fit. Each has a route from its sender to its receiver.
+/// Reports the first flow that does not fit. Each has a route from its sender to its receiver.
 pub(crate) fn check(
     flows: &[Flow],
     groups: &[Group],
     written: &[Written<'_>],
-    joined: &Joined<'_>,
+    segment_map: &SegmentMap<'_>,
 ) -> Result<(), Diagnostic> {
-    let mut paths = joined.paths();
+    let mut paths = segment_map.paths();
     for (flow, written) in flows.iter().zip(written) {
-        check_first_links(flow, written, joined, &paths)?;
+        check_first_links(flow, written, segment_map, &paths)?;
     }
-    let links = joined.network.links;
-    let of_ends = joined
+    let links = segment_map.network.links;
+    let of_ends = segment_map
         .segments
         .iter()
         .filter_map(|segment| segment.ends.iter().map(|end| segment.mtu(links, end.attachment)).min());
@@ -41,10 +41,10 @@ pub(crate) fn check(
     let (mut routes, mut plain) = (Vec::new(), Vec::new());
     for (number, flow) in flows.iter().enumerate() {
         if let Some(paths) = written[number].paths.filter(|_| flow.paths > 1) {
-            check_disjoint(flow, &written[number], paths, joined)?;
+            check_disjoint(flow, &written[number], paths, segment_map)?;
         }
         let route = |direction, from, to| {
-            let target = flow.target(&joined.addresses, to);
+            let target = flow.target(&segment_map.addresses, to);
             Route { target, to, flow: number, direction, from }
         };
         let has_tree = flow.has_tree(groups);
@@ -62,7 +62,7 @@ pub(crate) fn check(
         }
         routes.extend(there);
         if flow.is_echoed() || flow.is_ping() {
-            // Their echoes are as large as they are.
+            // Echoes have the size of their messages.
             routes.extend(flow.to.iter().map(|&from| route(Direction::Back, from, flow.from)));
         }
     }
@@ -76,7 +76,7 @@ pub(crate) fn check(
             let (flow, written) = (&flows[route.flow], &written[route.flow]);
             let place = |route: &Route| (route.flow, route.direction);
             let earlier = first.as_ref().is_none_or(|(found, _)| place(route) < place(found));
-            if earlier && let Err(error) = check_route(flow, written, route, joined, &paths) {
+            if earlier && let Err(error) = check_route(flow, written, route, segment_map, &paths) {
                 first = Some((*route, error));
             }
         }
@@ -84,9 +84,9 @@ pub(crate) fn check(
     first.map_or(Ok(()), |(_, error)| Err(error))
 }
 
-/// The first route that has more hops than are allowed; `routes` are in the order of the flows.
+/// The first route with more hops than the hop limit; `routes` are in the order of the flows.
 ///
-/// Not each destination needs a search of its own: the search towards one bounds the distance of any two nodes.
+/// Not every destination needs a search: the search towards one of them bounds the distance of any two nodes.
 fn too_long(mut routes: Vec<Route>, paths: &mut ShortestPaths) -> Option<Route> {
     while let Some(&first) = routes.first() {
         let ends: Vec<_> = routes.iter().flat_map(|route| [route.from, route.to]).collect();
@@ -102,15 +102,15 @@ fn too_long(mut routes: Vec<Route>, paths: &mut ShortestPaths) -> Option<Route> 
 
 /// Minimum MTU that a flow needs of every link of its route.
 fn min_mtu(flow: &Flow) -> u64 {
-    let datagram = datagram(flow).map_or(0, |size| size + flow.full_overhead() - ETHERNET);
+    let datagram = datagram(flow).map_or(0, |size| size + flow.full_overhead() - ETHERNET_HEADER);
     let franc = flow.frame_payload().unwrap_or(0);
     datagram.max(if flow.ipv6 { u64::from(MIN_IPV6_MTU) } else { franc })
 }
 
-/// One direction of a flow; those to one target are looked at together.
+/// One direction of a flow; those to one target are checked together.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Route {
-    /// Where its packets are routed to.
+    /// The target of its routing.
     target: Target,
     to: NodeId,
     flow: usize,
@@ -129,14 +129,14 @@ enum Direction {
     Tree,
 }
 
-/// The first links of a flow: it may take any link of its sender, so all are checked.
+/// Checks the first links of a flow: it may leave by any link of its sender.
 fn check_first_links(
     flow: &Flow,
     written: &Written<'_>,
-    joined: &Joined<'_>,
+    segment_map: &SegmentMap<'_>,
     paths: &ShortestPaths,
 ) -> Result<(), Diagnostic> {
-    let links = joined.network.links;
+    let links = segment_map.network.links;
     let has_no_rate =
         |Crossing { hop, .. }: Crossing| links[hop.link].direction(hop.attachment).rate.is_none();
     if let Some(app) = saturating(flow)
@@ -144,13 +144,15 @@ fn check_first_links(
     {
         return Err(written.app.error(format!(
             "`app`: {app} over `{}` saturates its first link, so the links of `{}` need a rate, for example `rate: 300 Mbit/s`",
-            flow.protocol, joined.network.nodes[flow.from].name
+            flow.protocol, segment_map.network.nodes[flow.from].name
         )));
     }
-    paths.attachments(flow.from).try_for_each(|crossing| check_ipv6(written, &Narrow::of(crossing, joined)))
+    paths
+        .attachments(flow.from)
+        .try_for_each(|crossing| check_ipv6(written, &Narrow::of(crossing, segment_map)))
 }
 
-/// The application of a flow that is paced at its first link's rate, in a person's words.
+/// The name in messages of an application that is paced at its first link's rate; `None` of any other.
 pub(crate) fn saturating(flow: &Flow) -> Option<&'static str> {
     if flow.on_stream() || flow.on_messages() {
         return None;
@@ -172,28 +174,28 @@ fn check_route(
     flow: &Flow,
     written: &Written<'_>,
     route: &Route,
-    joined: &Joined<'_>,
+    segment_map: &SegmentMap<'_>,
     paths: &ShortestPaths,
 ) -> Result<(), Diagnostic> {
     let path: Vec<_> = match route.direction {
         Direction::There | Direction::Back => paths.path(route.from, route.to).collect(),
         Direction::Tree => paths.path_back(route.from, route.to),
     };
-    check_path(flow, written, &path, route, joined)
+    check_path(flow, written, &path, route, segment_map)
 }
 
-/// The disjoint routes of a flow, each of which takes a part of its packets.
+/// Checks the disjoint routes of a flow, each of which takes a part of its packets.
 fn check_disjoint(
     flow: &Flow,
     written: &Written<'_>,
     paths: &Node,
-    joined: &Joined<'_>,
+    segment_map: &SegmentMap<'_>,
 ) -> Result<(), Diagnostic> {
     let Some(&to) = flow.to.first() else { return Ok(()) };
-    let routes = joined.paths().disjoint(flow.from, to, flow.paths);
+    let routes = segment_map.paths().disjoint(flow.from, to, flow.paths);
     if routes.len() < flow.paths {
         let (found, wanted) = (routes.len(), flow.paths);
-        let [from, to] = [flow.from, to].map(|node| &joined.network.nodes[node].name);
+        let [from, to] = [flow.from, to].map(|node| &segment_map.network.nodes[node].name);
         let lead = if found == 1 { "1 route leads".to_owned() } else { format!("{found} routes lead") };
         return Err(paths.error(format!(
             "`paths`: expected no more routes than lead from `{from}` to `{to}` without a link or a node between in common: \
@@ -202,15 +204,16 @@ fn check_disjoint(
     }
     let target = Target::Node(to);
     let route = Route { target, to, flow: 0, direction: Direction::There, from: flow.from };
-    routes.iter().try_for_each(|path| check_path(flow, written, path, &route, joined))
+    routes.iter().try_for_each(|path| check_path(flow, written, path, &route, segment_map))
 }
 
+/// Checks that packets of the longest size fit every hop of a path, and its length the hop limit.
 fn check_path(
     flow: &Flow,
     written: &Written<'_>,
     path: &[Crossing],
     route: &Route,
-    joined: &Joined<'_>,
+    segment_map: &SegmentMap<'_>,
 ) -> Result<(), Diagnostic> {
     let hops = path.len();
     if hops > HOP_LIMIT {
@@ -218,35 +221,36 @@ fn check_path(
             Direction::There | Direction::Back => [route.from, route.to],
             Direction::Tree => [route.to, route.from],
         };
-        let [from, to] = ends.map(|node| &joined.network.nodes[node].name);
+        let [from, to] = ends.map(|node| &segment_map.network.nodes[node].name);
         return Err(written
             .to
             .error(format!("`to`: `{to}` is {hops} hops from `{from}`, and IP's hop limit is {HOP_LIMIT}")));
     }
-    let path = || path.iter().map(|&crossing| Narrow::of(crossing, joined));
+    let path = || path.iter().map(|&crossing| Narrow::of(crossing, segment_map));
     path().try_for_each(|narrow| check_ipv6(written, &narrow))?;
-    path().min_by_key(|narrow| narrow.mtu).map_or(Ok(()), |narrow| {
-        check_size(flow, written, &narrow, route.direction == Direction::Back)
-    })
+    path()
+        .min_by_key(|narrow| narrow.mtu)
+        .map_or(Ok(()), |narrow| check_size(flow, written, &narrow, route.direction == Direction::Back))
 }
 
 /// A hop of a route, and the maximum length of a packet there.
 struct Narrow<'a> {
     crossing: Crossing,
     mtu: u32,
-    joined: &'a Joined<'a>,
+    segment_map: &'a SegmentMap<'a>,
 }
 
 impl<'a> Narrow<'a> {
-    fn of(crossing: Crossing, joined: &'a Joined<'a>) -> Self {
-        let segment = joined.segments.get(crossing.segment);
-        Self { crossing, mtu: segment.mtu(joined.network.links, crossing.hop.attachment), joined }
+    fn of(crossing: Crossing, segment_map: &'a SegmentMap<'a>) -> Self {
+        let segment = segment_map.segments.get(crossing.segment);
+        Self { crossing, mtu: segment.mtu(segment_map.network.links, crossing.hop.attachment), segment_map }
     }
 
-    /// What people call it: ``the link `a-b` ``.
+    /// Its name in messages: ``the link `a-b` ``.
     fn name(&self) -> String {
-        let links = self.joined.network.links;
-        let (vlan, link) = (self.joined.segments.get(self.crossing.segment).vlan(), self.crossing.hop.link);
+        let links = self.segment_map.network.links;
+        let (vlan, link) =
+            (self.segment_map.segments.get(self.crossing.segment).vlan(), self.crossing.hop.link);
         let of_link = format!("the link `{}`", links[link].name);
         vlan.map_or_else(|| of_link.clone(), |vlan| format!("{vlan} of {of_link}"))
     }
@@ -263,7 +267,7 @@ fn check_ipv6(written: &Written<'_>, narrow: &Narrow<'_>) -> Result<(), Diagnost
     }
 }
 
-/// A datagram that does not cross the narrowest link of its route in one packet never arrives.
+/// Checks that a flow's datagrams fit the narrowest link of its route: longer ones never arrive.
 fn check_size(flow: &Flow, written: &Written<'_>, narrow: &Narrow<'_>, back: bool) -> Result<(), Diagnostic> {
     let mtu = narrow.mtu;
     if let Some(filled) = flow.frame_payload().filter(|&filled| u64::from(mtu) < filled) {
@@ -273,7 +277,7 @@ fn check_size(flow: &Flow, written: &Written<'_>, narrow: &Narrow<'_>, back: boo
             narrow.name()
         )));
     }
-    let largest = (u64::from(mtu) + ETHERNET).saturating_sub(flow.full_overhead());
+    let largest = (u64::from(mtu) + ETHERNET_HEADER).saturating_sub(flow.full_overhead());
     let Some(size) = datagram(flow).filter(|size| *size > largest) else { return Ok(()) };
     let (name, protocol) = (narrow.name(), &flow.protocol);
     let back = if back { " on the way back" } else { "" };
@@ -282,7 +286,7 @@ fn check_size(flow: &Flow, written: &Written<'_>, narrow: &Narrow<'_>, back: boo
     )))
 }
 
-/// The payload of a flow's datagrams, if the file says it: the others fill what the route takes.
+/// The payload of a flow's datagrams, if the file has it; other flows fill the longest packet of the route.
 fn datagram(flow: &Flow) -> Option<u64> {
     match &flow.app {
         App::Program { program, .. } => program.datagram(flow.socket()),

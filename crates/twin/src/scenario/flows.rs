@@ -1,4 +1,4 @@
-//! Flows: what is sent, from where to where, over what.
+//! Flows: their senders, receivers, stacks and applications.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,13 @@ use super::fits::{self, Written};
 use super::groups::{self, Groups};
 use super::model::{App, Flow, FlowId, GroupId, NodeId};
 use super::programs;
-use super::segments::Joined;
+use super::segments::SegmentMap;
 use super::topology::Topology;
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::{self, Fields, did_you_mean, list, one_or_list, whole};
 use hopcast_config::yaml::{Kind, Node};
-use hopcast_stack::flow::can_relay;
 use hopcast_stack::group::Group;
-use hopcast_stack::transport::{Count, Layer, Row};
+use hopcast_stack::transport::{Count, Layer, Row, can_relay};
 use hopcast_stack::{Stack, TRANSPORTS, Variants, deliveries};
 
 /// Maximum number of flows: each has two ports of its own, from 10,000 on.
@@ -30,7 +29,7 @@ const MAX_PATHS: u64 = 8;
 /// All flows, by name.
 pub(crate) struct Flows {
     pub(crate) flows: Vec<Flow>,
-    /// Why the first of them that does needs a live run.
+    /// The reason why the first flow that needs a live run does.
     pub(crate) live: Option<Diagnostic>,
     names: BTreeMap<String, FlowId>,
 }
@@ -38,7 +37,7 @@ pub(crate) struct Flows {
 impl Flows {
     pub(crate) fn of(
         node: &Node,
-        (topology, joined): (&Topology, &Joined<'_>),
+        (topology, segment_map): (&Topology, &SegmentMap<'_>),
         groups: &mut Groups,
         variants: &Variants,
         contents: &mut Contents,
@@ -71,7 +70,7 @@ impl Flows {
                 Some(group) => groups::receivers(&groups.groups[group], from),
                 None => receivers(to_node, groups, topology)?,
             };
-            check_receivers(to_node, from, &to, joined)?;
+            check_receivers(to_node, from, &to, segment_map)?;
             let over = fields.need("over", "over: tcp-cubic")?;
             let stack = variants.stack(over)?;
             let app_node = fields.need("app", "app: bulk")?;
@@ -89,7 +88,7 @@ impl Flows {
                 (None, None, 1) => None,
                 (None, None, _) if relaying(&stack, |row| row.receivers) == Some(0) => None,
                 (None, _, _) => {
-                    let delivery = delivery.unwrap_or_else(deliveries::usual);
+                    let delivery = delivery.unwrap_or_else(deliveries::default_delivery);
                     Some(groups.add(String::new(), &to, delivery, item)?)
                 }
             };
@@ -101,7 +100,7 @@ impl Flows {
             }
             if let Some(group) = group.map(|group| &groups.groups[group])
                 && let Some(why) =
-                    group.delivery.settings().refuses(group, from, joined.network, &joined.segments)
+                    group.delivery.settings().refuses(group, from, segment_map.network, &segment_map.segments)
             {
                 return Err(to_node.error(format!("`to`: {why}")));
             }
@@ -131,11 +130,11 @@ impl Flows {
         if flows.flows.is_empty() {
             return Err(node.error("`flows`: expected at least one flow, found none"));
         }
-        fits::check(&flows.flows, &groups.groups, &written, joined)?;
+        fits::check(&flows.flows, &groups.groups, &written, segment_map)?;
         Ok(flows)
     }
 
-    /// Whether one more flow of `short-flows` from a node finds ports.
+    /// Checks that ports are left for one more flow of `short-flows` from a node.
     fn have_ports_left(&self, from: NodeId, app: &Node, topology: &Topology) -> Result<(), Diagnostic> {
         let uses_ports = |flow: &&Flow| flow.from == from && matches!(flow.app, App::ShortFlows { .. });
         if self.flows.iter().filter(uses_ports).count() < MAX_SHORT_FLOWS {
@@ -147,7 +146,7 @@ impl Flows {
         )))
     }
 
-    /// For each node that a flow saturates the links of, one such flow.
+    /// One flow for each node whose links are saturated by a flow.
     pub(crate) fn saturating(&self) -> BTreeMap<NodeId, &Flow> {
         let saturating = self.flows.iter().filter(|flow| fits::saturating(flow).is_some());
         saturating.map(|flow| (flow.from, flow)).collect()
@@ -163,7 +162,7 @@ impl Flows {
     }
 }
 
-/// The group that `to` names, if it names no node.
+/// The group that `to` names; `None` if it names a node.
 fn named_group(node: &Node, groups: &Groups, topology: &Topology) -> Option<GroupId> {
     match &node.kind {
         Kind::Scalar(name) if !topology.has_node(name) => groups.find(name),
@@ -199,17 +198,24 @@ fn receivers(node: &Node, groups: &Groups, topology: &Topology) -> Result<Vec<No
     }
 }
 
-/// Whether a flow from a node has receivers, and segments lead to all of them.
-fn check_receivers(node: &Node, from: NodeId, to: &[NodeId], joined: &Joined<'_>) -> Result<(), Diagnostic> {
+/// Checks that a flow from a node has receivers, and that segments lead to all of them.
+fn check_receivers(
+    node: &Node,
+    from: NodeId,
+    to: &[NodeId],
+    segment_map: &SegmentMap<'_>,
+) -> Result<(), Diagnostic> {
     let items = one_or_list(node);
     let receivers = to.len();
     for (place, &to) in to.iter().enumerate() {
-        // Where a word stands for several nodes, the whole of it.
+        // If one word stands for several nodes, the error is at that word.
         let item = items.get(place).filter(|_| items.len() == receivers).unwrap_or(node);
         if from == to {
             return Err(item.error("`to`: a flow needs another node to go to than it comes from"));
         }
-        joined.leads(from, to).map_err(|why| item.error(format!("`to`: {why}")))?;
+        if let Some(why) = segment_map.no_path(from, to) {
+            return Err(item.error(format!("`to`: {why}")));
+        }
     }
     match (to, items) {
         ([], []) => Err(node.error("`to`: expected a node or a group, found an empty list")),
@@ -218,7 +224,7 @@ fn check_receivers(node: &Node, from: NodeId, to: &[NodeId], joined: &Joined<'_>
     }
 }
 
-/// Several routes need a transport that puts together what arrives by them, and end at one receiver.
+/// Reads the number of routes: several need a transport that merges what arrives by them, and a single receiver.
 fn paths(node: &Node, stack: &Stack, to: &[NodeId], group: Option<GroupId>) -> Result<usize, Diagnostic> {
     let paths = whole(node, "paths", 1..=MAX_PATHS)?;
     if paths > 1 && relaying(stack, |row| row.paths).is_none() {
@@ -234,7 +240,7 @@ fn paths(node: &Node, stack: &Stack, to: &[NodeId], group: Option<GroupId>) -> R
     Ok(paths as usize)
 }
 
-/// The members of a group need a transport that serves them over a delivery, in the host's datagrams.
+/// Checks that the transport can serve the members of a group over a delivery, in the host's datagrams.
 fn serves_members(node: &Node, stack: &Stack) -> Result<(), Diagnostic> {
     let (serving, lowest) = (stack.layers.iter().all(|layer| layer.row().groups), stack.layers.last());
     if serving && lowest.is_some_and(Layer::is_hosts_own) {
@@ -256,7 +262,7 @@ fn serves_members(node: &Node, stack: &Stack) -> Result<(), Diagnostic> {
     )))
 }
 
-/// Several receivers need an application that needs no answer.
+/// Checks that the application of several receivers needs no answer.
 fn needs_no_answer(node: &Node, app: &App, group: Option<&Group>, to: &[NodeId]) -> Result<(), Diagnostic> {
     match app {
         App::ShortFlows { .. } => Err(node.error(
@@ -280,7 +286,7 @@ fn relaying(stack: &Stack, count: impl Fn(&Row) -> Count) -> Option<usize> {
     (0..stack.layers.len()).filter(|&depth| can_relay(&stack.layers, depth)).find(has)
 }
 
-/// The transports of which something is so: `` `a`, `b` and `c` ``.
+/// The names of the transports that satisfy `have`: `` `a`, `b` and `c` ``.
 fn those(have: impl Fn(&Row) -> bool) -> String {
     let names = TRANSPORTS.iter().filter(|row| have(row));
     let names: Vec<String> = names.map(|row| format!("`{}`", row.name)).collect();

@@ -1,11 +1,11 @@
-//! Frequencies, as scenarios write them.
+//! Frequencies in scenarios.
 
 use hopcast_config::Diagnostic;
 use hopcast_config::decode;
 use hopcast_config::yaml::Node;
 use hopcast_core::Duration;
 
-/// A frequency, as the time between two.
+/// Reads a frequency; returns the time between two occurrences.
 pub(super) fn frequency(node: &Node, key: &str) -> Result<Duration, Diagnostic> {
     let text = decode::text(node, key)?.trim();
     let expected = "expected a frequency such as `100 Hz` (units: Hz, kHz, /s)";
@@ -20,7 +20,7 @@ pub(super) fn frequency(node: &Node, key: &str) -> Result<Duration, Diagnostic> 
         return Err(node.error(format!("`{key}`: {expected}, found `{text}`{hint}")));
     };
     match number.replace('_', "").parse::<f64>().map(|number| number * factor) {
-        // A microsecond apart is faster than any of these links; an hour apart is never.
+        // Chosen: more than one a microsecond is faster than any link here, less than one an hour most likely a slip.
         Ok(hertz) if (1.0 / 3600.0..=1e6).contains(&hertz) => Ok(Duration::from_secs_f64(1.0 / hertz)),
         Ok(_) => Err(node.error(format!("`{key}`: expected one an hour to 1000 kHz, found `{text}`"))),
         Err(_) => Err(node.error(format!("`{key}`: {expected}, found `{text}`"))),

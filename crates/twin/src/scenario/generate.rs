@@ -1,4 +1,4 @@
-//! Generators of topologies. Names never hold a `-`, so that the link between `a` and `b` is `a-b` and no other's.
+//! Generators of topologies. Names of nodes never contain a `-`, so that the name `a-b` of a link is unique.
 
 use std::f64::consts::TAU;
 
@@ -12,7 +12,7 @@ use hopcast_config::Diagnostic;
 use hopcast_config::decode::{Fields, check_name, name, whole};
 use hopcast_config::yaml::{Entry, Kind, Node, Span};
 
-/// Adds to `topology` what `generator` makes.
+/// Adds the nodes and links of `generator` to `topology`.
 pub(crate) fn generate(
     topology: &mut Topology,
     generator: &str,
@@ -202,7 +202,7 @@ impl Maker<'_> {
     }
 }
 
-/// Neighbours on the circle are about 1 apart.
+/// The position of a node on a circle whose neighbours are about 1 apart.
 fn on_circle(number: u64, of: u64) -> (f64, f64) {
     let radius = (of as f64 / TAU).max(1.0);
     let angle = TAU * number as f64 / of as f64;

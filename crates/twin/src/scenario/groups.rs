@@ -1,4 +1,4 @@
-//! Groups of receivers: their members, by the file and by events, and how datagrams come to them.
+//! Groups of receivers: their members, by the file and by events, and their delivery.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use hopcast_config::Diagnostic;
 use hopcast_config::decode::{self, Fields, did_you_mean, duration, list};
 use hopcast_config::yaml::Node;
 
-/// Maximum number of groups. Chosen: each has an address of its own, in the lowest 16 bits.
+/// Maximum number of groups. Chosen: less than the addresses that the lowest 16 bits distinguish.
 const MAX_GROUPS: usize = 60_000;
 
 /// All groups, by name.
@@ -25,7 +25,7 @@ pub(crate) struct Groups {
     names: BTreeMap<String, GroupId>,
 }
 
-/// A join or leave that the file has as an event.
+/// A join or leave in an event of the file.
 struct Change<'n> {
     at: Instant,
     group: GroupId,
@@ -49,7 +49,7 @@ impl Groups {
         for item in events.map(|node| list(node, "events")).transpose()?.unwrap_or_default() {
             groups.changes(item, topology, &mut changes)?;
         }
-        // Leaves of an instant come before its joins.
+        // At one instant leaves come before joins.
         changes.sort_by_key(|change| (change.at, change.joins));
         for change in changes {
             groups.apply(change, topology)?;
@@ -70,7 +70,7 @@ impl Groups {
         };
         let delivery = match fields.get("delivery") {
             Some(node) => deliveries::read(node)?,
-            None => deliveries::usual(),
+            None => deliveries::default_delivery(),
         };
         let linger = fields.read("linger", duration)?.unwrap_or(LINGER);
         let number = self.add(name.to_owned(), &members, delivery, item)?;
@@ -81,7 +81,7 @@ impl Groups {
         Ok(())
     }
 
-    /// Adds a group whose members are members from the beginning.
+    /// Adds a group with members from the start of the run.
     pub(crate) fn add(
         &mut self,
         name: String,

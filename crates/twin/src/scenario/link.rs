@@ -28,13 +28,12 @@ const TEMPLATE: [&str; 12] = [
 ];
 const LOSSES: [&str; 4] = ["none", "gilbert-elliott", "four-state", "trace"];
 const QUEUES: [&str; 2] = ["drop-tail", "codel"];
-/// Maximum length of a queue, in frames. Chosen: past any buffer that was ever built, so that more is a
-/// slip.
+/// Maximum length of a queue, in frames. Chosen: larger than any real buffer, so that more is most likely a slip.
 const MAX_PACKETS: u64 = 10_000_000;
-/// Maximum length of a queue, in bytes. Chosen for the same reason.
+/// Maximum length of a queue, in bytes. Chosen: larger than any real buffer, so that more is most likely a slip.
 const MAX_QUEUED: Bytes = Bytes::new(16 << 30);
 
-/// The `link` of a generator; perfect if there is none.
+/// Reads the `link` of a generator; without one, the default link.
 pub(crate) fn template(node: Option<&Node>, contents: &mut Contents) -> Result<Config, Diagnostic> {
     match node {
         None => Ok(Config::default()),
@@ -42,7 +41,7 @@ pub(crate) fn template(node: Option<&Node>, contents: &mut Contents) -> Result<C
     }
 }
 
-/// Both directions of a link between two nodes.
+/// Reads both directions of a link between two nodes.
 pub(crate) fn point_to_point(fields: Fields<'_>, contents: &mut Contents) -> Result<Config, Diagnostic> {
     let both = direction(fields, Direction::default(), contents)?;
     let mut one_way = |key: &str| match fields.get(key) {
@@ -57,7 +56,7 @@ pub(crate) fn point_to_point(fields: Fields<'_>, contents: &mut Contents) -> Res
     Ok(Config { forward, backward, duplex })
 }
 
-/// `base` with what `fields` say.
+/// Reads the keys of one direction, with those of `base` as defaults.
 pub(crate) fn direction(
     fields: Fields<'_>,
     base: Direction,
@@ -76,9 +75,9 @@ pub(crate) fn direction(
     })
 }
 
-/// IPv4's minimum (RFC 791) to the largest that its length field can say.
+/// Reads an MTU: from IPv4's minimum (RFC 791) to the maximum of its length field.
 pub(crate) fn mtu(node: &Node, key: &str) -> Result<u32, Diagnostic> {
-    // An MTU is a number of bytes, and a bare one says nothing else.
+    // A bare number is unambiguous: an MTU is always in bytes.
     let bytes = match &node.kind {
         Kind::Scalar(text) if text.bytes().all(|b| b.is_ascii_digit()) => whole(node, key, 576..=65_535)?,
         _ => decode::size(node, key, 576..=65_535)?.get(),
@@ -93,7 +92,7 @@ pub(crate) fn rate_or_unlimited(node: &Node, key: &str) -> Result<Option<Rate>, 
     }
 }
 
-/// `5 %`, `none`, or a model.
+/// Reads `5 %`, `none`, or a model.
 pub(crate) fn loss(node: &Node, key: &str, contents: &mut Contents) -> Result<Loss, Diagnostic> {
     if let Kind::Scalar(text) = &node.kind {
         return match text.as_str() {
@@ -130,7 +129,7 @@ pub(crate) fn loss(node: &Node, key: &str, contents: &mut Contents) -> Result<Lo
     }
 }
 
-/// Defaults as netem has them: `p31` is 1 - `p13`, `p32` 0, `p23` 1, `p14` 0.
+/// Reads the four-state model, with netem's defaults: `p31` is 1 - `p13`, `p32` 0, `p23` 1, `p14` 0.
 fn four_state(options: &Node) -> Result<Loss, Diagnostic> {
     let fields = Fields::of(options, "`four-state`", &["p13", "p31", "p32", "p23", "p14"])?;
     let p13 = share(fields.need("p13", "1 %")?, "p13")?;
@@ -148,7 +147,7 @@ fn four_state(options: &Node) -> Result<Loss, Diagnostic> {
     Ok(Loss::FourState { p13, p31, p32, p23, p14 })
 }
 
-/// `1 ms` is uniform; `{ normal: 1 ms }` is the other.
+/// Reads `1 ms`, which is uniform, or `{ normal: 1 ms }`.
 pub(crate) fn jitter(node: &Node, key: &str) -> Result<Jitter, Diagnostic> {
     let uniform = |span: Duration| if span.is_zero() { Jitter::None } else { Jitter::Uniform(span) };
     match &node.kind {
@@ -164,7 +163,7 @@ pub(crate) fn jitter(node: &Node, key: &str) -> Result<Jitter, Diagnostic> {
     }
 }
 
-/// `1000 packets`, `64 KiB`, or a discipline.
+/// Reads `1000 packets`, `64 KiB`, or a discipline.
 pub(crate) fn queue(node: &Node, key: &str) -> Result<Queue, Diagnostic> {
     let (discipline, options) = match &node.kind {
         Kind::Scalar(text) if text.starts_with(|c: char| c.is_ascii_digit()) => {

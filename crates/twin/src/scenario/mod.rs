@@ -1,10 +1,10 @@
-//! The scenario language: a YAML file becomes a [`Plan`](model::Plan) that is known to run, or one [`Diagnostic`]
-//! that says where it is wrong and what to write instead. `docs/scenario.md` is the reference of every key.
+//! The scenario language: a YAML file becomes a [`Plan`](model::Plan) that can be run, or one [`Diagnostic`] with the
+//! place of the mistake and its correction. `docs/scenario.md` is the reference of every key.
 //!
-//! The steps of reading a file: `yaml` makes of text a tree that knows its places; `files` merges what it includes;
-//! `set` puts in what the command line overrides; `sweep` multiplies it into cases; then each case is decoded, by
-//! `topology` with `generate`, `exchange` and `link`, by `services`, `groups`, by `flows` with `apps` and `fits`, and
-//! by `events`. [`describe()`] says what came of it.
+//! The steps of reading a file: `yaml` parses text into a tree whose nodes have their places; `files` merges includes;
+//! `set` applies the overrides of the command line; `sweep` multiplies the tree into cases; then each case is decoded,
+//! by `topology` with `generate`, `exchange` and `link`, by `services`, `groups`, by `flows` with `apps` and `fits`,
+//! and by `events`. [`describe()`] prints the result.
 
 mod apps;
 mod capacity;

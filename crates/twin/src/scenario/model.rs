@@ -1,36 +1,35 @@
-//! A scenario as the engine runs it: everything resolved, nothing that cannot be run.
+//! A scenario as the engine runs it: everything is resolved and can be run.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hopcast_core::{Duration, Instant};
 use hopcast_link as link;
-use hopcast_stack::flow;
-use hopcast_stack::network::{Addresses, GlobalRoutes, Network, NetworkPlan, Target};
+use hopcast_stack::network::{AddressPlan, GlobalRoutes, Network, NetworkPlan, Target};
 use hopcast_stack::table::Worlds;
-use hopcast_stack::transport::{Port, Ports, ProgramEnds, ProgramPair};
+use hopcast_stack::transport::{self, PortKind, Ports, ProgramEnds, ProgramPair};
 
-use crate::results::Source;
+use crate::results::Publication;
 
 pub use super::programs::{
-    Copy, CopyProgram, Exec, LiveOnly, Load, Picture as TestPicture, Ping, Program, Signal,
+    CopyProgram, Exec, FileCopy, LiveOnly, Load, PingOptions, Program, Signal, TestPicture,
 };
 pub use super::workload::{
-    App, Arrivals, Frames, OnOff, Pattern, Picture, SizeLaw, Span, Spread, TraceFrame,
+    App, Arrivals, FrameType, Frames, OnOff, Pattern, SendSpan, SizeLaw, Spread, TraceFrame,
 };
 pub(crate) use super::workload::{MAX_FRAME, SHORT_FLOW};
 
-pub use hopcast_stack::flow::ETHERNET;
 pub use hopcast_stack::group::{Group, Member};
-pub use hopcast_stack::network::{Destinations, Link, LinkId, LinkModel, Node, NodeId, StaticRoute};
-pub use hopcast_stack::service::ServiceSpec;
-pub use hopcast_stack::transport::{Layer, Socket};
-/// A flow's place in [`Scenario::flows`].
+pub use hopcast_stack::network::{
+    Destinations, Link, LinkId, LinkModel, Node, NodeId, ServiceSpec, StaticRoute,
+};
+pub use hopcast_stack::transport::{ETHERNET_HEADER, Layer, Socket};
+/// A flow's index in [`Scenario::flows`].
 pub type FlowId = usize;
-/// A group's place in [`Scenario::groups`].
+/// A group's index in [`Scenario::groups`].
 pub type GroupId = usize;
 
-/// All that a scenario file asks for: each case of its sweep, ready to run `repeats` times.
+/// A scenario file, resolved: each case of its sweep, ready to be run `repeats` times.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The title, from the file.
@@ -44,18 +43,18 @@ pub struct Plan {
     /// Whether the figures in `published` are measurements that nobody published.
     pub measured: bool,
     /// The publication whose experiment this repeats.
-    pub source: Option<Source>,
-    /// World to run it in unless the command line says otherwise.
-    pub world: World,
+    pub source: Option<Publication>,
+    /// World to run it in, unless the command line has another.
+    pub world: WorldChoice,
     /// Notes on transports, by their names in tables.
     pub notes: BTreeMap<String, String>,
     /// Remarks on the comparison with published figures, a line each.
     pub remarks: Vec<String>,
 }
 
-/// World that a scenario is run in.
+/// The world in which a scenario is run, or both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum World {
+pub enum WorldChoice {
     /// In virtual time.
     #[default]
     Virtual,
@@ -68,7 +67,7 @@ pub enum World {
 /// One case of a sweep.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// Each swept path with its value as written in the file; an `over` stack or variant by the name tables show.
+    /// Each swept path with its value as written in the file; a stack or variant of `over` by its name in tables.
     pub parameters: Vec<(String, String)>,
     /// The scenario to run.
     pub scenario: Arc<Scenario>,
@@ -81,7 +80,7 @@ pub struct Case {
 pub struct Published {
     /// The parameters that a case must have, as they are written in the file.
     pub parameters: Vec<(String, String)>,
-    /// The flow they are of; `None` for every flow.
+    /// The name of the flow that they are of; `None` for every flow.
     pub flow: Option<String>,
     /// The published figures, by our name of the figure (`goodput_mbps`, `latency_ms.mean`).
     pub figures: BTreeMap<String, f64>,
@@ -100,17 +99,17 @@ pub struct Scenario {
     pub nodes: Vec<Node>,
     /// The links, in the order of the file; names are unique.
     pub links: Vec<Link>,
-    /// How hosts know the Ethernet addresses of their neighbours.
+    /// The source of neighbours' Ethernet addresses.
     pub neighbours: Neighbours,
-    /// How routers know of a host's memberships.
+    /// The source of routers' knowledge of hosts' memberships.
     pub membership: Reporting,
-    /// How routes follow the network.
+    /// The way in which routes follow the network.
     pub routing: Routing,
-    /// The routes of the file, which win over shortest paths; each leads to a neighbour.
+    /// The routes of the file, which have priority over shortest paths; each leads to a neighbour.
     pub routes: Vec<StaticRoute>,
     /// The events, in the order of time and then of the file.
     pub events: Vec<Event>,
-    /// The same in words, an entry for each event of the file, in the order of time: the first hundred.
+    /// The first hundred events of the file in words, in the order of time.
     pub schedule: Vec<(Instant, String)>,
     /// The services of nodes, in the order of the file; names are unique.
     pub services: Vec<ServiceSpec>,
@@ -118,37 +117,38 @@ pub struct Scenario {
     pub groups: Vec<Group>,
     /// The flows, in the order of the file; names are unique.
     pub flows: Vec<Flow>,
-    /// Nodes by role, `helper` or `relay`; protocols that relay read it, and without it every node on the path relays.
+    /// Nodes by role, such as `helper` or `relay`, for protocols that relay; without roles every node on the path
+    /// relays.
     pub roles: BTreeMap<String, Vec<NodeId>>,
     /// Nodes whose interfaces are captured.
     pub capture: Capture,
     /// Commands at nodes, in the order of the file; names are unique.
     pub execs: Vec<Exec>,
-    /// The part of it that is for live runs only: [`needs_live`](super::needs_live).
+    /// The part of the scenario that needs a live run, if any: [`needs_live`](super::needs_live).
     pub live_only: LiveOnly,
 }
 
-/// How routers know of hosts' memberships in groups.
+/// The source of routers' knowledge of hosts' memberships in groups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reporting {
-    /// By the plan: nothing is sent.
+    /// From the plan of the network: nothing is sent.
     #[default]
     Plan,
     /// Hosts report them by IGMP and MLD.
     Report,
 }
 
-/// How hosts know the Ethernet addresses of their neighbours.
+/// The source of neighbours' Ethernet addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Neighbours {
-    /// From the plan of the network: at once, and without a frame.
+    /// From the plan of the network, without sending a frame.
     #[default]
     Plan,
-    /// By asking: ARP and neighbour discovery.
+    /// By ARP and neighbour discovery.
     Resolve,
 }
 
-/// How routes follow the network.
+/// The way in which routes follow the network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Routing {
     /// Time between a change of a link and the change of the routes, and of the trees of groups, that follows from it.
@@ -166,7 +166,7 @@ pub struct Measure {
     pub interval: Duration,
 }
 
-/// Something that happens at a stated time.
+/// A scheduled event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     /// Time at which it happens.
@@ -182,18 +182,18 @@ pub enum Action {
     Link {
         /// Link that changes.
         link: LinkId,
-        /// From which of its ends; `None` for all.
+        /// The attachment that the changed direction leaves; `None` for all directions.
         from: Option<link::Attachment>,
         /// The change.
         change: link::Change,
     },
-    /// Starts a flow whose app says `start: event`, or starts it again after a stop.
+    /// Starts a flow whose app has `start: event`, or starts it again after a stop.
     Start(FlowId),
     /// Stops a flow: its application sends no more.
     Stop(FlowId),
-    /// A service stops, starts or is set at nodes.
+    /// Stops, starts or sets a service at nodes.
     Service {
-        /// Its place among the services.
+        /// Its index among the services.
         service: usize,
         /// The nodes.
         on: Vec<NodeId>,
@@ -207,7 +207,7 @@ pub enum Action {
         /// Which node.
         node: NodeId,
     },
-    /// A node is a member of a group no more.
+    /// A node ceases to be a member of a group.
     Leave {
         /// Which group.
         group: GroupId,
@@ -225,25 +225,25 @@ pub struct Flow {
     pub from: NodeId,
     /// The receiving nodes, none twice; of a group, all that are members at some time.
     pub to: Vec<NodeId>,
-    /// The group that they are, if its delivery brings to them what is sent; `None` of one receiver, and of several
-    /// that the transport's own tree leads to.
+    /// The group of the receivers, if its delivery brings the datagrams to them; `None` for one receiver, and for
+    /// several that the transport reaches by a tree of its own.
     pub group: Option<GroupId>,
     /// The name in tables: the transport's, variant's or stack's name.
     pub protocol: String,
-    /// The stack, from the top down; none is the host's packets, for `ping`.
+    /// The stack, from the top down; empty for `ping` over the host's packets.
     pub over: Vec<Layer>,
     /// The application.
     pub app: App,
     /// Whether the flow's packets are IPv6.
     pub ipv6: bool,
-    /// Number of routes without a common node that it takes; more than one where the stack can.
+    /// Number of disjoint routes that it uses; more than one only if the stack supports that.
     pub paths: usize,
 }
 
 impl Flow {
-    /// Whether the application sends a stream, and not datagrams: what it prefers where the stack offers both.
+    /// Whether the application sends a stream, and not datagrams: it prefers a stream where the stack offers both.
     pub fn on_stream(&self) -> bool {
-        let offered = self.over.first().is_some_and(|top| top.row().offers.has(Port::Stream));
+        let offered = self.over.first().is_some_and(|top| top.row().offers.has(PortKind::Stream));
         // A stream has one reader.
         offered && self.group.is_none() && self.to.len() == 1 && !matches!(self.app, App::Cbr { .. })
     }
@@ -258,10 +258,10 @@ impl Flow {
         self.group.is_some() || self.to.len() > 1
     }
 
-    /// Whether the application hands over its units whole: a file, and messages that are not echoed, where the stack
-    /// takes them.
+    /// Whether the application hands over whole units, a file or messages that are not echoed, since the stack accepts
+    /// them.
     pub fn on_messages(&self) -> bool {
-        let offered = self.over.first().is_some_and(|top| top.row().offers.has(Port::Message));
+        let offered = self.over.first().is_some_and(|top| top.row().offers.has(PortKind::Message));
         let sends_units = match self.app {
             App::File { .. } => true,
             App::Messages { .. } => !self.is_echoed(),
@@ -270,12 +270,12 @@ impl Flow {
         offered && sends_units && !self.on_stream()
     }
 
-    /// Whether its receiver sends back what it receives, which one of several does not.
+    /// Whether its receiver echoes what it receives, which one of several receivers does not.
     pub fn is_echoed(&self) -> bool {
         matches!(self.app, App::Messages { .. }) && !self.is_to_several()
     }
 
-    /// Whether its transports hold back what has arrived until what comes before it has, or is decoded.
+    /// Whether its transports hold back data that has arrived until earlier data has arrived or is decoded.
     pub fn holds_back(&self) -> bool {
         self.over.iter().any(|layer| layer.row().holds_back)
     }
@@ -285,7 +285,7 @@ impl Flow {
         self.over.iter().any(|layer| layer.row().coded)
     }
 
-    /// Bytes that its lowest transport fills of each frame, if it sends frames itself.
+    /// Payload of each frame of its lowest transport, in bytes, if that sends frames itself.
     pub fn frame_payload(&self) -> Option<u64> {
         self.over.last().and_then(|lowest| lowest.settings().frame_payload())
     }
@@ -296,22 +296,22 @@ impl Flow {
         if wanted { scenario.network().role("helper") } else { &[] }
     }
 
-    /// Where the routes to one of its ends lead: to its first address, and several disjoint ones to the node itself.
-    pub(crate) fn target(&self, addresses: &Addresses, end: NodeId) -> Target {
+    /// The target of the routes to one of its ends: its first address, or the node itself for several disjoint routes.
+    pub(crate) fn target(&self, addresses: &AddressPlan, end: NodeId) -> Target {
         if self.paths > 1 { Target::Node(end) } else { addresses.target_of(end, self.ipv6) }
     }
 
-    /// Whether its packets come by the tree of a group: to each member by the member's route to the sender, backwards.
+    /// Whether its packets follow a group's tree: each member's own route to the sender, backwards.
     pub(crate) fn has_tree(&self, groups: &[Group]) -> bool {
         self.group.is_some_and(|group| groups[group].delivery.settings().is_routed())
     }
 
-    /// The headers of the layers from number `from` on down, and Ethernet's, in bytes a full frame.
+    /// The headers of the layers from number `from` downwards, and Ethernet's, in bytes for a full frame.
     pub fn overhead(&self, from: usize) -> u64 {
-        flow::overhead(&self.over, from, self.ipv6)
+        transport::overhead(&self.over, from, self.ipv6)
     }
 
-    /// The headers before the payload, Ethernet's and a program's own among them, in bytes a full frame.
+    /// All headers before the payload, including Ethernet's and a program's own, in bytes for a full frame.
     pub fn full_overhead(&self) -> u64 {
         let own = match &self.app {
             App::Program { program, .. } => program.headers(self.ipv6),
@@ -320,7 +320,7 @@ impl Flow {
         self.overhead(0) + own
     }
 
-    /// Bytes of these that only packets have that repair others: a bound on what a link carries does not count them.
+    /// The part of these headers that only repair packets have, which a bound of a link's payload does not count.
     pub fn repair_overhead(&self) -> u64 {
         self.over.iter().map(|layer| layer.settings().repair_overhead()).sum()
     }
@@ -335,13 +335,13 @@ impl Flow {
         matches!(self.app, App::Program { program: Program::Ping(_), .. })
     }
 
-    /// The sockets that a program would use as this flow's application; `None` if the top of the stack is none of the
-    /// host's.
+    /// The kind of sockets that a program would use as this flow's application; `None` if the top of the stack is not
+    /// the host's.
     pub fn socket(&self) -> Option<Socket> {
         socket(&self.over)
     }
 
-    /// The real programs that are its transport, if it has such; `at` is where they meet.
+    /// The real programs that are its transport, if any; `at` has their addresses.
     pub fn transport_programs(&self, at: ProgramEnds) -> Option<ProgramPair> {
         self.over.first().and_then(|top| top.settings().programs(at))
     }
@@ -362,7 +362,7 @@ impl Flow {
     }
 }
 
-/// The sockets by which a program reaches what is on top of a stack, if they are the host's.
+/// The kind of sockets by which a program uses the top of a stack, if that is the host's.
 pub(crate) fn socket(layers: &[Layer]) -> Option<Socket> {
     match layers.first() {
         // No layers at all are the host itself.
@@ -392,7 +392,7 @@ impl Scenario {
         flow.group.and_then(|group| self.groups[group].member(receiver))
     }
 
-    /// Whether stations of media hear the frames for others, since a transport sends frames itself.
+    /// Whether stations of media must receive frames for others, since a transport sends frames itself.
     pub fn overhears(&self) -> bool {
         self.flows.iter().any(|flow| flow.frame_payload().is_some())
     }

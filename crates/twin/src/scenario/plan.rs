@@ -11,16 +11,16 @@ use super::events::{events, schedule};
 use super::files::{self, Contents};
 use super::flows::Flows;
 use super::groups::Groups;
-use super::model::{Capture, Case, Measure, NodeId, Plan, Scenario, World};
+use super::model::{Capture, Case, Measure, NodeId, Plan, Scenario, WorldChoice};
 use super::programs::{LiveOnly, execs};
 use super::published;
 use super::routing;
-use super::segments::Joined;
+use super::segments::SegmentMap;
 use super::services::Services;
 use super::set;
 use super::sweep::Sweep;
 use super::topology::Topology;
-use crate::results::Source;
+use crate::results::Publication;
 use hopcast_config::decode::{self, Fields, entries, one_or_list, some_duration, whole};
 use hopcast_config::yaml::{self, Entry, Kind, Node, Span, parse};
 use hopcast_config::{Diagnostic, Files};
@@ -58,25 +58,25 @@ pub(crate) const TOP: [&str; 27] = [
 ];
 const WORLDS: [&str; 3] = ["virtual", "live", "both"];
 const ROLES: [&str; 3] = ["helper", "proxy", "relay"];
-/// Maximum number of repeats. Chosen: more is a slip.
+/// Maximum number of repeats. Chosen: more is most likely a slip.
 const MAX_REPEATS: u64 = 100_000;
-/// Minimum step of the time series that is chosen by default. Chosen; a shorter one counts single packets.
+/// Minimum default step of the time series. Chosen; a shorter one counts single packets, a longer one hides changes.
 const MIN_STEP: Duration = Duration::from_millis(10);
 /// Maximum number of steps of the time series. Chosen: it bounds memory.
 const MAX_STEPS: u64 = 1_000_000;
-/// Maximum number of nodes, links, events and flows of all cases together. Chosen: a few gigabytes of memory.
+/// Maximum number of nodes, links, events and flows of all cases together. Chosen: it bounds memory to a few gigabytes.
 const MAX_ELEMENTS: usize = 20_000_000;
 
-/// Settings of the command line, which win over the file.
+/// Settings of the command line, which override the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
-    /// `--set path=value`, in order: a later one wins.
+    /// `--set path=value`, in order: a later one overrides an earlier one.
     pub sets: Vec<String>,
     /// `--seed`.
     pub seed: Option<u64>,
     /// `--repeats`.
     pub repeats: Option<u64>,
-    /// `--quick`: whether the file's `quick:` applies. What the command line sets itself wins over it.
+    /// `--quick`: whether the file's `quick:` applies. Other settings of the command line override it.
     pub quick: bool,
 }
 
@@ -155,9 +155,9 @@ fn plan(files: &dyn Files, mut root: Node, path: &Path, overrides: &Overrides) -
     Ok(Plan { title, repeats, cases, published, measured, source, world, notes, remarks })
 }
 
-fn world(node: &Node, key: &str) -> Result<World, Diagnostic> {
+fn world(node: &Node, key: &str) -> Result<WorldChoice, Diagnostic> {
     let text = decode::text(node, key)?;
-    let worlds = [World::Virtual, World::Live, World::Both];
+    let worlds = [WorldChoice::Virtual, WorldChoice::Live, WorldChoice::Both];
     let place = WORLDS.iter().position(|word| *word == text);
     place.map(|place| worlds[place]).ok_or_else(|| {
         let hint = decode::did_you_mean(text, WORLDS);
@@ -166,11 +166,11 @@ fn world(node: &Node, key: &str) -> Result<World, Diagnostic> {
 }
 
 /// The publication whose experiment this repeats.
-fn source(node: &Node, _: &str) -> Result<Source, Diagnostic> {
+fn source(node: &Node, _: &str) -> Result<Publication, Diagnostic> {
     let fields = Fields::of(node, "`source`", &["authors", "title", "year", "section", "venue", "url"])?;
     let text = |node: &Node, key: &str| decode::text(node, key).map(str::to_owned);
     let authors = one_or_list(fields.need("authors", "authors: [A. Author, B. Author]")?);
-    Ok(Source {
+    Ok(Publication {
         authors: authors.iter().map(|node| text(node, "authors")).collect::<Result<_, _>>()?,
         title: text(fields.need("title", "title: What was published")?, "title")?,
         year: whole(fields.need("year", "year: 2024")?, "year", 1900..=2200)? as u16,
@@ -187,7 +187,7 @@ fn notes(node: Option<&Node>) -> Result<BTreeMap<String, String>, Diagnostic> {
     entries(node, "`notes`")?.iter().map(note).collect()
 }
 
-/// `quick:`, then the command line.
+/// Applies `quick:`, then the other settings of the command line.
 fn apply(root: &mut Node, overrides: &Overrides, changes: &mut Changes) -> Result<(), Diagnostic> {
     if let Some(quick) = root.take("quick") {
         for entry in entries(&quick, "`quick`")? {
@@ -220,12 +220,12 @@ fn apply(root: &mut Node, overrides: &Overrides, changes: &mut Changes) -> Resul
     Ok(())
 }
 
-/// The command line's relative paths are relative to where it was typed.
+/// The source of values of the command line, whose relative paths are relative to the current directory.
 fn command_line(name: String) -> Arc<yaml::Source> {
     Arc::new(yaml::Source { name, dir: PathBuf::new(), lines: false })
 }
 
-/// One case, and what of its network's file is left out.
+/// Decodes one case, with the parts of its network's file that are left out.
 fn scenario(root: &Node, contents: &mut Contents) -> Result<(Scenario, Vec<String>), Diagnostic> {
     let fields = Fields::of(root, "a scenario", &TOP)?;
     let seed = fields.read("seed", |node, key| whole(node, key, 0..=u64::MAX))?.unwrap_or(1);
@@ -238,10 +238,10 @@ fn scenario(root: &Node, contents: &mut Contents) -> Result<(Scenario, Vec<Strin
     let variants = Variants::of(fields.get("variants"))?;
     let flows = fields.need("flows", "flows: [{ from: n0, to: n6, over: udp, app: bulk }]")?;
     let services = Services::of(fields.get("services"), fields.get("events"), &topology, duration)?;
-    let joined = Joined::of(&topology, &services.services, root)?;
-    let routes = routing::routes(fields.get("routes"), &topology, &joined)?;
+    let segment_map = SegmentMap::of(&topology, &services.services, root)?;
+    let routes = routing::routes(fields.get("routes"), &topology, &segment_map)?;
     let mut groups = Groups::of(fields.get("groups"), fields.get("events"), &topology)?;
-    let flows = Flows::of(flows, (&topology, &joined), &mut groups, &variants, contents)?;
+    let flows = Flows::of(flows, (&topology, &segment_map), &mut groups, &variants, contents)?;
     let Groups { groups, events: mut acts, .. } = groups;
     acts.extend(services.events);
     let services = services.services;
@@ -310,7 +310,7 @@ fn measure(node: Option<&Node>, duration: Duration) -> Result<Measure, Diagnosti
     Ok(measure)
 }
 
-/// The next of 1, 2, 5, 10, … that gives at most a hundred steps.
+/// The default step of the time series: the smallest of 1, 2, 5, 10, … with at most a hundred steps.
 fn usual_step(duration: Duration) -> Duration {
     let wanted = (duration.as_nanos() / 100).max(MIN_STEP.as_nanos());
     let mut decade = MIN_STEP.as_nanos();

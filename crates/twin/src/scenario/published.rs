@@ -3,7 +3,7 @@
 //! ```yaml
 //! published:
 //!   file: bats-six-hop.csv
-//!   flow: bulk                                     # whose figures they are; every flow's if absent
+//!   flow: bulk                                     # the flow of the figures; all flows if absent
 //!   match: { link_loss: events.loss.loss, protocol: flows.bulk.over }     # CSV column: swept path
 //!   figures: { throughput_mbps: goodput_mbps, reliability_percent: { reliability: 1 % } }
 //! ```
@@ -17,7 +17,7 @@ use hopcast_config::Diagnostic;
 use hopcast_config::decode::{self, Fields, choice, did_you_mean, entries, listed, one_or_list, share};
 use hopcast_config::yaml::{Entry, Node};
 
-/// Our names of the figures that a publication may have; distributions are listed below.
+/// Our names of the figures that a publication may have, without those of distributions.
 const FIGURES: [&str; 9] = [
     "goodput_mbps",
     "sent_units",
@@ -32,7 +32,7 @@ const FIGURES: [&str; 9] = [
 const DISTRIBUTIONS: [&str; 2] = ["latency_ms", "round_trip_ms"];
 const OF_A_DISTRIBUTION: [&str; 6] = ["mean", "p50", "p95", "p99", "p99_9", "max"];
 
-/// Every row of every table that the scenario names under a key, which comes with it as messages quote it.
+/// Every row of every table that the scenario names under a key, which is given with its name in messages.
 pub(crate) fn published(
     tables: Option<(&str, &Node)>,
     sweep: &Sweep<'_>,
@@ -51,9 +51,9 @@ pub(crate) fn published(
 struct Table<'a> {
     file: &'a Node,
     flow: Option<String>,
-    /// CSV column, and the swept path with the values it takes here.
+    /// CSV columns, each with the swept path that it matches and the path's values.
     matches: Vec<(&'a Entry, &'a str, Vec<String>)>,
-    /// CSV column, our figure, and what one of theirs is in ours.
+    /// CSV columns, each with our name of the figure and the factor to our unit.
     figures: Vec<(&'a Entry, String, f64)>,
 }
 
@@ -163,7 +163,7 @@ fn swept<'a>(entry: &'a Entry, sweep: &Sweep<'a>) -> Result<(&'a Entry, &'a str,
     }
 }
 
-/// `goodput_mbps`, or `{ reliability: 1 % }` where one of theirs is a hundredth of ours.
+/// Reads `goodput_mbps`, or `{ reliability: 1 % }` where the published unit is a hundredth of ours.
 fn figure(entry: &Entry) -> Result<(&Entry, String, f64), Diagnostic> {
     let distributions = DISTRIBUTIONS
         .iter()
@@ -175,7 +175,7 @@ fn figure(entry: &Entry) -> Result<(&Entry, String, f64), Diagnostic> {
     Ok((entry, figure.to_owned(), one))
 }
 
-/// A cell as the sweep writes the same value, so that `5%` finds `5 %`; as it is if the sweep does not take it.
+/// A cell in the spelling of the sweep's equal value, so that `5%` matches `5 %`; unchanged if there is none.
 fn as_swept(cell: &str, values: &[String]) -> String {
     values.iter().find(|value| plain(value) == plain(cell)).cloned().unwrap_or_else(|| cell.to_owned())
 }

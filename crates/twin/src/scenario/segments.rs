@@ -1,4 +1,4 @@
-//! The segments of a network as a file has it: their prefixes, and which nodes they join.
+//! The segments of a scenario's network: their prefixes, and the nodes that they join.
 
 use std::collections::BTreeSet;
 
@@ -6,24 +6,23 @@ use hopcast_config::Diagnostic;
 use hopcast_config::decode::{list, one_or_list};
 use hopcast_config::yaml::Node;
 use hopcast_stack::network::{
-    Addresses, GivenPrefix, Layers, Network, PrefixError, Segment, Segments, ShortestPaths, Target,
-    read_prefixes,
+    AddressPlan, Layers, Network, PrefixError, Segment, SegmentPrefix, Segments, ServiceSpec, ShortestPaths,
+    Target, read_prefixes,
 };
-use hopcast_stack::service::ServiceSpec;
 
 use super::model::{LinkId, NodeId};
 use super::topology::Topology;
 
-/// The segments of a network, with the addresses of its hosts.
-pub(crate) struct Joined<'a> {
+/// The segments of a network, with the addresses of its hosts and the nodes that they join.
+pub(crate) struct SegmentMap<'a> {
     pub(crate) network: Network<'a>,
     pub(crate) segments: Segments,
-    pub(crate) addresses: Addresses,
-    /// For each node, a number that it shares with the nodes that it can reach, all links counted.
+    pub(crate) addresses: AddressPlan,
+    /// The number of the connected part of the network that each node is in.
     parts: Vec<usize>,
 }
 
-impl<'a> Joined<'a> {
+impl<'a> SegmentMap<'a> {
     /// The segments of a network whose services have been placed, of the file `root`.
     pub(crate) fn of(
         topology: &'a Topology,
@@ -33,19 +32,19 @@ impl<'a> Joined<'a> {
         let network = Network { services, ..topology.network() };
         let segments = Layers::segments_of(network);
         check_used(topology, &segments)?;
-        let addresses = Addresses::of(network, &segments);
+        let addresses = AddressPlan::of(network, &segments);
         let addresses = addresses.map_err(|error| located(error, topology, root))?;
         let parts = parts(topology.nodes.len(), &segments);
         Ok(Self { network, segments, addresses, parts })
     }
 
-    /// Whether segments lead from one node to another; why they do not, as a part of a sentence.
-    pub(crate) fn leads(&self, from: NodeId, to: NodeId) -> Result<(), String> {
+    /// The reason why segments do not lead from one node to another, as a part of a sentence; `None` if they do.
+    pub(crate) fn no_path(&self, from: NodeId, to: NodeId) -> Option<String> {
         if self.parts[from] == self.parts[to] {
-            return Ok(());
+            return None;
         }
         let [from_name, to_name] = [from, to].map(|node| &self.network.nodes[node].name);
-        Err(match self.broken(from, to) {
+        Some(match self.broken(from, to) {
             None => format!("no links lead from `{from_name}` to `{to_name}`"),
             Some(why) => format!("no route from `{from_name}` to `{to_name}`: {why}"),
         })
@@ -56,7 +55,7 @@ impl<'a> Joined<'a> {
         ShortestPaths::over(self.network.nodes.len(), self.network.links, &self.segments)
     }
 
-    /// Where the way over links breaks off, if links do lead from one node to another.
+    /// The place at which the path over links is interrupted, if links do lead from one node to another.
     fn broken(&self, from: NodeId, to: NodeId) -> Option<String> {
         let Network { nodes, links, .. } = self.network;
         let plain = Segments::plain(nodes.len(), links);
@@ -70,14 +69,14 @@ impl<'a> Joined<'a> {
         })
     }
 
-    /// Why two nodes on a link are not on one segment of it; `None` if they are.
+    /// The reason why two nodes on a link are not on one segment of it; `None` if they are.
     fn breaks_at(&self, link: LinkId, pair: [NodeId; 2]) -> Option<String> {
         let joins = |segment: &Segment, node: NodeId| segment.ends.iter().any(|end| end.node == node);
         let on_link = || self.segments.iter().filter(|segment| segment.link == link);
         if on_link().any(|segment| pair.iter().all(|&node| joins(segment, node))) {
             return None;
         }
-        // The names of the VLANs of each; of a host that is on the link itself none.
+        // The names of the VLANs of each node; empty for a host on the link itself.
         let vlans = pair.map(|node| {
             let own = on_link().filter(|segment| joins(segment, node));
             own.filter_map(Segment::vlan).collect::<Vec<_>>()
@@ -92,7 +91,7 @@ impl<'a> Joined<'a> {
     }
 }
 
-/// A link whose prefix nobody has, since all of its ends are taken by services.
+/// Checks that each link with a prefix has a host: services may have taken all of its ends.
 fn check_used(topology: &Topology, segments: &Segments) -> Result<(), Diagnostic> {
     let bare = segments.iter().filter(|segment| segment.vlan().is_none());
     let bare: BTreeSet<LinkId> = bare.map(|segment| segment.link).collect();
@@ -107,9 +106,9 @@ fn check_used(topology: &Topology, segments: &Segments) -> Result<(), Diagnostic
     }
 }
 
-/// A prefix's error, where it is written.
+/// The diagnostic of a prefix's error, at its place in the file.
 fn located(error: PrefixError, topology: &Topology, root: &Node) -> Diagnostic {
-    let PrefixError { given: GivenPrefix { prefix, service }, link, why } = error;
+    let PrefixError { given: SegmentPrefix { prefix, service }, link, why } = error;
     let of_service = |number: usize| list(root.get("services")?, "services").ok()?.get(number)?.get("prefix");
     let node = match service {
         Some(number) => of_service(number),

@@ -1,11 +1,11 @@
-//! Services of nodes, and what events change about them.
+//! Services of nodes, and their changes by events.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use hopcast_core::{Duration, Instant};
-use hopcast_stack::network::{Layers, Network};
-use hopcast_stack::service::{ServiceChange, ServiceLayer, ServiceSpec};
+use hopcast_stack::network::{Layers, Network, ServiceChange, ServiceSpec};
+use hopcast_stack::service::ServiceLayer;
 use hopcast_stack::services;
 
 use super::events;
@@ -17,21 +17,21 @@ use hopcast_config::yaml::{Entry, Kind, Node};
 
 /// The keys that every service has.
 const KEYS: [&str; 4] = ["name", "run", "on", "interfaces"];
-/// Maximum number of services. Chosen: more than one at each node of the largest network here would be a slip.
+/// Maximum number of services. Chosen: one at each node of the largest network; more is most likely a slip.
 const MAX_SERVICES: usize = 1_000_000;
 
 /// All services, by name.
 #[derive(Default)]
 pub(crate) struct Services {
     pub(crate) services: Vec<ServiceSpec>,
-    /// What events do to them, in the order of the file.
+    /// The events about services, in the order of the file.
     pub(crate) events: Vec<Event>,
     names: BTreeMap<String, usize>,
-    /// Number of changes at single nodes so far.
+    /// Number of changes of a service at a node so far.
     changes: usize,
 }
 
-/// What an event does to a service.
+/// A change of a service by an event.
 struct Change<'n> {
     at: Instant,
     service: usize,
@@ -43,19 +43,19 @@ struct Change<'n> {
 enum Does<'n> {
     Stop,
     Start,
-    /// Gives options other values.
+    /// Sets options to other values.
     Set(&'n Node),
 }
 
-/// A service as the file and the events so far have it.
+/// The options of a service after some of the events.
 struct Options {
-    /// Its number among those of all services: two of one number are the same.
+    /// A number of these options: equal numbers have equal options.
     number: usize,
     item: Node,
     layer: ServiceLayer,
 }
 
-/// A service at a node.
+/// The state of a service at a node.
 #[derive(Clone)]
 struct State {
     options: Rc<Options>,
@@ -63,7 +63,7 @@ struct State {
 }
 
 impl Services {
-    /// The services of `services`, with what `events` do to them.
+    /// The services of `services`, with their changes by `events`.
     pub(crate) fn of(
         node: Option<&Node>,
         events: Option<&Node>,
@@ -82,7 +82,7 @@ impl Services {
         changes.sort_by_key(|change| change.at);
         services.apply(&changes, items)?;
         for service in &mut services.services {
-            // What is scheduled for later does not happen.
+            // Events after the end of the run are ignored.
             service.changes.retain(|change| change.at <= Instant::ZERO + duration);
         }
         if services.services.is_empty() {
@@ -128,7 +128,7 @@ impl Services {
         Ok(())
     }
 
-    /// What an event does to a service, if it is one of a service.
+    /// The change of an event, if it is about a service.
     fn change<'n>(&mut self, item: &'n Node, topology: &Topology) -> Result<Option<Change<'n>>, Diagnostic> {
         let Some(named) = item.get("service") else { return Ok(None) };
         let fields = Fields::of(item, "an event", &events::ALLOWED)?;
@@ -171,8 +171,8 @@ impl Services {
         Ok(Some(Change { at, service: number, on, does }))
     }
 
-    /// Finds what services are after each change, in the order of time: a service keeps what was set before. One that
-    /// is set while it is stopped has it when it starts.
+    /// Computes the options of services after each change, in the order of time: options that were set earlier stay. A
+    /// service that is set while it is stopped starts with the new options.
     fn apply(&mut self, changes: &[Change<'_>], items: &[Node]) -> Result<(), Diagnostic> {
         let mut states: BTreeMap<(usize, NodeId), State> = BTreeMap::new();
         let mut first: BTreeMap<usize, Rc<Options>> = BTreeMap::new();
@@ -183,7 +183,7 @@ impl Services {
                 let (item, layer) = (items[number].clone(), service.layer.clone());
                 Rc::new(Options { number: 0, item, layer })
             });
-            // The nodes that have the same options have the same after the change.
+            // Nodes with equal options have equal ones after the change.
             let mut alike: BTreeMap<usize, (Rc<Options>, Vec<NodeId>)> = BTreeMap::new();
             for &node in on {
                 let state = states
@@ -220,7 +220,7 @@ impl Services {
     }
 }
 
-/// What a service is, by its `run`, with its options.
+/// Reads the kind of a service, its `run`, with its options.
 fn layer(item: &Node) -> Result<ServiceLayer, Diagnostic> {
     let fields = Fields::empty(item, "a service");
     let run = match item.get("run") {

@@ -1,4 +1,4 @@
-//! Paths such as `flows.bulk.over`, and putting values where they lead: `--set`, `quick:` and each case of a sweep.
+//! Paths such as `flows.bulk.over`, and the setting of values at them: by `--set`, `quick:` and each case of a sweep.
 
 use std::borrow::Cow;
 
@@ -9,18 +9,18 @@ use hopcast_config::yaml::{Entry, Kind, Node, Span};
 
 /// Maximum number of elements of a list that an error names. Chosen: a line or two.
 const MAX_NAMED: usize = 12;
-/// Keys whose value is one word, or a map of one word to its options: a second word in it would be a mistake.
+/// Keys whose value is one word, or a map of one word to its options: a second word in the map would be a mistake.
 const CHOICES: [&str; 5] = ["app", "over", "loss", "jitter", "queue"];
 
-/// Puts `value` where `path` leads from `root`; `at` is where the path is written.
+/// Sets the value at `path` from `root`; `at` is the place of the path in its file.
 ///
-/// An element of a list is named by its `name`, by the name that a link has from its ends, or by its index. A key that
-/// is not there yet is made, so that a key left at its default can be set; a misspelt one is then found as unknown, at
-/// the place of the path.
+/// An element of a list is named by its `name`, by the name that a link has from its ends, or by its index. A missing
+/// key is added, so that a key left at its default can be set; a misspelt one is then reported as unknown, at the place
+/// of the path.
 pub(crate) fn assign(root: &mut Node, path: &str, at: &Span, value: Node) -> Result<(), Diagnostic> {
     let mut node = root;
     let mut before = String::new();
-    // The keys of maps on the way, without the elements of lists.
+    // The keys of maps along the path, without the elements of lists.
     let mut keys = Vec::new();
     for element in path.split('.') {
         if element.is_empty() {
@@ -46,15 +46,15 @@ pub(crate) fn assign(root: &mut Node, path: &str, at: &Span, value: Node) -> Res
     Ok(())
 }
 
-/// Whether what `keys` lead to is one word, or a map of one word to its options.
+/// Whether the value at `keys` is one word, or a map of one word to its options.
 fn is_choice(keys: &[&str]) -> bool {
     matches!(keys, ["variants", _]) || keys.last().is_some_and(|key| CHOICES.contains(key))
 }
 
-/// One step down from `node`, which `before` led to.
+/// One step down from `node`, which is at the path `before`.
 fn step<'a>(node: &'a mut Node, element: &str, before: &str, at: &Span) -> Result<&'a mut Node, Diagnostic> {
     if let Kind::Scalar(text) = &node.kind {
-        // `app: bulk` is short for `app: { bulk: }`, and nothing is short for an empty map.
+        // `app: bulk` is short for `app: { bulk: }`, and an empty value for an empty map.
         let entries = match text.as_str() {
             "" => Vec::new(),
             word if word == element => vec![empty_entry(word, &node.span)],
@@ -109,7 +109,7 @@ fn place(items: &[Node], element: &str) -> Option<usize> {
     named.or_else(|| element.parse().ok().filter(|index| *index < items.len()))
 }
 
-/// An element's `name`; of a link that has none, the names of its ends joined by `-`, which is what it is called.
+/// An element's `name`; for a link without one, the names of its ends joined by `-`, which is its default name.
 fn name_of(item: &Node) -> Option<Cow<'_, str>> {
     match item.get("name") {
         Some(Node { kind: Kind::Scalar(name), .. }) => Some(Cow::Borrowed(name)),
@@ -124,7 +124,7 @@ fn name_of(item: &Node) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The one spelling of `path`: indices where it has names, as far as it leads anywhere.
+/// The canonical spelling of `path`: with indices in place of names, as far as it exists.
 pub(crate) fn canonical(root: &Node, path: &str) -> Vec<String> {
     let mut node = Some(root);
     path.split('.')
@@ -142,7 +142,7 @@ pub(crate) fn canonical(root: &Node, path: &str) -> Vec<String> {
         .collect()
 }
 
-/// Overrides what the file says: like [`assign`], and a value given to a swept path pins the sweep to it.
+/// Overrides a value of the file, like [`assign`]; a value for a swept path reduces the sweep to it.
 ///
 /// `sweep.PATH` gives the sweep of PATH another list of values.
 pub(crate) fn override_value(root: &mut Node, path: &str, at: &Span, value: Node) -> Result<(), Diagnostic> {
@@ -183,7 +183,7 @@ pub(crate) fn override_value(root: &mut Node, path: &str, at: &Span, value: Node
     assign(root, path, at, value)
 }
 
-/// The place of a path in a sweep: the axis, and for a zip which of several and which of its lists.
+/// The place of a path in a sweep: the axis, and for a zip its index and that of the list in it.
 struct Place {
     axis: usize,
     zip: Option<(usize, usize)>,
@@ -213,7 +213,7 @@ fn swept_values<'a>(root: &'a mut Node, wanted: &[String]) -> Option<&'a mut Nod
     }
 }
 
-/// Leaves one value of the list at `place`.
+/// Reduces the list at `place` to one value.
 fn pin(root: &mut Node, place: Place, value: Node) -> Option<()> {
     let Some((zip, list)) = place.zip else {
         let list = child(root.get_mut("sweep")?, place.axis)?;
@@ -222,7 +222,7 @@ fn pin(root: &mut Node, place: Place, value: Node) -> Option<()> {
     };
     let zip = zip_at(root, place.axis, zip)?;
     let pinned = child(zip, list)?;
-    // Within a zip the list keeps its length, which the others share; then what has become equal is one case.
+    // Within a zip the list keeps its length, which the others share; rows that become equal are then one case.
     let length = one_or_list(pinned).len().max(1);
     *pinned = Node { span: value.span.clone(), kind: Kind::List(vec![value; length]) };
     keep_distinct_rows(zip);

@@ -1,4 +1,4 @@
-//! Media and switches: who may send when, who hears whom, and what differs for one station or pair.
+//! Media and switches: medium access, the stations that hear each other, and differences of stations and pairs.
 
 use std::collections::BTreeSet;
 
@@ -32,10 +32,10 @@ const CSMA: [&str; 12] = [
 ];
 /// Maximum length of an Ethernet frame, in bytes: the longest packet and its header.
 const MAX_FRAME: u64 = 65_535 + 14;
-/// Maximum pause between two frames on a medium. Chosen: no radio waits longer, so that more is a slip.
+/// Maximum pause between two frames on a medium. Chosen: longer than any radio's, so that more is most likely a slip.
 const MAX_PAUSE: Duration = Duration::from_millis(100);
 
-/// A medium, whose stations the engine fills in; `station` finds the one that a node's name stands for.
+/// Reads a medium, whose stations the engine fills in; `station` finds the station of a node's name.
 pub(crate) fn medium(
     fields: Fields<'_>,
     station: impl Fn(&Node, &str) -> Result<Attachment, Diagnostic>,
@@ -48,7 +48,7 @@ pub(crate) fn medium(
     Ok(MediumConfig { direction, stations: Vec::new(), mac, pairs, hears })
 }
 
-/// Who hears whom, as pairs of a sender and a listener: `[a, b]` is both ways, `{ from: a, to: b }` one.
+/// Reads the pairs of a sender and a station that hears it: `[a, b]` is both directions, `{ from: a, to: b }` one.
 fn hears(
     node: &Node,
     key: &str,
@@ -80,8 +80,8 @@ fn hears(
     Ok(hears)
 }
 
-/// A switch of `stations` stations, whose addresses the engine fills in; `station` finds the one that a node's name
-/// stands for.
+/// Reads a switch of `stations` stations, whose addresses the engine fills in; `station` finds the station of a node's
+/// name.
 pub(crate) fn switch(
     fields: Fields<'_>,
     stations: usize,
@@ -100,7 +100,7 @@ pub(crate) fn switch(
     Ok(SwitchConfig { directions, addresses: Vec::new(), pairs: pairs(fields, &station, contents)? })
 }
 
-/// Where the loss from one station to another differs.
+/// Reads the pairs of stations whose loss differs.
 fn pairs(
     fields: Fields<'_>,
     station: impl Fn(&Node, &str) -> Result<Attachment, Diagnostic>,
@@ -123,7 +123,7 @@ fn pairs(
     Ok(pairs)
 }
 
-/// `perfect`, or `csma` with what differs from 802.11g at the medium's rate.
+/// Reads `perfect`, or `csma` with the options that differ from 802.11g at the medium's rate.
 fn mac(node: &Node, key: &str, rate: Option<Rate>, contents: &mut Contents) -> Result<Mac, Diagnostic> {
     let (word, span, options) = choice(node, key, &MACS)?;
     if word == "perfect" {
@@ -162,7 +162,7 @@ fn mac(node: &Node, key: &str, rate: Option<Rate>, contents: &mut Contents) -> R
     }))
 }
 
-/// Requests to send: from which length on, and how long they are.
+/// Reads the options of requests to send: the minimum length of frames that need them, and their own length.
 fn requests(fields: Fields<'_>, rate: Rate) -> Result<Option<Rts>, Diagnostic> {
     let threshold = fields.read("rts", |node, key| decode::size(node, key, 0..=MAX_FRAME))?;
     let (rts, cts) = (fields.read("rts-time", pause)?, fields.read("cts-time", pause)?);

@@ -1,5 +1,5 @@
-//! The studies that the program carries with it: the files of `scenarios/studies` as they were when it was built, and
-//! those of `scenarios/networks`, which they include.
+//! The studies that are embedded in the program: the files of `scenarios/studies` at the time of the build, and those
+//! of `scenarios/networks`, which they include.
 //!
 //! They are read at paths such as `hopcast:studies/parity.yaml`, so that a published table or an included file, which
 //! is named relative to its study, is found as in a checkout.
@@ -13,13 +13,14 @@ include!(concat!(env!("OUT_DIR"), "/studies.rs"));
 /// The folder under which they are read.
 const DIR: &str = "hopcast:studies";
 
-/// Each study by name, with the path that it is loaded from.
+/// Each study by name, with the path from which it is loaded.
 pub fn studies() -> impl Iterator<Item = (&'static str, PathBuf)> {
     let own = FILES.iter().filter(|(file, _)| !file.contains('/'));
     own.filter_map(|(file, _)| Some((file.strip_suffix(".yaml")?, Path::new(DIR).join(file))))
 }
 
-/// The contents of the file at `path` if that is one of the program's own, or why it is none of them.
+/// The contents of an embedded file, or the error that it does not exist; `None` if `path` is no path of embedded
+/// files.
 pub(super) fn read(path: &Path) -> Option<Result<Vec<u8>, FileError>> {
     let name = path.strip_prefix(DIR).ok()?;
     let found = FILES.iter().find(|(file, _)| Path::new(file) == name);

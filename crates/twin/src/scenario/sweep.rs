@@ -7,9 +7,9 @@ use hopcast_config::Diagnostic;
 use hopcast_config::decode::{did_you_mean, entries, one_or_list};
 use hopcast_config::yaml::{Entry, Kind, Node, Span};
 
-/// Maximum number of cases of a sweep. Chosen: more is a slip, and would fill memory with plans.
+/// Maximum number of cases of a sweep. Chosen: it bounds memory; more is most likely a slip.
 const MAX_CASES: usize = 100_000;
-/// Keys that cannot be swept: they are the plan's, not a case's.
+/// Keys that cannot be swept, since they belong to the plan and not to a case.
 const NOT_SWEPT: [&str; 8] =
     ["sweep", "quick", "include", "repeats", "title", "published", "measured", "source"];
 
@@ -19,7 +19,7 @@ struct Axis<'a> {
     length: usize,
 }
 
-/// One case: what each path is set to.
+/// One path of a case, with its value.
 pub(crate) struct Setting<'a> {
     pub(crate) path: &'a str,
     pub(crate) at: &'a Span,
@@ -27,7 +27,7 @@ pub(crate) struct Setting<'a> {
 }
 
 impl Setting<'_> {
-    /// The value as tables show it: as written, and a stack joined by `/`.
+    /// The value in tables: as written, a stack joined by `/`.
     pub(crate) fn written(&self) -> String {
         written(self.path, self.value)
     }
@@ -97,7 +97,7 @@ impl<'a> Sweep<'a> {
         settings
     }
 
-    /// Each swept path with its values as tables show them.
+    /// Each swept path with its values in tables.
     pub(crate) fn paths(&self) -> Vec<(&'a str, Vec<String>)> {
         let entries = self.axes.iter().flat_map(|axis| &axis.paths);
         entries
@@ -109,7 +109,7 @@ impl<'a> Sweep<'a> {
     }
 }
 
-/// Each row once: equal ones would be one case under one name twice.
+/// Checks that no two rows of an axis are equal: they would be two cases of one name.
 fn check_rows(axis: &Axis<'_>) -> Result<(), Diagnostic> {
     let mut seen = BTreeSet::new();
     for number in 0..axis.length {
@@ -130,12 +130,12 @@ fn check_rows(axis: &Axis<'_>) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-/// A value without what does not count: `5 %` is `5%`.
+/// A value without spaces, for comparisons: `5 %` equals `5%`.
 pub(crate) fn plain(text: &str) -> String {
     text.split_whitespace().collect()
 }
 
-/// Keeps of the rows of a zip the first of each that are equal; lists of unequal lengths are left for an error.
+/// Removes rows of a zip that equal an earlier one; lists of unequal lengths are left for a later error.
 pub(crate) fn keep_distinct_rows(zip: &mut Node) {
     let Kind::Map(lists) = &mut zip.kind else { return };
     let length =

@@ -15,14 +15,14 @@ use hopcast_config::decode::{self, Fields, did_you_mean, list, name, number, one
 use hopcast_config::yaml::{Kind, Node, Span};
 use hopcast_stack::network::{Network, Prefix, read_prefixes};
 
-/// Maximum number of nodes, and of links. Chosen: it bounds the memory and the time that a generator can ask for.
+/// Maximum number of nodes, and of links. Chosen: it bounds the memory and time that a generator can take.
 pub(crate) const MAX_ELEMENTS: u64 = 1_000_000;
 
 /// Maximum number of stations of a medium or switch: each pair of them has counters of its own. Chosen: it bounds
 /// memory, which grows with the square.
 pub(crate) const MAX_STATIONS: usize = 256;
 
-/// The network before anything happens to it.
+/// The network at the start of a run.
 #[derive(Default)]
 pub(crate) struct Topology {
     pub(crate) nodes: Vec<Host>,
@@ -31,9 +31,9 @@ pub(crate) struct Topology {
     pub(crate) notes: Vec<String>,
     node_names: BTreeMap<String, NodeId>,
     link_names: BTreeMap<String, LinkId>,
-    /// The nodes of each class, a word of the file's own.
+    /// The nodes of each class, whose names the file chooses.
     classes: BTreeMap<String, Vec<NodeId>>,
-    /// Where the prefixes of links are written.
+    /// The values of the file with the prefixes of links.
     prefixes: BTreeMap<LinkId, Node>,
 }
 
@@ -79,12 +79,12 @@ impl Topology {
         Network { nodes: &self.nodes, links: &self.links, roles: &NO_ROLES, services: &[] }
     }
 
-    /// The links with prefixes and where these are written, in the order of the file.
+    /// The links with prefixes, each with their value in the file, in the order of the file.
     pub(crate) fn written_prefixes(&self) -> impl Iterator<Item = (LinkId, &Node)> {
         self.prefixes.iter().map(|(&link, node)| (link, node))
     }
 
-    /// Where the prefixes of a link are written.
+    /// The value of the file with the prefixes of a link.
     pub(crate) fn written_prefix(&self, link: LinkId) -> Option<&Node> {
         self.prefixes.get(&link)
     }
@@ -162,7 +162,7 @@ impl Topology {
         })
     }
 
-    /// The first link between the two nodes that `found` names, in either order and whatever it is called.
+    /// The first link between the two nodes that `found` names, in either order, whatever its own name.
     fn link_between(&self, found: &str) -> Option<&Link> {
         let node = |name: &str| self.node_names.get(name).copied();
         let mut pairs = decode::ends_of_link(found).filter_map(|(one, other)| node(one).zip(node(other)));
@@ -188,7 +188,7 @@ impl Topology {
         Ok(id)
     }
 
-    /// Adds a link; without a name it is called after its ends.
+    /// Adds a link; without a name it gets that of its ends.
     pub(crate) fn add_link(
         &mut self,
         name: Option<&str>,
@@ -296,10 +296,10 @@ impl Topology {
     }
 }
 
-/// The key of a written link that names the nodes it joins, for each kind.
+/// The keys of links in the file that name their nodes, one for each kind.
 const KINDS: [&str; 3] = ["between", "medium", "switch"];
 
-/// A kind of written link.
+/// The kind of a link in the file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Written {
     Pair,
@@ -316,7 +316,7 @@ impl Written {
         }
     }
 
-    /// The key with the nodes, and what messages call it.
+    /// The key with the nodes, and the name of the kind in messages.
     fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::Pair => ("between", "a link"),
@@ -335,7 +335,7 @@ impl Written {
     }
 }
 
-/// The station of a medium or switch of `ends` that a node's name stands for.
+/// The station of a node's name on a medium or switch of `ends`.
 fn station_of(
     topology: &Topology,
     ends: &[NodeId],

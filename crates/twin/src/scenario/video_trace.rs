@@ -12,24 +12,24 @@ use std::sync::Arc;
 
 use hopcast_core::Duration;
 
-use super::model::{MAX_FRAME, Picture, TraceFrame};
+use super::model::{FrameType, MAX_FRAME, TraceFrame};
 use hopcast_config::Diagnostic;
 
-/// Maximum number of frames of a trace. Chosen: it bounds memory; eleven hours of 25 frames a second.
+/// Maximum number of frames of a trace: eleven hours at 25 frames a second. Chosen: it bounds memory.
 const MAX_FRAMES: usize = 1_000_000;
 /// Maximum time from one frame to the next, in milliseconds: an hour. Chosen: more is a slip.
 const MAX_GAP: f64 = 3_600_000.0;
 
-/// A trace as it was read.
+/// A trace that was read.
 #[derive(Clone, Debug)]
 pub(crate) struct VideoTrace {
     pub(crate) frames: Arc<[TraceFrame]>,
-    /// Whether it says when each frame is sent.
+    /// Whether it has the time of each frame.
     pub(crate) timed: bool,
 }
 
 impl VideoTrace {
-    /// The trace in `text`, which is that of `file`.
+    /// Parses the trace in `text`, the contents of `file`.
     pub(crate) fn parse(text: &str, file: &str) -> Result<Self, Diagnostic> {
         let mut frames: Vec<TraceFrame> = Vec::new();
         let mut last: Option<f64> = None;
@@ -58,11 +58,15 @@ impl VideoTrace {
             }
             let [.., picture, bytes] = fields.as_slice() else { continue };
             let frame = TraceFrame {
-                picture: type_of(picture).map_err(&wrong)?,
-                bytes: size_of(bytes).map_err(&wrong)?,
+                picture: type_of(picture).ok_or_else(|| {
+                    wrong(format!("expected the type of a frame, `I`, `P` or `B`, found `{picture}`"))
+                })?,
+                bytes: size_of(bytes).ok_or_else(|| {
+                    wrong(format!("expected the bytes of a frame, 1 to {MAX_FRAME}, found `{bytes}`"))
+                })?,
                 gap: Duration::ZERO,
             };
-            if frames.is_empty() && frame.picture != Picture::I {
+            if frames.is_empty() && frame.picture != FrameType::I {
                 return Err(wrong(format!("expected an I-frame first, found `{picture}`")));
             }
             if columns == 3 {
@@ -88,7 +92,7 @@ impl VideoTrace {
             let needed = if timed { "two frames that are some time apart" } else { "a frame" };
             return Err(Diagnostic::of_file(file, format!("expected at least {needed}")));
         }
-        // From the last frame to the first, the mean.
+        // The time from the last frame to the first of the next round is the mean.
         if let (true, intervals @ 1.., Some(last)) = (timed, frames.len() as u64 - 1, frames.last_mut()) {
             last.gap = spanned / intervals;
         }
@@ -96,16 +100,17 @@ impl VideoTrace {
     }
 }
 
-fn type_of(text: &str) -> Result<Picture, String> {
+/// The type of a frame by its letter.
+fn type_of(text: &str) -> Option<FrameType> {
     match text {
-        "I" => Ok(Picture::I),
-        "P" => Ok(Picture::P),
-        "B" => Ok(Picture::B),
-        _ => Err(format!("expected the type of a frame, `I`, `P` or `B`, found `{text}`")),
+        "I" => Some(FrameType::I),
+        "P" => Some(FrameType::P),
+        "B" => Some(FrameType::B),
+        _ => None,
     }
 }
 
-fn size_of(text: &str) -> Result<u32, String> {
-    let size = text.parse().ok().filter(|size| (1..=MAX_FRAME).contains(size));
-    size.ok_or_else(|| format!("expected the bytes of a frame, 1 to {MAX_FRAME}, found `{text}`"))
+/// The size of a frame in bytes, if it is in range.
+fn size_of(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|size| (1..=MAX_FRAME).contains(size))
 }

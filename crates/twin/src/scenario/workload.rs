@@ -1,4 +1,4 @@
-//! Workloads: what the application of a flow sends, and when.
+//! Workloads: the units that the application of a flow sends, and their times.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -8,7 +8,7 @@ use hopcast_core::{Bytes, Duration, Fraction, Instant, Rate};
 
 use super::programs::Program;
 
-/// Maximum frame of a video, in bytes. Chosen: one that buffers can hold.
+/// Maximum frame of a video, in bytes. Chosen: it bounds buffers; larger than frames of any video.
 pub(crate) const MAX_FRAME: u32 = 16 << 20;
 /// Minimum and maximum size of a short flow, in bytes. Chosen: a flow carries at least its header, and a distribution
 /// has to end somewhere.
@@ -19,66 +19,66 @@ pub(crate) const SHORT_FLOW: RangeInclusive<u64> = 24..=1 << 30;
 pub enum App {
     /// Datagrams at a mean rate, like iperf2's UDP.
     Cbr {
-        /// Of UDP payload while it is on; `None` saturates the first link.
+        /// Rate of UDP payload while it is on; `None` saturates the first link.
         rate: Option<Rate>,
         /// UDP payload of each datagram.
         size: Bytes,
         /// The intervals between them.
         arrivals: Arrivals,
         /// The time in which it sends.
-        span: Span,
+        span: SendSpan,
     },
-    /// As much as the transport takes.
+    /// The maximum that the transport accepts.
     Bulk {
-        /// Maximum payload; `None` for no limit.
+        /// Maximum rate of payload; `None` for no limit.
         rate: Option<Rate>,
-        /// Bytes in all; `None` for no end.
+        /// Number of bytes in all; `None` without an end.
         bytes: Option<Bytes>,
         /// The time in which it sends.
-        span: Span,
+        span: SendSpan,
     },
     /// A real file, whose hash is checked at the end.
     File {
         /// The contents, read when the scenario was.
         contents: Arc<[u8]>,
         /// The time in which it sends.
-        span: Span,
+        span: SendSpan,
     },
     /// Messages of a fixed size at a fixed rate, echoed by the receiver.
     Messages {
         /// Each message's payload.
         size: Bytes,
-        /// The time between two.
+        /// The time between two messages.
         every: Duration,
         /// The time in which it sends.
-        span: Span,
+        span: SendSpan,
     },
-    /// The frames of a video, each of which is worth something until its deadline.
+    /// The frames of a video, each with a deadline.
     Video {
         /// Types and sizes of the frames.
         frames: Frames,
         /// Maximum time from the sending of a frame to its complete delivery.
         deadline: Duration,
         /// The time in which it sends.
-        span: Span,
+        span: SendSpan,
     },
     /// Many streams, each of which is opened, filled and closed.
     ShortFlows {
-        /// Size of each.
+        /// Size of each stream.
         size: SizeLaw,
         /// The mean time from one to the next.
         every: Duration,
         /// The intervals between them.
         gaps: Spread,
         /// The time in which it sends.
-        span: Span,
+        span: SendSpan,
     },
     /// A real program, in a live run only.
     Program {
         /// The program with its options.
         program: Program,
         /// The time in which it sends.
-        span: Span,
+        span: SendSpan,
     },
 }
 
@@ -92,7 +92,7 @@ impl App {
         }
     }
 
-    /// The same, to put something else there.
+    /// The contents that it sends, for replacing them.
     pub(crate) const fn contents_mut(&mut self) -> Option<&mut Arc<[u8]>> {
         match self {
             Self::File { contents, .. } => Some(contents),
@@ -102,7 +102,7 @@ impl App {
     }
 
     /// The time in which it sends.
-    pub const fn span(&self) -> Span {
+    pub const fn span(&self) -> SendSpan {
         match self {
             Self::Cbr { span, .. }
             | Self::Bulk { span, .. }
@@ -117,51 +117,51 @@ impl App {
 
 /// The time in which an application sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
-    /// From when; `None` waits for a `start` event.
+pub struct SendSpan {
+    /// Start; `None` waits for a `start` event.
     pub start: Option<Instant>,
-    /// Until when; `None` until the end of the run.
+    /// End; `None` for the end of the run.
     pub stop: Option<Instant>,
 }
 
-/// Whether times are all the mean, or drawn around it.
+/// The distribution of times around their mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Spread {
-    /// All alike.
+    /// All equal to the mean.
     #[default]
     Constant,
-    /// Exponential: without memory. Arrivals with such gaps are a Poisson process.
+    /// Exponential; arrivals with such gaps are a Poisson process.
     Exponential,
 }
 
 /// The distribution of the intervals between datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arrivals {
-    /// The gaps between them.
+    /// The distribution of the gaps.
     pub gaps: Spread,
     /// The pauses, if there are any.
     pub on_off: Option<OnOff>,
 }
 
-/// A source that is on and off in turn; it begins with being on.
+/// Alternating periods of being on and off, the first of them on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OnOff {
     /// Mean length of a period that is on.
     pub on: Duration,
     /// Mean length of a period that is off.
     pub off: Duration,
-    /// Both.
+    /// The distribution of both lengths.
     pub durations: Spread,
 }
 
-/// The sizes of things that are not all alike.
+/// A distribution of sizes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SizeLaw {
     /// All of this size.
     Fixed(Bytes),
     /// Exponential, of this mean.
     Exponential(Bytes),
-    /// Pareto of this mean: most are small, and few carry most of the bytes.
+    /// Pareto of this mean: most sizes are small, and a few large ones have most of the bytes.
     Pareto {
         /// The mean.
         mean: Bytes,
@@ -175,16 +175,16 @@ pub enum SizeLaw {
 pub enum Frames {
     /// A regular pattern.
     Pattern(Pattern),
-    /// As recorded, over and over.
+    /// A recorded trace, repeated.
     Trace {
-        /// At least one, and the first an I-frame.
+        /// The frames: at least one, of which the first is an I-frame.
         frames: Arc<[TraceFrame]>,
-        /// The time from one to the next; `None` if the trace says it.
+        /// The time from one frame to the next; `None` if the trace has it.
         interval: Option<Duration>,
     },
 }
 
-/// Groups of pictures that are all alike but for the sizes of their frames.
+/// Groups of pictures that differ only in the sizes of their frames.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pattern {
     /// The mean rate.
@@ -193,7 +193,7 @@ pub struct Pattern {
     pub interval: Duration,
     /// Frames from one I-frame to the next.
     pub gop: u32,
-    /// B-frames between two others.
+    /// Number of B-frames between two other frames.
     pub b_frames: u32,
     /// The standard deviation of a frame's size, as a share of the mean of its type.
     pub variation: Fraction,
@@ -204,18 +204,18 @@ impl Pattern {
     /// as P-frames, and these 2.5 to 3 times as large as B-frames (Merritt on ffmpeg-devel, 22 October 2007).
     const WEIGHTS: [f64; 3] = [6.25, 2.5, 1.0];
 
-    /// The type of the frame at a place of a group.
-    pub const fn picture(&self, place: u32) -> Picture {
+    /// The type of the frame at an index of a group.
+    pub const fn picture(&self, place: u32) -> FrameType {
         match place {
-            0 => Picture::I,
-            _ if place.is_multiple_of(self.b_frames + 1) => Picture::P,
-            _ => Picture::B,
+            0 => FrameType::I,
+            _ if place.is_multiple_of(self.b_frames + 1) => FrameType::P,
+            _ => FrameType::B,
         }
     }
 
-    /// The mean size of frames of a type, in bytes, such that all together have the mean rate.
-    pub fn mean_bytes(&self, picture: Picture) -> f64 {
-        let weight = |picture: Picture| Self::WEIGHTS[picture as usize];
+    /// The mean size of frames of a type, in bytes, with which all frames together have the mean rate.
+    pub fn mean_bytes(&self, picture: FrameType) -> f64 {
+        let weight = |picture: FrameType| Self::WEIGHTS[picture as usize];
         let weights: f64 = (0..self.gop).map(|place| weight(self.picture(place))).sum();
         let seconds = self.interval.as_secs_f64() * f64::from(self.gop);
         self.rate.bits_per_sec() as f64 / 8.0 * seconds * weight(picture) / weights
@@ -226,21 +226,21 @@ impl Pattern {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceFrame {
     /// Its type.
-    pub picture: Picture,
+    pub picture: FrameType,
     /// Its size.
     pub bytes: u32,
-    /// The time to the next one, if the trace says it.
+    /// The time to the next frame; zero if the trace has no times.
     pub gap: Duration,
 }
 
-/// The type of a frame: what it takes to decode it.
+/// The type of a frame, by the frames that are needed to decode it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Picture {
-    /// Nothing but itself.
+pub enum FrameType {
+    /// Only itself.
     I,
     /// The I- or P-frame before it.
     P,
-    /// The two I- or P-frames before it in the order of coding: one on each side in the order of display.
+    /// The two I- or P-frames before it in the order of coding, which are on either side of it in the order of display.
     B,
 }
 
@@ -283,7 +283,7 @@ impl fmt::Display for App {
     }
 }
 
-impl fmt::Display for Span {
+impl fmt::Display for SendSpan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.start {
             Some(start) => write!(f, "from {start}")?,

@@ -6,14 +6,14 @@ use hopcast_stack::table::Worlds;
 use super::fits::MIN_IPV6_MTU;
 use super::model::{Action, Event, Layer, Scenario, ServiceSpec};
 
-/// Why `scenario` runs with `--live` only, in one line with the place in the file; `None` if it runs in virtual time
-/// too.
+/// The reason why `scenario` runs only with `--live`, in one line with the place in the file; `None` if it runs in
+/// virtual time too.
 pub fn needs_live(scenario: &Scenario) -> Option<&str> {
     scenario.live_only.why()
 }
 
-/// The first option of a flow's transport that cannot be set in a live run, since there the transport is the kernel's
-/// and as the kernel is set up. One line; `None` if there is none.
+/// The first option of a flow's transport that cannot be set in a live run, where the transport is the kernel's, in one
+/// line; `None` if there is none.
 pub fn needs_virtual_time(scenario: &Scenario) -> Option<String> {
     let in_virtual_time = |service: &&ServiceSpec| service.layer.row().worlds == Worlds::Virtual;
     if let Some(service) = scenario.services.iter().find(in_virtual_time) {

@@ -8,21 +8,22 @@ use hopcast_core::Instant;
 /// links before the nodes, so that a change scheduled for an instant is in force for every frame of that instant,
 /// and what links deliver at an instant is there when timers of that instant go off.
 ///
-/// The heap is indexed: an actor whose deadline moves is moved, so that no stale entry is ever left behind and the
-/// agenda's size is that of the network, however long it runs.
+/// The heap is indexed: when an actor's deadline changes its entry is moved, so that there are no stale entries and the
+/// agenda's size is bounded by that of the network, however long a run is.
 pub(super) struct Agenda {
     /// A four-ary heap.
     heap: Vec<Entry>,
-    /// Each actor's place in the heap, or `ABSENT`.
+    /// Each actor's index in the heap, or `ABSENT`.
     place: Vec<u32>,
 }
 
-/// A deadline, in nanoseconds, above its actor's number in the lower [`ACTOR_BITS`]: a single number to compare.
+/// A deadline in nanoseconds in the upper bits, and its actor's number in the lower [`ACTOR_BITS`], as a single number
+/// to compare.
 type Entry = u128;
 
 /// Number of bits of an actor's number.
 const ACTOR_BITS: u32 = 32;
-/// No place.
+/// Index of an actor that is not in the heap.
 const ABSENT: u32 = u32::MAX;
 /// Children of a node of the heap. Chosen: a heap of four is half as deep as one of two, and its children share a cache
 /// line.
@@ -40,7 +41,7 @@ fn actor(entry: Entry) -> usize {
     entry as u32 as usize
 }
 
-/// The first of some entries in time, and its place among them.
+/// The earliest of some entries, and its index among them.
 #[inline]
 fn soonest(entries: &[Entry]) -> Option<(usize, Entry)> {
     let (&first, rest) = entries.split_first()?;
@@ -58,12 +59,12 @@ impl Agenda {
         Self { heap: Vec::with_capacity(actors), place: vec![ABSENT; actors] }
     }
 
-    /// The next deadline and whose it is.
+    /// The next deadline and its actor.
     pub(super) fn next(&self) -> Option<(Instant, usize)> {
         self.heap.first().map(|&first| (at(first), actor(first)))
     }
 
-    /// Gives `actor` a new deadline, or none.
+    /// Sets or clears the deadline of `actor`.
     pub(super) fn set(&mut self, actor: usize, deadline: Option<Instant>) {
         let place = self.place[actor];
         match (deadline, place) {
@@ -97,7 +98,7 @@ impl Agenda {
         }
     }
 
-    /// Puts `entry` at `place`, or as far above as it belongs.
+    /// Puts `entry` at `place`, or above it as far as the order of the heap requires.
     fn rise(&mut self, mut place: usize, entry: Entry) {
         while place > 0 {
             let parent = (place - 1) / ARITY;
@@ -111,12 +112,12 @@ impl Agenda {
         self.put(place, entry);
     }
 
-    /// Puts `entry` at `place`, or as far below as it belongs.
+    /// Puts `entry` at `place`, or below it as far as the order of the heap requires.
     fn sink(&mut self, mut place: usize, entry: Entry) {
         loop {
             let first = place * ARITY + 1;
             let children = self.heap.get(first..).unwrap_or_default();
-            // All but one node have no children or all, whose number the compiler knows.
+            // All nodes except one have no children or the full number, which the compiler can unroll.
             let soonest = match children.first_chunk::<ARITY>() {
                 Some(all) => soonest(all),
                 None => soonest(children),

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use hopcast_core::{Instant, Machine, Rate, Stream};
 
-use super::BuildError;
+use super::WorldError;
 use super::flow::FlowApps;
 use crate::app::{
     Carriage, Contents, DatagramEcho, DatagramSink, DatagramSource, Ends, FileReceiver, FileSender,
@@ -13,26 +13,26 @@ use crate::app::{
     WholeFileReceiver, WholeFileSender,
 };
 use crate::meter::SharedMeter;
-use crate::scenario::model::{Action, App, Event, Flow, FlowId, NodeId, Program, Scenario, Span};
+use crate::scenario::model::{Action, App, Event, Flow, FlowId, NodeId, Program, Scenario, SendSpan};
 
-/// First of the local ports of senders that open many connections: the first that needs no privilege; below those that
-/// flows have two of.
+/// First local port of senders that open many connections: the first one that needs no privilege. The ports of flows
+/// are above all of these.
 const FIRST_CLIENT_PORT: u16 = 1024;
 
-/// An application, where its node is built and it has one there.
+/// An application; `None` if its node is not built here, or it has none there.
 type Application = Option<Box<dyn Machine>>;
 /// The sending application, and that of each receiver.
 type Applications = (Application, Vec<Application>);
 
 impl FlowApps<'_> {
     /// The sending application, and those that receive.
-    pub(super) fn applications(&self, source: Ends) -> Result<Applications, BuildError> {
+    pub(super) fn applications(&self, source: Ends) -> Result<Applications, WorldError> {
         let on_stream = self.flow.on_stream();
         // The payload of a full frame: 1,472 bytes where UDP over IPv4 and an MTU of 1,500 are all there is.
         let full = self.plan.longest_frame().saturating_sub(self.flow.overhead(0)) as usize;
         let full = full.max(PIECE_HEADER + 1);
         let meters = || self.meters.clone();
-        // What answers has one receiver.
+        // An application that is answered has one receiver.
         let meter = || self.meters.of(0);
         Ok(match &self.flow.app {
             App::Cbr { rate, size, arrivals, span } => {
@@ -110,12 +110,12 @@ impl FlowApps<'_> {
                     let schedule = self.schedule(span);
                     MessageClient::new(source, schedule, Transport::Echoes, size, ping.every, meter())
                 };
-                // The host answers, or what is above the stack.
+                // The host answers, or the echo responder above the stack.
                 (self.sender(client), vec![None])
             }
             App::Program { program, .. } => {
                 let (flow, program) = (self.flow.name.clone(), program.name());
-                return Err(BuildError::RealProgram { flow, program });
+                return Err(WorldError::RealProgram { flow, program });
             }
             App::ShortFlows { size, every, gaps, span } => {
                 let sender = || {
@@ -139,7 +139,7 @@ impl FlowApps<'_> {
         self.built.contains(&self.flow.from).then(|| Box::new(make()) as Box<dyn Machine>)
     }
 
-    /// One for each receiver whose node is built, with its meter.
+    /// The application of each receiver whose node is built, with its meter.
     fn receivers<M: Machine + 'static>(&self, make: impl Fn(SharedMeter) -> M) -> Vec<Application> {
         let receiver = |(meter, node): (&SharedMeter, &NodeId)| {
             self.built.contains(node).then(|| Box::new(make(meter.clone())) as Box<dyn Machine>)
@@ -147,24 +147,24 @@ impl FlowApps<'_> {
         self.meters.iter().zip(&self.flow.to).map(receiver).collect()
     }
 
-    fn streams(&self, contents: Contents, rate: Option<Rate>, source: Ends, span: &Span) -> Applications {
+    fn streams(&self, contents: Contents, rate: Option<Rate>, source: Ends, span: &SendSpan) -> Applications {
         let sinks = self.receivers(|meter| StreamSink::new(contents.clone(), meter));
         let source =
             || StreamSource::new(source, self.schedule(span), contents.clone(), rate, self.meters.of(0));
         (self.sender(source), sinks)
     }
 
-    /// As fast as the first link takes it.
-    fn saturating(&self) -> Result<Pace, BuildError> {
+    /// The pace at the rate of the first link.
+    fn saturating(&self) -> Result<Pace, WorldError> {
         let Some(rates) = self.rates.clone() else {
             let (flow, node) = (self.flow.name.clone(), self.scenario.nodes[self.flow.from].name.clone());
-            return Err(BuildError::NoRate { flow, node });
+            return Err(WorldError::NoRate { flow, node });
         };
         Ok(Pace::saturating(rates, self.flow.overhead(0)))
     }
 
-    /// Schedule by which the application sends: its own span, with the `start` and `stop` events of its flow.
-    fn schedule(&self, span: &Span) -> Schedule {
+    /// The schedule by which the application sends: its own span, with the `start` and `stop` events of its flow.
+    fn schedule(&self, span: &SendSpan) -> Schedule {
         let end = Instant::ZERO + self.scenario.duration;
         let mut spans = Vec::new();
         let mut started = span.start;
@@ -195,7 +195,7 @@ impl FlowApps<'_> {
     }
 }
 
-/// The local ports of a sender that opens many connections at a time; none of one that opens one.
+/// The local ports of a sender that opens many connections at a time; empty for one that opens a single one.
 pub(super) fn client_ports(scenario: &Scenario, number: FlowId) -> Range<u16> {
     let own = &scenario.flows[number];
     let opens_many = |flow: &&Flow| matches!(flow.app, App::ShortFlows { .. }) && flow.from == own.from;

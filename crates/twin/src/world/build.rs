@@ -10,9 +10,9 @@ use hopcast_stack::network::{NetworkPlan, interface_name};
 use hopcast_stack::{BuiltNodes, NodeBuilder, VirtualNode};
 
 use super::flow::build_flow;
-use super::{Agenda, BuildError, LinkSamples, Script, Transfer, Wired, World};
-use crate::capture::{Capture, LinkType};
-use crate::scenario::model::{Capture as Captured, Neighbours, NodeId, Reporting, Scenario};
+use super::{Agenda, LinkSamples, Script, Transfer, Wired, World, WorldError};
+use crate::capture::{LinkType, PcapngWriter};
+use crate::scenario::model::{Capture, Neighbours, NodeId, Reporting, Scenario};
 use crate::scenario::needs_live;
 
 impl World {
@@ -20,14 +20,14 @@ impl World {
     /// scenario names are written to it.
     ///
     /// # Errors
-    /// See [`BuildError`].
+    /// See [`WorldError`].
     pub fn new(
         scenario: Arc<Scenario>,
         repeat: u64,
-        mut capture: Option<Capture>,
-    ) -> Result<Self, BuildError> {
+        mut capture: Option<PcapngWriter>,
+    ) -> Result<Self, WorldError> {
         if let Some(why) = needs_live(&scenario) {
-            return Err(BuildError::NeedsLive(why.to_owned()));
+            return Err(WorldError::NeedsLive(why.to_owned()));
         }
         let seed = Seed::new(scenario.seed, repeat);
         let network = scenario.network();
@@ -93,7 +93,7 @@ impl World {
     }
 }
 
-fn capture_interfaces(scenario: &Scenario, links: &mut [Wired], capture: &mut Capture) {
+fn capture_interfaces(scenario: &Scenario, links: &mut [Wired], capture: &mut PcapngWriter) {
     for wired in links {
         for (attachment, &(node, interface)) in wired.ends.iter().enumerate() {
             if includes(&scenario.capture, node) {
@@ -105,9 +105,9 @@ fn capture_interfaces(scenario: &Scenario, links: &mut [Wired], capture: &mut Ca
     }
 }
 
-fn includes(capture: &Captured, node: NodeId) -> bool {
+fn includes(capture: &Capture, node: NodeId) -> bool {
     match capture {
-        Captured::Nothing => false,
-        Captured::Nodes(nodes) => nodes.contains(&node),
+        Capture::Nothing => false,
+        Capture::Nodes(nodes) => nodes.contains(&node),
     }
 }

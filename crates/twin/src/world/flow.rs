@@ -1,4 +1,4 @@
-//! A flow being built: its applications at both ends, on the machines that its stack puts there.
+//! The construction of a flow: its applications at both ends, on the machines that its stack puts there.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -6,16 +6,17 @@ use std::ops::Range;
 
 use hopcast_core::{Instant, Pacer, Rate, Seed};
 use hopcast_link::Change;
-use hopcast_stack::flow::{Ends, FlowBuilder, FlowPlan, FlowSpec, PlacedFlow};
+use hopcast_stack::flow::{FlowBuilder, PlacedFlow};
 use hopcast_stack::network::{GlobalRoutes, Hop, NetworkPlan};
+use hopcast_stack::transport::{Ends, FlowPlan, FlowSpec};
 use hopcast_stack::{BuiltNodes, LowerPort};
 
 use super::applications::client_ports;
-use super::{BuildError, RunningFlow};
+use super::{RunningFlow, WorldError};
 use crate::meter::Meters;
 use crate::scenario::model::{Action, App, Flow, FlowId, NodeId, Scenario};
 
-/// A flow's plan with what its applications need beside it.
+/// A flow's plan with the data that its applications need.
 pub(super) struct FlowApps<'a> {
     pub(super) scenario: &'a Scenario,
     pub(super) flow: &'a Flow,
@@ -37,7 +38,7 @@ pub(super) fn build_flow(
     seed: Seed,
     nodes: &mut BuiltNodes,
     number: FlowId,
-) -> Result<RunningFlow, BuildError> {
+) -> Result<RunningFlow, WorldError> {
     let flow = &scenario.flows[number];
     let mut plan = FlowPlan::of(scenario.network(), network_plan, routes, seed, spec(scenario, number))?;
     let on_kernel = nodes.is_on_kernel();
@@ -47,7 +48,7 @@ pub(super) fn build_flow(
     let plan = &plan;
     let rates = plan.route.first().and_then(|&first| rates(scenario, first));
     let built = nodes.range();
-    // Nothing is measured between the ends.
+    // Nodes between the ends have no meters.
     let has_end = std::iter::once(&flow.from).chain(&flow.to).any(|end| built.contains(end));
     let receivers = if has_end { &flow.to[..] } else { &[] };
     let members = receivers.iter().map(|&to| scenario.member(flow, to));
@@ -72,7 +73,7 @@ pub(super) fn build_flow(
             lower = put_echo(&mut builder, node, ends, lower)?;
         }
         if let (Some(application), Some(lower)) = (application, lower) {
-            builder.attach("", node, application, lower);
+            builder.nodes.attach("", node, application, lower);
         }
     }
     builder.put_between()?;
@@ -80,15 +81,15 @@ pub(super) fn build_flow(
     Ok(RunningFlow { meters: apps.meters, machines, joins, frame: plan.longest_frame() })
 }
 
-/// Puts an echo's machine on an end of a flow, above the packets of its stack or host. Says which port takes messages,
-/// which the sender's does.
+/// Puts an echo's machine on an end of a flow, above the packets of its stack or host. Returns the port for messages,
+/// which only the sender's end has.
 fn put_echo(
     builder: &mut FlowBuilder<'_>,
     node: NodeId,
     ends: Ends,
     packets: Option<LowerPort>,
-) -> Result<Option<LowerPort>, BuildError> {
-    if node == builder.flow.spec.from {
+) -> Result<Option<LowerPort>, WorldError> {
+    if node == builder.nodes.flow.spec.from {
         return Ok(Some(builder.put_ping(node, ends, packets)?));
     }
     if let Some(packets) = packets {
@@ -97,13 +98,13 @@ fn put_echo(
     Ok(None)
 }
 
-/// The addresses between which a flow's application speaks where hosts are real, at its sender and at each receiver.
+/// The addresses that a flow's application uses where hosts are real, at its sender and at each receiver.
 pub(super) fn application_ends(
     scenario: &Scenario,
     network_plan: &NetworkPlan,
     routes: &RefCell<GlobalRoutes>,
     number: FlowId,
-) -> Result<(SocketAddr, Vec<SocketAddr>), BuildError> {
+) -> Result<(SocketAddr, Vec<SocketAddr>), WorldError> {
     let seed = Seed::new(0, 0);
     let plan = FlowPlan::of(scenario.network(), network_plan, routes, seed, spec(scenario, number))?;
     let own = |to| plan.application_address_on_kernel(plan.sink(to));
@@ -111,7 +112,7 @@ pub(super) fn application_ends(
     Ok((plan.application_address_on_kernel(plan.source()), receivers))
 }
 
-/// The flow as its stack is built from it.
+/// The properties of a flow from which its stack is built.
 fn spec(scenario: &Scenario, number: FlowId) -> FlowSpec<'_> {
     let flow = &scenario.flows[number];
     FlowSpec {
@@ -131,7 +132,8 @@ fn spec(scenario: &Scenario, number: FlowId) -> FlowSpec<'_> {
     }
 }
 
-/// The rate of one direction of a link over time, rising in time; `None` if it has none at some time.
+/// The rates of one direction of a link, each with its start, in the order of time; `None` if it has no rate at some
+/// time.
 fn rates(scenario: &Scenario, hop: Hop) -> Option<Vec<(Instant, Rate)>> {
     let mut rates = vec![(Instant::ZERO, scenario.links[hop.link].direction(hop.attachment).rate?)];
     for event in &scenario.events {

@@ -1,4 +1,4 @@
-//! The machines of all flows on one node where nodes are real: they are attached to the kernel.
+//! The machines of all flows on one real node, which are attached to its kernel.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,14 +13,14 @@ use hopcast_stack::network::NetworkPlan;
 use hopcast_stack::{BuiltNodes, KernelNode, NodeBuilder};
 
 use super::flow::{application_ends, build_flow};
-use super::{BuildError, RunningFlow, sum_counters};
+use super::{RunningFlow, WorldError, sum_counters};
 use crate::meter::{Meters, PartialMeter};
 use crate::scenario::model::{FlowId, NodeId, Scenario};
 
-/// The machines of all flows on one node, with what they are plugged into.
+/// The machines of all flows on one node, with their plugs.
 ///
-/// Whoever runs it opens [`plugs`](Self::plugs), of which number i is the port `Below(i)` of
-/// [`machine`](Self::machine), and asks for the [`reports`](Self::reports) in the end. An instance stays on its thread.
+/// Its runtime opens [`plugs`](Self::plugs), of which number i is the port `Below(i)` of [`machine`](Self::machine),
+/// and reads the [`reports`](Self::reports) in the end. An instance stays on its thread.
 pub struct NodeInstance {
     node: NodeId,
     plugs: Vec<Plug>,
@@ -31,7 +31,7 @@ pub struct NodeInstance {
 /// The part of a flow that is on the node.
 struct FlowPart {
     flow: FlowId,
-    /// Its plugs among those of the node.
+    /// The range of its plugs among those of the node.
     plugs: Range<usize>,
     names: Vec<(String, Slot)>,
     meters: Meters,
@@ -39,12 +39,12 @@ struct FlowPart {
 }
 
 impl NodeInstance {
-    /// The machines of all flows on a node; `None` if no flow has any there. Who is a member of a group from the start
-    /// has joined it already.
+    /// The machines of all flows on a node; `None` if no flow has any there. Members of a group from the start have
+    /// joined it already.
     ///
     /// # Errors
-    /// See [`BuildError`].
-    pub fn at(scenario: &Scenario, repeat: u64, node: NodeId) -> Result<Option<Self>, BuildError> {
+    /// See [`WorldError`].
+    pub fn at(scenario: &Scenario, repeat: u64, node: NodeId) -> Result<Option<Self>, WorldError> {
         let plan = NetworkPlan::of(scenario.network());
         let routes = RefCell::new(scenario.global_routes(&plan));
         let mut built = BuiltNodes::only(node, NodeBuilder::on_kernel());
@@ -72,15 +72,15 @@ impl NodeInstance {
         Ok(Some(instance).filter(|instance| !instance.flows.is_empty()))
     }
 
-    /// The addresses between which a flow's application speaks, at its sender and at each receiver: those of TUN
-    /// devices where its stack has such.
+    /// The addresses that a flow's application uses, at its sender and at each receiver: those of TUN devices where its
+    /// stack has such.
     ///
     /// # Errors
-    /// See [`BuildError`].
+    /// See [`WorldError`].
     pub fn ends_of_flow(
         scenario: &Scenario,
         flow: FlowId,
-    ) -> Result<(SocketAddr, Vec<SocketAddr>), BuildError> {
+    ) -> Result<(SocketAddr, Vec<SocketAddr>), WorldError> {
         let plan = NetworkPlan::of(scenario.network());
         let routes = RefCell::new(scenario.global_routes(&plan));
         application_ends(scenario, &plan, &routes, flow)
@@ -91,17 +91,17 @@ impl NodeInstance {
         &self.plugs
     }
 
-    /// The flow that a plug is of.
+    /// The flow of a plug.
     pub fn flow_of_plug(&self, plug: usize) -> Option<FlowId> {
         self.flows.iter().find(|part| part.plugs.contains(&plug)).map(|part| part.flow)
     }
 
-    /// The machine that is to be run; the instance keeps its figures.
+    /// The machine to be run; the instance keeps access to its figures.
     pub fn machine(&self) -> Box<dyn Machine> {
         Box::new(self.assembly.clone())
     }
 
-    /// The figures that were measured and counted here, of each flow.
+    /// The measurements and counters of each flow at this node.
     pub fn reports(&self) -> Vec<InstanceReport> {
         let assembly = self.assembly.get();
         let report = |part: &FlowPart| {
@@ -114,19 +114,19 @@ impl NodeInstance {
     }
 }
 
-/// The figures of a flow at an instance, on their way to whoever joins them with the others'.
+/// The figures of a flow at one node, to be joined with those of other nodes.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub struct InstanceReport {
     pub(crate) flow: FlowId,
     pub(crate) node: NodeId,
     pub(crate) counters: BTreeMap<String, u64>,
-    /// One for each receiver of the flow; none at a node between the ends.
+    /// The meter of each receiver of the flow; empty at a node between the ends.
     pub(crate) meters: Vec<PartialMeter>,
     pub(crate) frame: u64,
 }
 
 impl InstanceReport {
-    /// The same, a line each, for a person.
+    /// The report as text, a line for each figure.
     pub fn text(&self, scenario: &Scenario) -> String {
         let mut text = format!("{} at {}\n", scenario.flows[self.flow].name, scenario.nodes[self.node].name);
         for line in self.meters.iter().flat_map(|meter| meter.lines(scenario.measure)) {

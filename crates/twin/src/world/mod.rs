@@ -1,9 +1,9 @@
 //! The virtual-time world: a deterministic event engine over link models and nodes.
 //!
 //! A world is built from a [`Scenario`] and runs on one thread. Nothing in it reads a clock or draws ambient
-//! randomness, and every order is stated: simultaneous actors go by number (the script, then links, then nodes, each
-//! in the order of the file), and what is handed over at one instant goes through one first-in first-out line. The
-//! same scenario, seed and repeat therefore give the same bytes.
+//! randomness, and every order is defined: simultaneous actors are in the order of their numbers (the script, then
+//! links, then nodes, each in the order of the file), and items that are handed over at one instant pass through one
+//! first-in first-out queue. The same scenario, seed and repeat therefore give the same bytes.
 //!
 //! The same flows run on real hosts: a [`NodeInstance`] is the machines of a flow on one node there.
 
@@ -29,7 +29,7 @@ use hopcast_stack::VirtualNode;
 use hopcast_stack::flow::Join;
 use hopcast_stack::network::{GlobalRoutes, Hop};
 
-use crate::capture::{Capture, InterfaceId};
+use crate::capture::{InterfaceId, PcapngWriter};
 use crate::meter::Meters;
 use crate::monitor::Monitor;
 use crate::observed::{Observed, ObservedFlow, ObservedLink};
@@ -37,12 +37,12 @@ use crate::scenario::model::{Action, LinkId, NodeId, Scenario};
 use agenda::Agenda;
 use script::{Script, Step};
 
-pub use error::BuildError;
+pub use error::WorldError;
 pub use hopcast_stack::network::directions;
 pub use instance::{InstanceReport, NodeInstance};
 pub use snapshot::{FlowState, LinkState, NodeState, ReceiverState, Snapshot};
 
-/// A scenario in motion.
+/// A scenario that is being run in virtual time.
 pub struct World {
     scenario: Arc<Scenario>,
     now: Instant,
@@ -52,14 +52,14 @@ pub struct World {
     nodes: Vec<VirtualNode>,
     routes: Rc<RefCell<GlobalRoutes>>,
     flows: Vec<RunningFlow>,
-    /// Work that remains at this instant.
+    /// Work that remains to be done at this instant.
     work: VecDeque<Work>,
-    capture: Option<Capture>,
+    capture: Option<PcapngWriter>,
     opened: Vec<Vec<Counters>>,
     closed: Vec<Vec<Counters>>,
     /// Bytes of frames sent on all links when the window opened and when it closed, each counted once.
     sent: [u64; 2],
-    /// The transfer whose end is awaited.
+    /// The transfer whose completion is measured.
     transfer: Option<Transfer>,
     samples: Vec<LinkSamples>,
 }
@@ -67,7 +67,7 @@ pub struct World {
 /// A flow of bounded size that is the run's only one.
 enum Transfer {
     UnderWay {
-        /// Number of receivers, in the order of the file, that have all of it.
+        /// Number of receivers, from the first in the file, that have all of it.
         complete: usize,
     },
     Over {
@@ -78,18 +78,18 @@ enum Transfer {
 
 struct Wired {
     model: Box<dyn Link>,
-    /// For each attachment, the node and its interface.
+    /// The node and interface of each attachment.
     ends: Vec<(NodeId, u32)>,
-    /// For each attachment, its interface in the capture, if it is captured.
+    /// The interface of each attachment in the capture; `None` if it is not captured.
     captured: Vec<Option<InterfaceId>>,
 }
 
-/// A flow's machines and what is measured of it.
+/// A flow's machines and meters.
 struct RunningFlow {
     meters: Meters,
     /// Its applications and layers, by the layer's name, and its relays, by the node's.
     machines: Vec<PlacedMachine>,
-    /// When its receivers join and leave.
+    /// The joins and leaves of its receivers.
     joins: Vec<Join>,
     /// Maximum length of a frame that fits its route, in bytes.
     frame: u64,
@@ -102,7 +102,7 @@ enum Work {
     Deliver(NodeId, u32, Frame),
     /// Tell a node that the link of an interface has another MTU.
     Mtu(NodeId, u32, u32),
-    /// Tell a node what became of a frame that it sent.
+    /// Tell a node the outcome of a frame that it sent.
     Status(NodeId, u32, FrameStatus),
 }
 
@@ -111,18 +111,18 @@ pub struct LinkSamples {
     last: Vec<Counters>,
     /// Number of steps so far.
     count: usize,
-    /// For each direction, (bytes sent, frames lost, frames delivered) in each step; empty until it carries something.
+    /// Bytes sent, frames lost and frames delivered in each step, by direction; empty until it carries something.
     steps: Vec<Vec<[u64; 3]>>,
 }
 
 impl LinkSamples {
-    /// Of a link with `ends` ends, before the first step.
+    /// No samples yet of a link with `ends` ends.
     pub fn new(ends: usize) -> Self {
         let directions = directions(ends).count();
         Self { last: vec![Counters::default(); directions], count: 0, steps: vec![Vec::new(); directions] }
     }
 
-    /// A step ends, with these figures of each direction, in order.
+    /// Ends a step, with these figures of each direction, in order.
     pub fn sample(&mut self, figures: impl IntoIterator<Item = Counters>) {
         for ((last, steps), counters) in self.last.iter_mut().zip(&mut self.steps).zip(figures) {
             let carried = counters - std::mem::replace(last, counters);
@@ -130,14 +130,14 @@ impl LinkSamples {
             if steps.is_empty() && step == [0; 3] {
                 continue;
             }
-            // What came before was silence.
+            // All earlier steps had no traffic.
             steps.resize(self.count, [0; 3]);
             steps.push(step);
         }
         self.count += 1;
     }
 
-    /// For each direction, (bytes sent, frames lost, frames delivered) in each step; empty if it carried nothing.
+    /// Bytes sent, frames lost and frames delivered in each step, by direction; empty if it carried nothing.
     pub fn steps(&self) -> &[Vec<[u64; 3]>] {
         &self.steps
     }
@@ -155,8 +155,8 @@ impl World {
         self.links.iter_mut().map(each).sum()
     }
 
-    /// Number of frames that nodes have finished sending, each counted once, however many stations of a medium or
-    /// switch it was for.
+    /// Number of frames that nodes have finished sending, each counted once, whatever the number of stations of a
+    /// medium or switch that it was for.
     pub fn transmissions(&mut self) -> u64 {
         let now = self.now;
         let of_link = |Wired { model, ends, .. }: &mut Wired| -> u64 {
@@ -165,12 +165,12 @@ impl World {
         self.links.iter_mut().map(of_link).sum()
     }
 
-    /// Runs until `end`, telling `monitor` how far it has come; false if the monitor said to stop.
+    /// Runs until `end`, and reports the progress to `monitor`; false if the monitor was cancelled.
     pub fn run_until(&mut self, end: Instant, monitor: &Monitor) -> bool {
         self.go(end, monitor, |span| monitor.advance(span))
     }
 
-    /// Runs on until `end`, while what is under way arrives: time that the monitor does not count.
+    /// Runs on until `end`, while data under way arrives; the monitor does not count this time.
     pub(crate) fn drain_until(&mut self, end: Instant, monitor: &Monitor) -> bool {
         self.go(end, monitor, |_| ())
     }
@@ -182,7 +182,7 @@ impl World {
             if at > end {
                 break;
             }
-            // A machine that asks for a time gone by is woken now; time does not run backwards.
+            // A machine with a deadline in the past is woken now; time does not run backwards.
             self.now = self.now.max(at);
             self.step(actor);
             events = events.wrapping_add(1);
@@ -229,7 +229,7 @@ impl World {
         }
     }
 
-    /// Does all that is to be done at this instant.
+    /// Does all work of this instant.
     fn settle(&mut self) {
         while let Some(work) = self.work.pop_front() {
             match work {
@@ -243,7 +243,7 @@ impl World {
         }
     }
 
-    /// Hands an item to a node, at one of its interfaces.
+    /// Hands an item to a node at one of its interfaces.
     fn hand(&mut self, node: NodeId, interface: u32, item: Item) {
         let VirtualNode { assembly, attachments, .. } = &mut self.nodes[node];
         assembly.handle_into(
@@ -358,7 +358,7 @@ impl World {
         }
     }
 
-    /// The observations, after the run.
+    /// The observations of the run, after its end.
     pub(crate) fn observe(&self) -> Observed {
         let flow = |flow: &RunningFlow| ObservedFlow {
             meters: flow.meters.iter().map(|meter| meter.borrow().clone()).collect(),
@@ -418,14 +418,14 @@ impl World {
         sum_counters(services.map(|placed| (&*placed.name, station.assembly.machine(placed.slot))))
     }
 
-    /// Ends the capture, if there is one, and says whether all of it could be written.
+    /// Ends the capture, if there is one; an error if not all of it could be written.
     pub(crate) fn finish_capture(&mut self) -> io::Result<()> {
-        self.capture.take().map_or(Ok(()), Capture::finish)
+        self.capture.take().map_or(Ok(()), PcapngWriter::finish)
     }
 }
 
-/// Takes what leaves a node: offers frames to the links that its interfaces are attached to, and notes that these are
-/// to be polled.
+/// Takes the items that leave a node: offers frames to the links of its interfaces, and notes that these links are to
+/// be polled.
 fn offering<'a>(
     now: Instant,
     attachments: &'a [Hop],
@@ -441,7 +441,7 @@ fn offering<'a>(
             Item::ReportFrameStatus => return model.report_status(from),
             _ => return,
         }
-        // Several frames for one link are one visit.
+        // Several frames for one link need one poll.
         if !matches!(work.back(), Some(&Work::Link(last)) if last == link) {
             work.push_back(Work::Link(link));
         }
@@ -462,7 +462,7 @@ fn sum_counters<'a>(machines: impl Iterator<Item = (&'a str, &'a dyn Machine)>) 
 
 /// Writes one event of a link into the capture.
 fn record(
-    capture: &mut Option<Capture>,
+    capture: &mut Option<PcapngWriter>,
     wired: &Wired,
     now: Instant,
     event: &Event,

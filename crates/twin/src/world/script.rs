@@ -8,17 +8,17 @@ use crate::scenario::model::{Event, Scenario};
 /// A step of the script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// The event of this number in the scenario.
+    /// Carry out the event of this number in the scenario.
     Event(usize),
-    /// The routes follow it.
+    /// Change the routes that follow from the event of this number.
     Routes(usize),
-    /// A receiver joins a group or leaves it.
+    /// Let a receiver join a group or leave it.
     Join(Join),
-    /// The measurement window opens.
+    /// Open the measurement window.
     Open,
-    /// The measurement window closes.
+    /// Close the measurement window.
     Close,
-    /// A step of the time series ends.
+    /// End a step of the time series.
     Sample,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Script {
 impl Script {
     pub(super) fn new(scenario: &Scenario, joins: impl Iterator<Item = Join>) -> Self {
         let end = Instant::ZERO + scenario.duration;
-        // What is scheduled for later does not happen: while the last frames arrive, the network stays as it is.
+        // Events after the end of the run do not happen: in the drain the network does not change.
         let events = scenario.events.iter().enumerate().filter(|(_, event)| event.at <= end);
         let mut steps: Vec<(Instant, Step)> = events.map(|(i, event)| (event.at, Step::Event(i))).collect();
         let convergence = scenario.routing.convergence;

@@ -33,7 +33,7 @@ pub struct NodeState {
 /// One direction of a link at one instant, with its counters since the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinkState {
-    /// The link's name, which all its directions have.
+    /// The link's name, the same in all directions.
     pub name: String,
     /// The sending node.
     pub from: String,
@@ -80,16 +80,16 @@ pub struct ReceiverState {
     pub node: String,
     /// Payload bytes delivered for the first time.
     pub payload_bytes: u64,
-    /// Units that there were to deliver.
+    /// Units to be delivered.
     pub sent_units: u64,
     /// Units delivered.
     pub delivered_units: u64,
-    /// Latency of what was delivered, in milliseconds; `None` if nothing was.
+    /// Latency of delivered units, in milliseconds; `None` if there are none.
     pub latency_ms: Option<Quantiles>,
 }
 
 impl World {
-    /// The state of the world now. Links catch up with the present first, which changes no result.
+    /// The current state of the world. Links carry out their due events first, which changes no result.
     pub fn snapshot(&mut self) -> Snapshot {
         let nodes = (0..self.nodes.len()).map(|node| self.node_state(node)).collect();
         let links = (0..self.links.len()).flat_map(|link| self.link_states(link)).collect();

@@ -17,18 +17,18 @@ use crate::daemon::notice::{Notice, Notices};
 /// Factor of the rate of hellos to a silent peer. Chosen; a smaller one finds it later, a larger one costs more
 /// datagrams in vain.
 const SILENT_HELLO_FACTOR: f64 = 10.0;
-/// Minimum time between two answers. Chosen: it bounds what forged hellos can ask for; longer delays a peer that is
-/// back.
+/// Minimum time between two answers. Chosen: it bounds the answers that forged hellos cause; longer delays a peer that
+/// comes back.
 const MIN_ANSWER_INTERVAL: Duration = Duration::from_millis(10);
-/// Number of slots for senders of hellos from elsewhere, by their address: one of them blocks few of the others.
-/// Chosen; more is memory, with fewer they block each other.
+/// Number of slots in which answers to hellos from other addresses are limited, by the address: a sender blocks only
+/// those that share its slot. Chosen; more is memory, with fewer they block each other.
 const ELSEWHERE_SLOTS: usize = 16;
 /// Maximum round-trip time that is plausible. Chosen: above any path, and far below the 71 minutes after which 32 bits
 /// of microseconds wrap.
 const MAX_ROUND_TRIP: Duration = Duration::from_secs(60);
 
-/// The address by which the machines above know a neighbour on a lane, wherever it is: of the discard prefix (RFC
-/// 6666), which nobody uses. `None` is this node.
+/// The address by which the machines above know a neighbour on a lane, whatever its real one is: of the discard prefix
+/// (RFC 6666), which no host uses. `None` is this node.
 pub(crate) fn identity(neighbour: Option<usize>, tag: Tag) -> SocketAddr {
     let number = neighbour.map_or(0, |place| place + 1) as u16;
     (Ipv6Addr::new(0x100, 0, 0, 0, 0, 0, 0, number), u16::from(tag.byte())).into()
@@ -48,7 +48,7 @@ pub(crate) struct Myself {
     pub(crate) name: String,
     /// Random number, drawn at the start.
     pub(crate) instance: u64,
-    /// Of the last hello.
+    /// Sequence number of the last hello.
     pub(crate) sequence: u32,
     /// Maximum length of datagrams of its lanes.
     pub(crate) datagram: u16,
@@ -94,11 +94,11 @@ struct Path {
 /// Addresses from which a peer is accepted, besides its last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Follow {
-    /// The one in the configuration, or that of the name there.
+    /// The address in the configuration, or that of the host name there.
     File,
-    /// Any, while it is not up: the configuration has no address.
+    /// Any address, while it is not up: the configuration has none.
     UnlessUp,
-    /// Any.
+    /// Any address.
     Roams,
 }
 
@@ -123,13 +123,13 @@ pub(crate) struct Peer {
     configured: Option<SocketAddr>,
     follow: Follow,
     path: Option<Path>,
-    /// Seed of the nonces for other addresses, and the number of times they have changed: so no state is kept for
-    /// senders of hellos in its name.
+    /// Seed of the nonces for other addresses, and the number of times that the nonces have changed. So no state is
+    /// kept for the senders of hellos in its name.
     secret: Seed,
     epoch: u64,
     pub(crate) state: State,
     instance: Option<u64>,
-    /// Of its last hello.
+    /// Sequence number of its last hello.
     sequence: u32,
     /// Time of its last datagram.
     heard_at: Instant,
@@ -144,7 +144,7 @@ pub(crate) struct Peer {
     /// Number of restarts; below, of changes of its address.
     pub(crate) restarts: u64,
     pub(crate) moves: u64,
-    /// The lanes that this node needs of it, that are listed to it, and that it has listed, if it has.
+    /// The lanes that this node needs from it; below, those that are listed to it, and those that it has listed.
     needed: Vec<Tag>,
     pub(crate) offered: Vec<Tag>,
     pub(crate) theirs: Option<Vec<Tag>>,
@@ -152,14 +152,14 @@ pub(crate) struct Peer {
     pub(crate) probe: Probe,
     /// Its probes that have arrived.
     longest: Longest,
-    /// Times of the last answers: proved, not proved, and elsewhere by slot.
+    /// Times of the last answers: to its proved and to its unproved address, and to others by slot.
     answered: [Option<Instant>; 2 + ELSEWHERE_SLOTS],
     /// Hellos in its name that were rejected.
     pub(crate) disbelieved: u64,
-    /// Times of the last notices that outsiders can provoke, each limited by itself.
-    said_rival: Option<Instant>,
+    /// Times of the last notices that other hosts can provoke, each limited separately.
+    said_name_in_use: Option<Instant>,
     said_version: Option<Instant>,
-    /// Whether a notice about its version waits.
+    /// Whether a notice about its version is still to be logged.
     version_unsaid: bool,
 }
 
@@ -200,7 +200,7 @@ impl Peer {
             longest: Longest::default(),
             answered: [None; 2 + ELSEWHERE_SLOTS],
             disbelieved: 0,
-            said_rival: None,
+            said_name_in_use: None,
             said_version: None,
             version_unsaid: false,
         }
@@ -221,17 +221,17 @@ impl Peer {
         self.instance.map(|_| now.since(self.heard_at))
     }
 
-    /// Links may fragment from now on: results of the probes so far, and of the current round, no longer apply.
+    /// Permits links to fragment from now on: the results of earlier probes, and of the current round, no longer apply.
     pub(crate) fn allow_fragments(&mut self, now: Instant) {
         self.probe.restart(now);
     }
 
-    /// A datagram of a lane has come from its address.
+    /// Notes that a datagram of a lane has arrived from its address.
     pub(crate) const fn on_data(&mut self, now: Instant) {
         self.heard_at = now;
     }
 
-    /// The name in the configuration now has this address.
+    /// Notes that the host name in the configuration now has this address.
     pub(crate) fn resolved(&mut self, now: Instant, address: SocketAddr, myself: &mut Myself) {
         self.configured = Some(address);
         if self.path.is_none() {
@@ -283,7 +283,7 @@ impl Peer {
         }
     }
 
-    /// Another address, with the nonce that only a receiver there can know.
+    /// Another address, with a nonce that only a receiver there can know.
     fn elsewhere(&self, address: SocketAddr) -> Path {
         let nonce = self.secret.stream(&[&address.to_string()], self.epoch).bits() as u32;
         Path { address, nonce: nonce.max(1) }

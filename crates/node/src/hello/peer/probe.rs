@@ -15,14 +15,14 @@ const ROUND_INTERVAL: Duration = Duration::from_secs(5);
 /// The same where full probes are lost. Chosen: with an MTU of 1500 bytes the search costs some 25 kB at little random
 /// loss, and up to 160 kB at [`MAX_RANDOM_LOSS`], where each length is tried six times.
 const BLOCKED_ROUND_INTERVAL: Duration = Duration::from_secs(60);
-/// Maximum probability that random loss, as of short datagrams, takes all full probes of a round. Chosen; a larger one
-/// takes loss for a smaller MTU, a smaller one needs more probes.
+/// Maximum probability with which random loss, at the rate of short datagrams, explains the loss of all full probes of
+/// a round. Chosen; a larger one takes loss for a smaller MTU, a smaller one needs more probes.
 const MAX_CHANCE: f64 = 1e-4;
 /// Minimum number of full probes in a round before the search. Chosen; fewer search at chance, more find a smaller MTU
 /// later.
 const MIN_FULL_PROBES: f64 = 6.0;
-/// Maximum loss that is taken for random. Chosen: where data is as long as full probes, all of it is lost, which says
-/// nothing about the random loss.
+/// Maximum loss that counts as random. Chosen: higher, and the number of probes grows; lower, and a link with that loss
+/// seems to have a smaller MTU. Where data is as long as full probes, all of it is lost, and no random loss is known.
 const MAX_RANDOM_LOSS: f64 = 0.6;
 /// Lengths of IP packets to try: of Ethernet with and without jumbo frames, of PPPoE, and of tunnels through them.
 /// Chosen: with more, it takes longer to find the right one; with fewer, less of a route is used.
@@ -38,14 +38,14 @@ pub(crate) struct Probe {
     phase: Phase,
     /// Time of the next step.
     pub(super) next: Instant,
-    /// Beginning of the round, and the loss by then: lost probes must not count.
+    /// Beginning of the round; below, the loss at that time, which lost probes must not change.
     begun: Instant,
     loss: f64,
     /// Length of the longest probe of this round that was received, in bytes of UDP payload.
     longest: u16,
     /// Length that passes where full ones do not, in the same unit; `Some(0)`: none of those tried.
     pub(crate) passes: Option<u16>,
-    /// The last such length that was logged, and whether fragments were allowed then.
+    /// The last such length that was logged, and whether fragments were permitted then.
     pub(super) told: Option<(u16, bool)>,
 }
 
@@ -113,7 +113,7 @@ impl Probe {
             return Step::Nothing;
         }
         if self.phase == Phase::Rest {
-            // Bit errors take more of long datagrams than of short ones.
+            // Bit errors destroy more long datagrams than short ones.
             self.loss = (1.5 * path.loss + 0.05).min(MAX_RANDOM_LOSS);
         }
         let loss = self.loss;

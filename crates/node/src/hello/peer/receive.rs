@@ -33,7 +33,7 @@ impl Peer {
         let path = here.unwrap_or_else(|| self.elsewhere(from));
         let stamp = (hello.stamp, now);
         if hello.echo.nonce != path.nonce {
-            // It has yet to show that it receives datagrams there.
+            // It has not yet proved that it receives datagrams at that address.
             if here.is_some() && !self.is_up() {
                 self.stamp = Some(stamp);
             }
@@ -59,7 +59,7 @@ impl Peer {
         version: u8,
         myself: &mut Myself,
     ) {
-        // Ignored for a peer that is up: either it has this version, or it will fall silent.
+        // Ignored for a peer that is up: either it has this version, or it will become silent.
         if self.is_up() || !self.may_be_at(from) {
             self.disbelieved += 1;
             return;
@@ -73,7 +73,7 @@ impl Peer {
         }
     }
 
-    /// Whether it has moved here from its last address.
+    /// Whether it has moved to this address from its last one.
     fn moves_to(&mut self, now: Instant, path: Path, myself: &mut Myself) -> bool {
         if self.is_up() && (self.follow != Follow::Roams || !self.is_silent(now, &myself.timing)) {
             self.disbelieve(now, path.address, myself);
@@ -92,16 +92,16 @@ impl Peer {
         true
     }
 
-    /// Rejects a hello in its name from elsewhere.
+    /// Rejects a hello in its name from another address.
     fn disbelieve(&mut self, now: Instant, address: SocketAddr, myself: &mut Myself) {
         self.disbelieved += 1;
-        if may_say(now, &mut self.said_rival) {
+        if may_say(now, &mut self.said_name_in_use) {
             let (peer, fixed) = (self.name.clone(), self.follow != Follow::Roams);
-            myself.notices.push(Notice::Rival { peer, address, fixed });
+            myself.notices.push(Notice::NameInUse { peer, address, fixed });
         }
     }
 
-    /// Accepts a hello: the peer is where it says, as far as the protocol can tell.
+    /// Accepts a hello whose sender has proved that it receives at its address.
     fn trusted(&mut self, now: Instant, hello: &Hello, myself: &mut Myself) {
         self.heard_at = now;
         self.sequence = hello.sequence;

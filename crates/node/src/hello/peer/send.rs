@@ -20,8 +20,8 @@ impl Peer {
         }
     }
 
-    /// Answers a hello whose sender is `proved` to be at its address, or not: unproved ones cannot exhaust the answers
-    /// to proved ones.
+    /// Answers a hello whose sender has `proved` that it receives at its address, or has not: unproved senders cannot
+    /// exhaust the answers to proved ones.
     pub(super) fn answer(
         &mut self,
         now: Instant,
@@ -52,8 +52,8 @@ impl Peer {
         self.send(path, &hello, myself);
     }
 
-    /// Sends the probes that are due: a path may pass short datagrams and lose all long ones. Silent peers are not
-    /// probed.
+    /// Sends the probes that are due, unless the peer is silent: a path may pass short datagrams and lose all long
+    /// ones.
     pub(super) fn say_probes(&mut self, now: Instant, silent: bool, myself: &mut Myself) {
         let Some(path) = self.path else { return };
         if silent {

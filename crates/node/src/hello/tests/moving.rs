@@ -33,7 +33,7 @@ fn one_that_moves_is_followed_and_one_that_is_heard_cannot_be_displaced() {
     }
     assert_eq!(pair.ends[1].peer.address(), Some(to));
     let notices = pair.notices(1);
-    assert!(notices.iter().all(|it| matches!(it, Notice::Rival { .. })), "{notices:?}");
+    assert!(notices.iter().all(|it| matches!(it, Notice::NameInUse { .. })), "{notices:?}");
     assert_eq!(notices.len(), 1, "said once");
 }
 
@@ -110,7 +110,7 @@ fn nobody_elsewhere_is_a_peer_whose_address_the_file_fixes() {
     }
     assert_eq!(pair.ends[1].peer.address(), Some(address(1)));
     assert!(!pair.ends[1].peer.is_up());
-    let is_about = |it: &Notice| matches!(it, Notice::Rival { fixed: true, .. } | Notice::Down { .. });
+    let is_about = |it: &Notice| matches!(it, Notice::NameInUse { fixed: true, .. } | Notice::Down { .. });
     let notices = pair.notices(1);
     assert!(notices.len() == 2 && notices.iter().all(is_about), "{notices:?}");
     pair.up = true;

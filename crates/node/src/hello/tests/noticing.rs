@@ -59,7 +59,7 @@ fn another_version_is_said_whatever_else_was_and_later_if_not_at_once() {
     for (_, bytes) in std::mem::take(&mut rival.myself.hellos) {
         pair.ends[0].hear(Instant::ZERO, address(9), &bytes);
     }
-    assert!(matches!(pair.notices(0)[..], [Notice::Rival { .. }]));
+    assert!(matches!(pair.notices(0)[..], [Notice::NameInUse { .. }]));
     let other = |pair: &mut Pair, seconds: u64| {
         for _ in 0..seconds {
             pair.now += Duration::from_secs(1);

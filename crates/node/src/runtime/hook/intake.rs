@@ -20,7 +20,7 @@ const RECEIVE_BUFFER: usize = 4 << 20;
 /// Maximum length of a packet in a report, whose attributes have lengths of 16 bits, header included
 /// (`NFULNL_COPY_RANGE_MAX`): of a longer packet this much is logged.
 pub(super) const MAX_PACKET: usize = 0xffff - 4;
-/// Maximum length of a report: the longest packet, and what is said of it.
+/// Maximum length of a report: the longest packet, and its other attributes.
 const MAX_REPORT: usize = (64 << 10) + 1024;
 
 /// `linux/netfilter/nfnetlink_log.h`: the kinds of messages, of configuration attributes and of a report's.
@@ -46,7 +46,7 @@ pub(super) struct Intake {
 /// A packet that was taken.
 pub(super) struct Taken {
     pub(super) packet: Buffer,
-    /// The kernel's index of the device on which it arrived; 0 for none.
+    /// The kernel's index of the device on which it arrived; 0 if there is none.
     pub(super) device: u32,
 }
 
@@ -88,8 +88,8 @@ impl Intake {
         Ok(self.waiting.pop_front())
     }
 
-    /// Packets that were lost since they were not read in time, by the kernel's own count: it has those of the end too,
-    /// which no report follows.
+    /// Number of packets that were lost because they were not read in time, by the kernel's own count: it includes
+    /// losses after the last report.
     pub(super) fn dropped(&self) -> u64 {
         self.drops.count()
     }
@@ -101,7 +101,7 @@ impl AsFd for Intake {
     }
 }
 
-/// What the kernel says of a packet.
+/// The kernel's report of a packet.
 #[derive(Default)]
 struct Report<'a> {
     packet: Option<&'a [u8]>,
@@ -124,7 +124,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// `NETLINK_NO_ENOBUFS`.
+/// The socket option `NETLINK_NO_ENOBUFS` (netlink(7)): an overrun is no error of a read.
 #[derive(Clone, Copy)]
 struct KeepReceiving;
 nix::setsockopt_impl!(

@@ -1,11 +1,11 @@
-//! A packet port with the forward hook: packets are taken out of the kernel, and what answers them is put back.
+//! A packet port with the forward hook: packets are taken out of the kernel, and the machine's answers are put back.
 //!
 //! ```text
 //!                      prerouting                          routes
 //!   interface ──► rule: log and drop ─┐      ┌──────────────────────────────► interface, or this host
-//!                                     │      │ way_in: a TUN device
+//!                                     │      │ ingress: a TUN device
 //!                                  intake    ├──────────────────────────────► neighbour, group on interfaces
-//!                                     │      │ way_out: raw sockets
+//!                                     │      │ egress: raw sockets
 //!                                     └─► machine
 //! ```
 //!
@@ -13,15 +13,15 @@
 //! |---|---|
 //! | `selection` | the rules that take packets |
 //! | `intake` | reads them |
-//! | `way_in` | packets for the routes: the kernel takes the hop off, delivers, or tells the sender why not |
-//! | `way_out` | the packets whose way out is named, and the host's own |
+//! | `ingress` | packets for the routes: the kernel decrements the hop limit, and delivers or sends an ICMP error |
+//! | `egress` | packets whose egress is named, and the host's own |
 //! | `netlink` | the messages of both |
 
+mod egress;
+mod ingress;
 mod intake;
 mod netlink;
 mod selection;
-mod way_in;
-mod way_out;
 
 use std::fs;
 use std::io;
@@ -36,9 +36,9 @@ use nix::net::if_::if_nametoindex;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 
+use self::egress::EgressSockets;
+use self::ingress::IngressDevice;
 use self::intake::{Intake, MAX_PACKET, Taken};
-use self::way_in::WayIn;
-use self::way_out::WayOut;
 use super::counters::Counters;
 use super::error::PlugError;
 use super::poller::{Poller, Token};
@@ -52,16 +52,16 @@ const LOOPBACK: u32 = 1;
 
 /// A hook into the kernel's forwarding.
 pub(super) struct Hooked {
-    /// Removed before the sockets that they need.
+    /// The rules; they are removed before the sockets that they refer to.
     _rules: Rules,
     intake: Intake,
-    way_in: WayIn,
-    /// Of IPv4 and IPv6, where it takes packets of them.
-    ways_out: [Option<WayOut>; 2],
+    ingress: IngressDevice,
+    /// The sockets for IPv4 and IPv6, of the versions whose packets it takes.
+    egress: [Option<EgressSockets>; 2],
     /// The interfaces, with the kernel's indices.
     interfaces: Vec<(String, u32)>,
     allowed: usize,
-    /// Transits that the machine may still hand over: for the packet that it was given last, or at its last wake.
+    /// Number of transits that the machine may still hand over, for the last packet that it received or its last wake.
     answers: u32,
     device: String,
     gone: bool,
@@ -79,15 +79,15 @@ impl Hooked {
         });
         let interfaces = interfaces.collect::<Result<Vec<_>, _>>()?;
         let mut rules = Rules::claim()?;
-        // Before all else, since what a killed process leaves is found by its table.
+        // The table comes first, since the remains of a killed process are found by it.
         rules.filter(&format!("table inet {} {{}}", rules.named().table()))?;
         let intake = Intake::open(rules.named().log_group()).map_err(PlugError::Log)?;
         let device = rules.named().device();
-        let way_in = WayIn::open(&device)?;
-        let mut ways_out = [None, None];
+        let ingress = IngressDevice::open(&device)?;
+        let mut egress = [None, None];
         for (v6, wanted) in [false, true].into_iter().zip(selection::versions(&config.hooks)) {
             if wanted {
-                ways_out[usize::from(v6)] = Some(WayOut::open(v6, &mut rules)?);
+                egress[usize::from(v6)] = Some(EgressSockets::open(v6, &mut rules)?);
             }
         }
         poller.add(&intake, Token { plug, key: 0 }, EventFlags::IN)?;
@@ -96,8 +96,8 @@ impl Hooked {
         Ok(Self {
             _rules: rules,
             intake,
-            way_in,
-            ways_out,
+            ingress,
+            egress,
             interfaces,
             allowed: 0,
             answers: 0,
@@ -107,7 +107,7 @@ impl Hooked {
         })
     }
 
-    /// The number of the interface with an index. One that was made anew has another index.
+    /// The number of the interface with this index. An interface that was made again has another index.
     fn number(&mut self, index: u32) -> Option<u32> {
         let find = |interfaces: &[(String, u32)]| interfaces.iter().position(|&(_, known)| known == index);
         let found = find(&self.interfaces).or_else(|| {
@@ -134,10 +134,10 @@ impl Hooked {
         self.answers -= copies;
         packet.truncate(header.total_len);
         match (egress, ingress) {
-            // The kernel would look for a way from the interface at which it came.
+            // The kernel would look up a route from the interface on which it arrived.
             (Egress::Routes, Some(_)) if is_group(header.destination) => self.counters.send_refused += 1,
             (Egress::Routes, Some(_)) => {
-                let given = self.way_in.give(&packet);
+                let given = self.ingress.give(&packet);
                 self.count(given, packet.len());
             }
             (Egress::Routes, None) => self.originate(&packet),
@@ -148,15 +148,15 @@ impl Hooked {
             }
             (Egress::Neighbour { interface, address }, _) => {
                 let index = self.interfaces.get(interface as usize).map(|&(_, index)| index);
-                self.leave(&packet, header.destination, index, |way, index| {
-                    way.send_to_neighbour(&packet, index, address)
+                self.leave(&packet, header.destination, index, |sockets, index| {
+                    sockets.send_to_neighbour(&packet, index, address)
                 });
             }
             (Egress::Group(interfaces), _) => {
                 for &number in &*interfaces {
                     let index = self.interfaces.get(number as usize).map(|&(_, index)| index);
-                    self.leave(&packet, header.destination, index, |way, index| {
-                        way.send_to_group(&packet, index, header.destination)
+                    self.leave(&packet, header.destination, index, |sockets, index| {
+                        sockets.send_to_group(&packet, index, header.destination)
                     });
                 }
             }
@@ -168,8 +168,8 @@ impl Hooked {
         match ip::parse(packet) {
             Ok(header) if header.hop_limit > 0 => {
                 let packet = &packet[..header.total_len];
-                self.leave(packet, header.destination, Some(0), |way, _| {
-                    way.originate(packet, header.destination)
+                self.leave(packet, header.destination, Some(0), |sockets, _| {
+                    sockets.originate(packet, header.destination)
                 });
             }
             _ => self.counters.wrong_items += 1,
@@ -182,12 +182,12 @@ impl Hooked {
         packet: &[u8],
         destination: IpAddr,
         index: Option<u32>,
-        send: impl FnOnce(&mut WayOut, u32) -> io::Result<()>,
+        send: impl FnOnce(&mut EgressSockets, u32) -> io::Result<()>,
     ) {
-        let way = self.ways_out[usize::from(destination.is_ipv6())].as_mut();
-        match way.zip(index) {
-            Some((way, index)) => {
-                let sent = send(way, index);
+        let sockets = self.egress[usize::from(destination.is_ipv6())].as_mut();
+        match sockets.zip(index) {
+            Some((sockets, index)) => {
+                let sent = send(sockets, index);
                 self.count(sent, packet.len());
             }
             None => self.counters.send_refused += 1,
@@ -276,7 +276,7 @@ impl Socket for Hooked {
     }
 }
 
-/// Whether the log had no room for all of a packet.
+/// Whether the log cut a packet short.
 fn is_cut(packet: &[u8]) -> bool {
     packet.len() >= MAX_PACKET && !ip::parse(packet).is_ok_and(|header| header.total_len == packet.len())
 }

@@ -1,4 +1,4 @@
-//! Netlink messages (RFC 3549, netlink(7)): requests, and what they and the kernel's reports consist of.
+//! Netlink messages (RFC 3549, netlink(7)): requests, and the parts of requests and of the kernel's reports.
 //!
 //! ```text
 //!  length32 | kind16 | flags16 | sequence32 | sender32 | body | attributes
@@ -16,11 +16,11 @@ const HEADER: usize = 16;
 const ATTRIBUTE: usize = 4;
 /// Kind of the kernel's answer to a request: an error's number, 0 for none.
 const ERROR: u16 = 2;
-/// Flags of a request that is to be answered; those of one that makes a thing or replaces it.
+/// Flags of a request that is to be answered; below, those of a request that makes or replaces something.
 const ASK: u16 = 1 | 4;
 pub(super) const REPLACE: u16 = 0x100 | 0x400;
 
-/// A socket to one of the kernel's parts.
+/// A socket to one of the kernel's subsystems.
 pub(super) fn open(protocol: SockProtocol) -> io::Result<OwnedFd> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let socket = socket(AddressFamily::Netlink, SockType::Raw, flags, protocol)?;
@@ -40,7 +40,7 @@ impl Request {
         Self(bytes)
     }
 
-    /// With an attribute more, of at most 60 KiB.
+    /// Adds an attribute, of at most 60 KiB.
     pub(super) fn with(mut self, kind: u16, value: &[u8]) -> Self {
         self.0.extend_from_slice(&((ATTRIBUTE + value.len()) as u16).to_ne_bytes());
         self.0.extend_from_slice(&kind.to_ne_bytes());
@@ -49,7 +49,7 @@ impl Request {
         self
     }
 
-    /// Sends it and waits for the answer, which the kernel has ready when it has taken the request.
+    /// Sends it and reads the answer, which the kernel has queued by the time the send returns.
     pub(super) fn ask(mut self, socket: &OwnedFd) -> io::Result<()> {
         let len = self.0.len() as u32;
         self.0[..4].copy_from_slice(&len.to_ne_bytes());

@@ -1,9 +1,9 @@
 //! The text of the rules that take packets out of the kernel.
 //!
-//! They are in `prerouting`, where a packet is as it arrived: its hop limit is whole, whether it is for this host or in
-//! transit. One rule logs it to this process and drops it, so that what is taken and what is dropped cannot differ.
-//! What is for a group may be for members on this host, too: it is logged and marked, and what of it would be forwarded
-//! is dropped.
+//! They are in `prerouting`, where a packet is as it arrived, with its hop limit not yet decremented, both in transit
+//! and for this host. One rule logs a packet to this process and drops it, so that the same packets are taken and
+//! dropped. A packet to a group may have members on this host too: it is logged and marked, and only its forwarded
+//! copies are dropped.
 
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ use hopcast_core::plug::HookPlug;
 use super::super::claim::Claim;
 use super::super::divert::OWN_MARK;
 use super::super::error::PlugError;
-use super::way_in::GROUP;
+use super::ingress::GROUP;
 
 /// The packets of a hook, of one IP version.
 struct Selection {
@@ -37,7 +37,7 @@ pub(super) fn versions(hooks: &[Hook]) -> [bool; 2] {
 /// forwards IPv4, and IPv6: what it does not forward is not in transit.
 ///
 /// # Errors
-/// A hook or name that nft has no words for.
+/// A hook or name that nft cannot express.
 pub(super) fn table(claim: &Claim, plug: &HookPlug, forwards: [bool; 2]) -> Result<String, PlugError> {
     let (mark, group) = (claim.mark(), claim.log_group());
     let mut names = String::new();
@@ -51,7 +51,7 @@ pub(super) fn table(claim: &Claim, plug: &HookPlug, forwards: [bool; 2]) -> Resu
     let mut line = |words: std::fmt::Arguments<'_>| {
         let _ = writeln!(text, "{words}");
     };
-    // Before connection tracking, which would take it for a connection's.
+    // Before connection tracking, which would take it for a packet of a connection.
     line(format_args!("chain prerouting {{ type filter hook prerouting priority -300; policy accept;"));
     line(format_args!("iifgroup {GROUP} return"));
     line(format_args!("meta mark {OWN_MARK} return"));

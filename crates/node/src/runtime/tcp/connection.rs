@@ -39,7 +39,7 @@ pub(super) struct Connection {
     pub(super) id: StreamId,
     socket: Kernel,
     connecting: bool,
-    /// Whether there may be bytes to read and room to write, by the last event.
+    /// Whether there may be bytes to read, by the last event; below, room to write.
     readable: bool,
     writable: bool,
     /// Whether the peer has ended its direction; bytes before the end may still be unread.
@@ -63,7 +63,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// A connection that a peer has opened. The memory of waiting bytes is of the share of `source`.
+    /// A connection that a peer has opened. Its waiting bytes count towards the share of `source`.
     pub(super) fn accepted(id: StreamId, socket: Kernel, budget: &Rc<Budget>, source: IpAddr) -> Self {
         Self {
             id,
@@ -139,7 +139,7 @@ impl Connection {
 
     /// Makes the kernel reset it when this is dropped.
     pub(super) fn reset(&self) {
-        // If that fails, it ends as if both directions were done, which the peer detects too.
+        // If that fails, it ends as if both directions had finished, which the peer notices too.
         let _ = self.socket.set_linger(Some(Duration::ZERO));
     }
 

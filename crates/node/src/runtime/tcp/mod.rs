@@ -44,7 +44,8 @@ const MAX_STREAMS: usize = 65_536;
 /// Maximum number of reads in one turn. Chosen; more delays the other sockets, fewer
 /// costs turns.
 const READS_PER_TURN: usize = 32;
-/// Maximum number of connections that are accepted in one turn. Chosen for the same reasons.
+/// Maximum number of connections that are accepted in one turn. Chosen; more delays the other sockets, fewer costs
+/// turns.
 const ACCEPTS_PER_TURN: usize = 64;
 /// Maximum number of bytes of one read. Chosen; less costs system calls, more is memory.
 const MAX_READ: usize = 64 << 10;
@@ -198,7 +199,7 @@ impl Tcp {
         self.connections.get(&token).is_some_and(Connection::is_connecting)
     }
 
-    /// Only the first timeout is ever needed.
+    /// Removes the timeouts of established connections from the front: only the first one is ever read.
     fn forget_answered(&mut self) {
         while self.give_up.front().is_some_and(|&(_, token)| !self.is_connecting(token)) {
             self.give_up.pop_front();
@@ -252,11 +253,11 @@ impl Tcp {
                 return;
             }
         }
-        self.line_up(token);
+        self.enqueue(token);
     }
 
     /// Queues a stream for reading and writing, as needed.
-    fn line_up(&mut self, token: u64) {
+    fn enqueue(&mut self, token: u64) {
         let Some(connection) = self.connections.get_mut(&token) else { return };
         if connection.joins_readers() {
             self.to_read.push_back(token);
@@ -283,10 +284,10 @@ impl Tcp {
         }
     }
 
-    /// Goes on with a stream after it was read or written.
+    /// Handles the state of a stream after it was read or written.
     fn after(&mut self, token: u64, progress: Progress) {
         match progress {
-            Progress::Open => self.line_up(token),
+            Progress::Open => self.enqueue(token),
             Progress::Closed => {
                 self.connections.get(&token).into_iter().for_each(Connection::release);
                 self.forget(token);

@@ -1,4 +1,4 @@
-//! Making sockets.
+//! Creation of sockets, with their options.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -56,7 +56,7 @@ impl Options {
         socket.set_linger(Some(Duration::ZERO))?;
         set_keepalive(&socket)?;
         if self.marked {
-            // Only root may, and must where connections are redirected.
+            // Only root may set the mark, and it must be set where connections are redirected.
             let _ = socket.set_mark(OWN_MARK);
         }
         if let Some(name) = &self.congestion {
@@ -113,7 +113,7 @@ impl Options {
     }
 }
 
-/// `EINPROGRESS`: the connection is being established.
+/// The error number `EINPROGRESS`: the connection is being established.
 const IN_PROGRESS: i32 = rustix::io::Errno::INPROGRESS.raw_os_error();
 
 /// The error of a congestion control that the kernel refuses, with those that it accepts.
@@ -148,7 +148,7 @@ fn unspecified(like: SocketAddr) -> IpAddr {
     }
 }
 
-/// Only an address of the host can be bound.
+/// Whether an address is this host's: only such a one can be bound.
 fn is_of_this_host(address: IpAddr) -> bool {
     UdpSocket::bind((address, 0)).is_ok()
 }
@@ -157,7 +157,8 @@ fn is_of_this_host(address: IpAddr) -> bool {
 /// two minutes of silence, and given up after two more without an answer. Unacknowledged bytes are retransmitted as
 /// long as the host does for its own programs (`tcp_retries2`), and a peer with a closed window may take its time.
 fn set_keepalive(socket: &Kernel) -> io::Result<()> {
-    /// Chosen: shorter costs packets of links that have nothing to carry; longer, and who has vanished holds memory.
+    /// Silence before the first probe. Chosen: shorter costs packets on idle links; longer, and a vanished client holds
+    /// memory.
     const SILENCE: Duration = Duration::from_secs(120);
     let keepalive = TcpKeepalive::new().with_time(SILENCE).with_interval(SILENCE / 4).with_retries(4);
     socket.set_tcp_keepalive(&keepalive)
@@ -167,7 +168,8 @@ fn set_keepalive(socket: &Kernel) -> io::Result<()> {
 /// expires, by default a minute after one side has ended (`nf_conntrack_tcp_timeout_close_wait`), and later packets are
 /// answered with a reset. So a program of this host is probed more often, which costs no link anything.
 pub(super) fn keep_conntrack_entry(socket: &Kernel) -> io::Result<()> {
-    /// Chosen: a quarter of that minute, so that three probes may be lost.
+    /// Silence before a probe. Chosen: a quarter of that minute, so that three probes may be lost; shorter costs
+    /// packets, longer loses the entry.
     const SILENCE: Duration = Duration::from_secs(15);
     let keepalive = TcpKeepalive::new().with_time(SILENCE).with_interval(SILENCE).with_retries(15);
     socket.set_tcp_keepalive(&keepalive)

@@ -27,8 +27,8 @@ const GROWTH: u64 = 3;
 /// Share of the whole budget that one source may hold, so that its stalled connections leave the rest to others.
 /// Chosen; a larger share leaves less, a smaller one limits who is alone.
 const SOURCE_SHARE: u64 = 4;
-/// Share of the rest, of the source and of all, that one connection may take. Stalled connections so share the budget,
-/// and leave some of it (the dynamic threshold of Choudhury and Hahne, IEEE/ACM ToN 6(2), 1998).
+/// One connection may take one over this number of what is left to its source and to all. So stalled connections share
+/// the budget, and leave some of it (the dynamic threshold of Choudhury and Hahne, IEEE/ACM ToN 6(2), 1998).
 const CONNECTION_SHARE: u64 = 8;
 
 /// The memory of all connections of a runtime.
@@ -48,7 +48,7 @@ impl Budget {
     }
 
     /// Whether waiting bytes leave too little for one more connection. Granted bytes do not count: most of them never
-    /// come.
+    /// arrive.
     pub(super) fn is_exhausted(&self) -> bool {
         self.bytes.saturating_sub(self.waiting.get()) < MIN_WINDOW
     }

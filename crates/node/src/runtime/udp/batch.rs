@@ -12,9 +12,9 @@ use socket2::Socket as Kernel;
 use super::interfaces::Interfaces;
 use crate::runtime::counters::Counters;
 
-/// Maximum number of bytes that the kernel delivers at once: one datagram, or a row of them (GRO).
+/// Maximum number of bytes that one read delivers: one datagram, or several that the kernel has merged (GRO).
 const MAX_RECEIVE: usize = 65_536;
-/// Room for all that the kernel says of a datagram: six values, each with its header.
+/// Length of the buffer for a datagram's control messages, in bytes: six of them with their headers, and some spare.
 const CONTROL_BYTES: usize = 256;
 
 /// Datagrams that were read and not yet delivered.
@@ -68,7 +68,7 @@ impl Batch {
         (self.next, self.offset) = (0, 0);
     }
 
-    /// Reads with as few calls as possible; of the attributes there are the interface and ECN.
+    /// Reads with as few calls as possible; of the attributes, only the interface and ECN are set.
     pub(super) fn read(
         &mut self,
         socket: &Kernel,
@@ -132,7 +132,7 @@ impl Batch {
     }
 }
 
-/// The row of a message, with all that the kernel says of it; `None` without a sender's address.
+/// The row of a message, with the attributes of its control messages; `None` without a sender's address.
 fn row_of(message: &RecvMsg<'_, '_, SockaddrStorage>, interfaces: &Interfaces) -> Option<ReceivedRow> {
     let address = message.address.as_ref()?;
     let v4 = address.as_sockaddr_in().map(|address| SocketAddr::V4((*address).into()));

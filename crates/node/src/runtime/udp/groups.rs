@@ -26,7 +26,7 @@ pub(super) struct Groups {
     inlet: Option<Box<Inlet>>,
 }
 
-/// A socket of all addresses that receives nothing but what is sent to groups and to everybody.
+/// A socket bound to all addresses that receives only datagrams to groups and broadcasts.
 struct Inlet {
     socket: Kernel,
     batch: Batch,
@@ -59,7 +59,7 @@ impl Groups {
             &self.inlet.insert(inlet).socket
         };
         if group == IpAddr::V4(Ipv4Addr::BROADCAST) {
-            // A socket of all addresses receives it in any case.
+            // A socket bound to all addresses receives the group's datagrams in any case.
             return Ok(());
         }
         let indices = match interface {
@@ -78,7 +78,7 @@ impl Groups {
         }
     }
 
-    /// Reads what the socket of groups has, if all that it had is delivered.
+    /// Reads datagrams from the socket of groups, if all earlier ones are delivered.
     pub(super) fn read(&mut self, interfaces: &Interfaces, counters: &mut Counters) -> io::Result<()> {
         let Some(inlet) = &mut self.inlet else { return Ok(()) };
         if !inlet.readable || !inlet.batch.is_empty() {
@@ -93,7 +93,7 @@ impl Groups {
         let inlet = self.inlet.as_mut()?;
         let is_to_group = |to: IpAddr| to.is_multicast() || to == IpAddr::V4(Ipv4Addr::BROADCAST);
         loop {
-            // What is for another address of the host is for another port.
+            // A datagram to another address of the host is another socket's.
             let received = inlet.batch.next()?;
             if received.to.is_some_and(is_to_group) {
                 return Some(received);
@@ -116,7 +116,7 @@ impl Inlet {
         socket.set_reuse_address(true)?;
         socket.bind(&SocketAddr::new(all, local.port()).into())?;
         for_groups(&socket, local.is_ipv6())?;
-        // It has the socket say by which interface each datagram came, and its traffic class.
+        // The socket reports the interface and the traffic class of each datagram.
         UdpSocketState::new((&socket).into())?;
         in_detail(&socket, local.is_ipv6())?;
         let drops = Drops::of_udp(local.is_ipv6(), rustix::fs::fstat(&socket)?.st_ino);
@@ -125,7 +125,7 @@ impl Inlet {
     }
 }
 
-/// Joins or leaves on one interface. To have joined already, or to have left, is no error.
+/// Joins or leaves a group on one interface. It is no error if that was done already.
 fn change_on(
     socket: &Kernel,
     interface: u32,

@@ -1,4 +1,4 @@
-//! The numbers of interfaces, as a network's plan has them and as the kernel has them.
+//! The numbers of interfaces in a network's plan, and the kernel's indices.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub(super) struct Interfaces {
 }
 
 impl Interfaces {
-    /// Those of the calling thread's network namespace; none if they cannot be read.
+    /// The interfaces of the calling thread's network namespace; none if they cannot be read.
     pub(super) fn of_namespace() -> Self {
         let number = |name: &String| name.strip_prefix("eth")?.parse().ok();
         let numbered = all().into_iter().filter_map(|(name, (index, _))| Some((number(&name)?, index)));
@@ -25,14 +25,14 @@ impl Interfaces {
         self.numbered.iter().find(|&&(known, _)| known == number).map(|&(_, index)| index)
     }
 
-    /// The number of an interface; `None` of one that is not numbered.
+    /// The number of the interface with this index; `None` if it is not numbered.
     pub(super) fn number(&self, index: u32) -> Option<u32> {
         self.numbered.iter().find(|&&(_, known)| known == index).map(|&(number, _)| number)
     }
 }
 
-/// The kernel's indices of the interfaces on which a group can have members: all that take multicast, but the host's
-/// own and those to one peer, such as TUN devices, whose packets are a machine's.
+/// The kernel's indices of the interfaces on which a group can have members: all with multicast, except loopback and
+/// point-to-point interfaces such as TUN devices, whose packets are a machine's.
 pub(super) fn of_groups() -> Vec<u32> {
     let takes_groups = |flags: InterfaceFlags| {
         flags.contains(InterfaceFlags::IFF_MULTICAST)

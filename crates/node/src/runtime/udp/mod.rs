@@ -1,7 +1,7 @@
 //! A datagram port on UDP sockets, in batches.
 //!
-//! One socket is bound to the address of the plug. A machine that joins groups needs another unless that is all of the
-//! host's addresses: what is sent to a group is not for a socket of one address ([`groups`]).
+//! One socket is bound to the address of the plug. A machine that joins groups needs another one unless that address is
+//! unspecified: a socket bound to one address receives no datagrams to groups ([`groups`]).
 //!
 //! | module | what |
 //! |---|---|
@@ -41,7 +41,8 @@ use super::socket::Socket;
 /// Size of the kernel's receive buffer, in bytes. Chosen: 30 ms at 1 Gbit/s, for which another process may well have
 /// the processor. The kernel doubles it for its bookkeeping (socket(7)).
 const RECEIVE_BUFFER: usize = 4 << 20;
-/// Size of the kernel's send buffer, in bytes. Chosen: some bursts; more waits here, where it is counted.
+/// Size of the kernel's send buffer, in bytes. Chosen: a few bursts; with less, sends block more often, with more,
+/// datagrams wait where they are not counted.
 const SEND_BUFFER: usize = 1 << 20;
 /// Maximum number of bytes that wait for room in the kernel, where each row counts for [`ROW_OVERHEAD`] more. Chosen:
 /// it bounds memory and delay; with less, bursts are dropped here.
@@ -59,7 +60,7 @@ const BURST_BYTES: usize = 128 << 10;
 const MAX_ROWS_SEARCHED: usize = 8;
 /// Maximum number of bytes of one send: the limit of the length fields of IP and UDP.
 const MAX_SEND: usize = 65_535 - 40 - 8;
-/// Hop limit of what is sent to groups: the maximum, as of hosts in virtual time. A kernel's own choice is 1.
+/// Hop limit of datagrams to groups: the maximum, as for hosts in virtual time. A kernel's default is 1.
 const GROUP_HOP_LIMIT: u32 = 255;
 /// Key of the plug's own socket among its descriptors, and of the one that receives what is sent to groups.
 const OWN: u64 = 0;
@@ -75,7 +76,7 @@ pub(super) struct Udp {
     interfaces: Interfaces,
     batch: Batch,
     readable: bool,
-    /// Whether the plug's own socket says all attributes of what it receives.
+    /// Whether the plug's own socket reports all attributes of each datagram.
     detailed: bool,
     groups: Groups,
     /// Datagrams to be sent, in rows that one call sends.
@@ -96,7 +97,7 @@ impl Udp {
             socket.set_send_buffer_size(SEND_BUFFER)?;
         }
         socket.bind(&address.into())?;
-        // After it has found the address free of others: only sockets of groups share it.
+        // Set after the bind, which must fail if another program has the address: only sockets of groups share it.
         socket.set_reuse_address(true)?;
         for_groups(&socket, address.is_ipv6())?;
         let state = UdpSocketState::new((&socket).into())?;
@@ -134,8 +135,8 @@ impl Udp {
         self.count(read);
     }
 
-    /// From now on, all attributes of what arrives. A machine that joins groups, or chooses attributes itself, looks at
-    /// them; for the others they would cost a system call for each row.
+    /// Has the socket report all attributes of each datagram from now on, for a machine that joins groups or chooses
+    /// attributes itself; for other machines they would cost a system call for each row.
     fn read_in_detail(&mut self) {
         self.detailed = self.detailed || in_detail(&self.socket, self.local.is_ipv6()).is_ok();
     }
@@ -146,7 +147,7 @@ impl Udp {
         }
     }
 
-    /// The next datagram to a group, of those that have a socket of their own.
+    /// The next datagram to a group from the socket of groups.
     fn next_of_groups(&mut self) -> Option<Received> {
         let read = self.groups.read(&self.interfaces, &mut self.counters);
         self.count(read);
@@ -198,8 +199,8 @@ impl Udp {
     /// Adds a datagram to those that wait.
     fn queue(&mut self, datagram: &Datagram) {
         let Datagram { local, remote, payload, attributes } = datagram;
-        // A socket that is bound to an address sends from that one; but with chosen attributes IPv4's takes another,
-        // unless it is told this one.
+        // A bound socket sends from its address; but with chosen attributes an IPv4 socket needs that address among
+        // them.
         let bound = Some(self.local.ip()).filter(|ip| !ip.is_unspecified());
         let source = match bound {
             Some(_) if *attributes == Attributes::CHOICE => None,
@@ -221,7 +222,7 @@ impl Udp {
                     contents: self.spare.pop().unwrap_or_default(),
                     segment: payload.len(),
                     count: 0,
-                    // A kernel that routes groups forwards no row: it is longer than a link's packets.
+                    // A kernel that routes groups does not forward a row, which is longer than a link's packets.
                     full: payload.is_empty() || remote.ip().is_multicast(),
                 });
                 self.waiting.back_mut().expect("was just added")
@@ -328,7 +329,7 @@ impl Socket for Udp {
 fn unbound(address: SocketAddr) -> io::Result<Kernel> {
     let socket = Kernel::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
     if address.is_ipv6() {
-        // All addresses are of the version that the plug names.
+        // All addresses are of the IP version of the plug's.
         socket.set_only_v6(true)?;
     }
     // Beyond the host's limits if allowed.
@@ -338,8 +339,8 @@ fn unbound(address: SocketAddr) -> io::Result<Kernel> {
     Ok(socket)
 }
 
-/// Lets a socket send to groups as hosts in virtual time do, and receive of groups what it has joined itself and
-/// nothing that others have.
+/// Sets up a socket for groups: it sends to them as hosts in virtual time do, and receives only those that it has
+/// joined itself.
 fn for_groups(socket: &Kernel, ipv6: bool) -> io::Result<()> {
     if ipv6 {
         socket.set_multicast_hops_v6(GROUP_HOP_LIMIT)?;
@@ -350,7 +351,7 @@ fn for_groups(socket: &Kernel, ipv6: bool) -> io::Result<()> {
     socket.set_multicast_all_v4(false)
 }
 
-/// Has a socket say the hop limit of each datagram.
+/// Has a socket report the hop limit of each datagram.
 fn in_detail(socket: &Kernel, ipv6: bool) -> io::Result<()> {
     match ipv6 {
         true => setsockopt(socket, Ipv6RecvHopLimit, &true)?,

@@ -88,9 +88,9 @@ impl Remote {
         self.look(now, ask);
     }
 
-    /// Whether everything up to a position is here.
+    /// Whether everything up to a position is here, and nothing was given up.
     fn has_all(&self, position: &Position) -> bool {
-        let Some((last, _)) = self.progress.last else { return false };
+        let Some((last, _)) = self.progress.last.filter(|_| !self.gave_up) else { return false };
         let number = last.wrapping_add_signed(i64::from(serial::distance16(position.object, last as u16)));
         let block = self.block_number(number, position.id.block);
         self.objects.wanted(number).all(|at| {
@@ -117,11 +117,7 @@ impl Remote {
         let named = invalid.iter().map(|&id| numbered(id)).filter(|&at| at <= last);
         let gone: Vec<u64> = self.objects.wanted(number.saturating_sub(1)).chain(named).collect();
         for at in gone.into_iter().filter(|&at| at != number || invalid.contains(&first.object)) {
-            // Of what was sent before this receiver came nothing was promised.
-            if self.objects.get(at).is_some_and(|object| object.heard.is_some()) {
-                self.missing_for_good(at, ask, out);
-            }
-            self.objects.finish(at);
+            self.is_gone(at, ask, out);
         }
         let block = self.block_number(number, first.id.block);
         if self.objects.change(number, |object| object.skip_to(block)) == Some(true) {

@@ -53,10 +53,10 @@ impl Congestion {
     pub(super) fn packet(&mut self, now: Instant, sequence: u16, marked: bool, bytes: usize, grtt: Duration) {
         let round_trip = self.round_trip.unwrap_or(grtt);
         let had_loss = self.losses.any();
-        let (lost, _) = self.losses.packet(now, sequence, marked, round_trip);
+        let (skipped, _) = self.losses.packet(now, sequence, marked, round_trip);
         self.packet =
             if self.packet == 0.0 { bytes as f64 } else { 0.95 * self.packet + 0.05 * bytes as f64 };
-        self.measure(now, lost, bytes, round_trip);
+        self.measure(now, skipped, bytes, round_trip);
         if !had_loss && self.losses.any() {
             // RFC 5348, section 6.3.1: as if losses had been such that TCP had half the rate of the sender, which says
             // it for that (RFC 5740, section 5.5.2.1). What arrives may be less because there is nothing to send, but
@@ -73,14 +73,14 @@ impl Congestion {
     }
 
     /// Measures the rate at which packets come (RFC 4654, section 4.3.4).
-    fn measure(&mut self, now: Instant, lost: u16, bytes: usize, round_trip: Duration) {
+    fn measure(&mut self, now: Instant, skipped: u16, bytes: usize, round_trip: Duration) {
         let gap = self.last.replace(now).map_or(Duration::ZERO, |last| now.since(last));
         let pause = match self.sender_rate {
             0.0 => Duration::MAX,
             rate => MIN_WINDOW.max(Duration::from_secs_f64(PAUSE * self.packet / rate)),
         };
         let (began, received) = match &mut self.window {
-            Some(window) if lost > 0 || gap <= pause => window,
+            Some(window) if skipped > 0 || gap <= pause => window,
             _ => {
                 self.window = Some((now, 0));
                 return;

@@ -168,10 +168,7 @@ impl Remote {
         let mut pieces = Vec::new();
         let mut up = |piece| pieces.push(piece);
         match *missing {
-            Missing::Object(number) => {
-                self.objects.finish(number);
-                self.missing_for_good(number, ask, out);
-            }
+            Missing::Object(number) => self.is_gone(number, ask, out),
             Missing::Info(number) => {
                 self.objects.change(number, super::object::Object::give_up_info);
                 self.hand_up(number, ask, out);

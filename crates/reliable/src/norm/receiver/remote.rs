@@ -38,6 +38,10 @@ pub(super) struct Remote {
     pub(super) requests: Requests,
     /// When to acknowledge, and what.
     pub(super) acknowledge: Option<(Instant, Position)>,
+    /// Number of the first object that was heard: of those before it nothing is promised.
+    joined: u64,
+    /// Something that was promised was given up: an acknowledgement of what follows would be one of that too.
+    pub(super) gave_up: bool,
     /// When it is gone, once it has said that it leaves.
     pub(super) leaves: Option<Instant>,
     pub(super) congestion: Congestion,
@@ -52,7 +56,7 @@ const RESTART: u8 = 2;
 const BEFORE: u64 = 1 << 10;
 /// Objects that one packet can show to be missing. More are a sender that lies, or was not heard for long.
 pub(super) const MAX_AHEAD: u64 = 1 << 14;
-/// Longest round-trip time that is believed (RFC 5401, section 3.7.2, has 1000 s).
+/// Longest round-trip time that is believed (RFC 5401, section 3.7.4, can say 1000 s).
 const MAX_GRTT: Duration = Duration::from_secs(30);
 
 impl Remote {
@@ -73,6 +77,8 @@ impl Remote {
             sequence: 0,
             requests: Requests::new(now),
             acknowledge: None,
+            joined: 0,
+            gave_up: false,
             leaves: None,
             congestion: Congestion::default(),
             last_heard: now,
@@ -217,6 +223,7 @@ impl Remote {
     pub(super) fn place(&mut self, id: u16, ask: &mut Ask<'_>) -> Option<u64> {
         let Some((last, _)) = self.progress.last else {
             let number = (1 << 32) | u64::from(id);
+            self.joined = number;
             self.objects.begin(match ask.config.join {
                 Join::Everything => number - BEFORE,
                 Join::Object | Join::Now => number,
@@ -320,7 +327,7 @@ impl Remote {
     }
 
     /// Hands up pieces of a stream.
-    pub(super) fn deliver(&self, number: u64, pieces: Vec<Piece>, ask: &mut Ask<'_>, out: &mut Output) {
+    pub(super) fn deliver(&mut self, number: u64, pieces: Vec<Piece>, ask: &mut Ask<'_>, out: &mut Output) {
         for piece in pieces {
             let what = match piece {
                 Piece::Bytes(bytes) => Delivered::Bytes(bytes),
@@ -343,9 +350,19 @@ impl Remote {
         out.delivered.push(Delivery { from, address, object, what });
     }
 
+    /// An object is missing that nobody has any more: one that was sent after this receiver came, or that it has
+    /// heard of since.
+    pub(super) fn is_gone(&mut self, number: u64, ask: &mut Ask<'_>, out: &mut Output) {
+        if number >= self.joined || self.objects.get(number).is_some_and(|object| object.heard.is_some()) {
+            self.missing_for_good(number, ask, out);
+        }
+        self.objects.finish(number);
+    }
+
     /// Something is missing that nobody has any more.
-    pub(super) fn missing_for_good(&self, number: u64, ask: &mut Ask<'_>, out: &mut Output) {
+    pub(super) fn missing_for_good(&mut self, number: u64, ask: &mut Ask<'_>, out: &mut Output) {
         self.up(number, Delivered::Missing, out);
+        self.gave_up = true;
         ask.counts.given_up += 1;
     }
 

@@ -46,6 +46,8 @@ pub(super) struct Sender {
     codec: Codec,
     /// The objects held, by their number; its low 16 bits are the object transport id.
     objects: BTreeMap<u64, Object>,
+    /// Bytes of those that are no streams.
+    object_bytes: u64,
     source: Source,
     pending: Pending,
     need: Need,
@@ -117,6 +119,7 @@ impl Sender {
             instance,
             codec,
             objects: BTreeMap::new(),
+            object_bytes: 0,
             source: Source::new(instance),
             pending: Pending::default(),
             need: Need::new(config.proactive),

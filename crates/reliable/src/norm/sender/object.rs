@@ -42,6 +42,14 @@ impl Object {
         Self { contents, info, info_wanted: false, flags, fti, blocks: BTreeMap::new(), sent: None }
     }
 
+    /// Bytes of its contents, if all of it is known; those of a stream come and go.
+    pub(super) fn bytes(&self) -> u64 {
+        match &self.contents {
+            Contents::Whole { bytes, .. } => bytes.len() as u64,
+            Contents::Stream(_) => 0,
+        }
+    }
+
     /// Number of source symbols of a block so far.
     pub(super) fn source(&self, block: u32) -> u16 {
         match &self.contents {

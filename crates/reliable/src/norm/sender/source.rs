@@ -133,21 +133,28 @@ impl Sender {
         info: Option<Arc<[u8]>>,
         flags: Flags,
     ) -> Result<u64, Refusal> {
-        if info.as_ref().is_some_and(|info| info.len() > usize::from(self.config.segment)) {
+        if !self.takes(bytes.len(), info.as_deref()) {
             return Err(Refusal::TooLarge);
         }
         let fti = self.fti(bytes.len() as u64);
         let blocks = Blocks::of(&fti).map_err(|_| Refusal::TooLarge)?;
-        self.make_room(now)?;
+        self.make_room(now, bytes.len() as u64)?;
+        self.object_bytes += bytes.len() as u64;
         // Of an object without bytes its info is all that there is to send.
         let info = info.or_else(|| bytes.is_empty().then(Arc::default));
         let object = Object::new(Contents::Whole { bytes, blocks }, info, flags, fti);
         Ok(self.add(object))
     }
 
+    /// Whether an object of `len` bytes can ever be sent, with what is said of it.
+    pub(in crate::norm) fn takes(&self, len: usize, info: Option<&[u8]>) -> bool {
+        info.is_none_or(|info| info.len() <= usize::from(self.config.segment))
+            && Blocks::of(&self.fti(len as u64)).is_ok()
+    }
+
     /// Opens a stream.
     pub(in crate::norm) fn open_stream(&mut self, now: Instant) -> Result<u64, Refusal> {
-        self.make_room(now)?;
+        self.make_room(now, 0)?;
         // Receivers of others reserve this much.
         let fti = self.fti(self.held_bytes().min(MAX_ANNOUNCED));
         let stream = Stream::new(self.config.segment, self.config.source);
@@ -166,30 +173,52 @@ impl Sender {
         number
     }
 
-    fn make_room(&mut self, now: Instant) -> Result<(), Refusal> {
-        if self.objects.len() < self.config.objects {
-            return Ok(());
-        }
-        let (&oldest, object) = self.objects.first_key_value().ok_or(Refusal::Full)?;
-        let is_old = object.sent.is_none_or(|last| last + self.hold() <= now);
-        if oldest >= self.source.current || !is_old && !self.pending.has_object(oldest) {
-            return Err(Refusal::Full);
-        }
-        if self.pending.has_object(oldest) {
-            // Whoever asks for it without end holds up everybody else no longer than this.
-            let since = *self.source.full.get_or_insert(now);
-            if now < since + self.patience() {
+    /// Drops objects that need not be held any more, until there is room for one of `bytes`.
+    fn make_room(&mut self, now: Instant, bytes: u64) -> Result<(), Refusal> {
+        while self.is_full(bytes) {
+            let oldest = self.objects.first_key_value().map(|(&oldest, _)| oldest).ok_or(Refusal::Full)?;
+            if self.pending.has_object(oldest) {
+                // Whoever asks for it without end holds up everybody else no longer than this.
+                self.source.full.get_or_insert(now);
+            }
+            if self.room_due().is_none_or(|at| at > now) {
                 return Err(Refusal::Full);
             }
-            self.pending.remove_object(oldest);
-            self.counts.given_up += 1;
-            self.source.forced += 1;
-        } else {
-            self.source.forced = self.source.forced.saturating_sub(1);
+            if self.pending.remove_object(oldest) {
+                self.counts.given_up += 1;
+                self.source.forced += 1;
+            } else {
+                self.source.forced = self.source.forced.saturating_sub(1);
+            }
+            self.source.full = None;
+            let dropped = self.objects.remove(&oldest);
+            self.object_bytes -= dropped.map_or(0, |object| object.bytes());
         }
-        self.source.full = None;
-        self.objects.remove(&oldest);
         Ok(())
+    }
+
+    /// Number of objects held.
+    #[cfg(test)]
+    pub(in crate::norm) fn held_objects(&self) -> usize {
+        self.objects.len()
+    }
+
+    fn is_full(&self, bytes: u64) -> bool {
+        let limit = self.config.buffer;
+        self.objects.len() >= self.config.objects
+            || self.object_bytes > 0 && self.object_bytes.saturating_add(bytes) > limit
+    }
+
+    /// When the oldest object may be dropped for another one; `None` while it is still to be sent.
+    pub(in crate::norm) fn room_due(&self) -> Option<Instant> {
+        let (&oldest, object) = self.objects.first_key_value()?;
+        if oldest >= self.source.current {
+            return None;
+        }
+        if self.pending.has_object(oldest) {
+            return self.source.full.map(|since| since + self.patience());
+        }
+        Some(object.sent.map_or(Instant::ZERO, |last| last + self.hold()))
     }
 
     /// Time for which what is still asked for keeps its room, once something else waits for that.

@@ -29,11 +29,19 @@ pub(super) struct Link {
     pub(super) loss: f64,
     /// Time for which a packet may wait for the link; what would wait longer is dropped.
     pub(super) queue: Duration,
+    /// Share of packets that come later than others, and by how much.
+    pub(super) late: (f64, Duration),
 }
 
 impl Default for Link {
     fn default() -> Self {
-        Self { rate: Rate::from_mbit(10), delay: Duration::from_millis(5), loss: 0.0, queue: Duration::MAX }
+        Self {
+            rate: Rate::from_mbit(10),
+            delay: Duration::from_millis(5),
+            loss: 0.0,
+            queue: Duration::MAX,
+            late: (0.0, Duration::ZERO),
+        }
     }
 }
 
@@ -42,6 +50,7 @@ pub(super) struct Member {
     pub(super) link: Link,
     free: Instant,
     losses: Stream,
+    delays: Stream,
     /// Bytes that it has put on its link.
     pub(super) sent: u64,
     pub(super) packets: u64,
@@ -87,11 +96,13 @@ impl Net {
         let member = self.members.len();
         let session = self.session(member, sender, receiver, instance);
         let losses = self.seed.stream(&["losses"], member as u64);
+        let delays = self.seed.stream(&["delays"], member as u64);
         self.members.push(Member {
             session,
             link,
             free: Instant::ZERO,
             losses,
+            delays,
             sent: 0,
             packets: 0,
             arrived: 0,
@@ -108,15 +119,12 @@ impl Net {
         receiver: Option<ReceiverConfig>,
         instance: u16,
     ) -> Session {
-        let config = Config {
-            node: NodeId(member as u32 + 1),
-            instance,
-            local: address(member),
-            group: group(),
-            sender,
-            receiver,
-            unit_credit: false,
-        };
+        Session::new(config(member, sender, receiver, instance), self.seed.stream(&["member"], member as u64))
+    }
+
+    /// A sender that grants its application what it takes.
+    pub(super) fn granting(&self, member: usize, sender: SenderConfig) -> Session {
+        let config = Config { unit_credit: true, ..config(member, Some(sender), None, 1) };
         Session::new(config, self.seed.stream(&["member"], member as u64))
     }
 
@@ -170,7 +178,9 @@ impl Net {
             if member.losses.chance(member.link.loss) || member.is_cut {
                 continue;
             }
-            let at = leaves + own + member.link.delay;
+            let (share, by) = member.link.late;
+            let late = if member.delays.chance(share) { by } else { Duration::ZERO };
+            let at = leaves + own + member.link.delay + late;
             self.number += 1;
             self.packets.insert(self.number, Datagram { local: address(to), ..datagram.clone() });
             self.flying.push(Reverse((at, self.number, to)));
@@ -224,6 +234,23 @@ impl Net {
             }
         });
         found
+    }
+}
+
+fn config(
+    member: usize,
+    sender: Option<SenderConfig>,
+    receiver: Option<ReceiverConfig>,
+    instance: u16,
+) -> Config {
+    Config {
+        node: NodeId(member as u32 + 1),
+        instance,
+        local: address(member),
+        group: group(),
+        sender,
+        receiver,
+        unit_credit: false,
     }
 }
 

@@ -11,7 +11,7 @@ use crate::norm::wire::{
 };
 use crate::norm::{RateControl, ReceiverConfig, SenderConfig};
 
-fn tcp_friendly(max: Rate) -> SenderConfig {
+pub(super) fn tcp_friendly(max: Rate) -> SenderConfig {
     let rate = RateControl::Tcp {
         initial: Rate::from_bits_per_sec(256_000),
         min: Rate::from_bits_per_sec(12_000),

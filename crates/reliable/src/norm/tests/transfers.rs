@@ -21,7 +21,7 @@ pub(super) fn lossy(loss: f64) -> Link {
 }
 
 /// Settings of a receiver of messages.
-fn of_messages() -> ReceiverConfig {
+pub(super) fn of_messages() -> ReceiverConfig {
     ReceiverConfig { framing: Framing::Detect, ..ReceiverConfig::default() }
 }
 
@@ -35,7 +35,7 @@ pub(super) fn objects(net: &Net, member: usize) -> Vec<Vec<u8>> {
 }
 
 /// The datagrams that a member was handed, each with the address of its sender.
-fn messages(net: &Net, member: usize) -> Vec<(SocketAddr, Vec<u8>)> {
+pub(super) fn messages(net: &Net, member: usize) -> Vec<(SocketAddr, Vec<u8>)> {
     let message = |(_, item): &(Instant, Item)| match item {
         Item::Datagram(datagram) => Some((datagram.remote, datagram.payload.to_vec())),
         _ => None,

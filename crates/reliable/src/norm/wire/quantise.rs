@@ -1,4 +1,5 @@
-//! Round trips, group sizes, rates and losses in a few bits (RFC 5740, sections 4.2 and 4.2.3; RFC 5401, section 5).
+//! Round trips, group sizes, rates and losses in a few bits (RFC 5740, sections 4.2.1, 4.2.3.4 and 4.3.1; RFC 5401,
+//! section 3.7.4).
 
 use hopcast_core::Duration;
 

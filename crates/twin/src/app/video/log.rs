@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use hopcast_core::Instant;
 
 use crate::results::Video;
-use crate::scenario::model::Picture;
+use crate::scenario::model::FrameType;
 
 /// The frames of a video at one receiver.
 ///
@@ -16,7 +16,7 @@ use crate::scenario::model::Picture;
 /// kept: those of one deadline.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FrameLog {
-    /// The frames that are not decided, from number `first` on.
+    /// The undecided frames, from number `first` on.
     pending: VecDeque<Pending>,
     first: u64,
     /// Whether the last two I- and P-frames cannot be decoded, the latest last.
@@ -29,25 +29,25 @@ pub(crate) struct FrameLog {
 
 #[derive(Clone, Copy, Debug)]
 struct Pending {
-    picture: Picture,
+    picture: FrameType,
     deadline: Instant,
-    /// Whether it lies in the measurement window.
+    /// Whether it was sent in the measurement window.
     counts: bool,
     in_time: bool,
 }
 
 impl FrameLog {
-    /// The next frame is sent; `counts` says whether it lies in the measurement window.
-    pub(crate) fn sent(&mut self, now: Instant, picture: Picture, deadline: Instant, counts: bool) {
+    /// Notes that the next frame is sent; `counts` if that is in the measurement window.
+    pub(crate) fn sent(&mut self, now: Instant, picture: FrameType, deadline: Instant, counts: bool) {
         self.pending.push_back(Pending { picture, deadline, counts, in_time: false });
         self.sent += u64::from(counts);
         self.decide(Some(now));
     }
 
-    /// Frame `number` is complete.
+    /// Notes that frame `number` is complete.
     pub(crate) fn delivered(&mut self, now: Instant, number: u64, counts: bool) {
         self.delivered += u64::from(counts);
-        // One that is decided already is late.
+        // A frame that is decided already is late.
         let place = number.checked_sub(self.first).and_then(|place| usize::try_from(place).ok());
         if let Some(frame) = place.and_then(|place| self.pending.get_mut(place))
             && now <= frame.deadline
@@ -57,26 +57,26 @@ impl FrameLog {
         }
     }
 
-    /// Decides on the frames that arrived in time or no longer can; on all of them without a time.
+    /// Decides the fate of frames that have arrived in time or no longer can; without a time, of all frames.
     fn decide(&mut self, now: Option<Instant>) {
         let decided = |frame: &mut Pending| frame.in_time || now.is_none_or(|now| frame.deadline < now);
         while let Some(frame) = self.pending.pop_front_if(decided) {
             self.first += 1;
             let [before, latest] = self.broken;
             let misses_reference = match frame.picture {
-                Picture::I => false,
-                Picture::P => latest,
-                Picture::B => before || latest,
+                FrameType::I => false,
+                FrameType::P => latest,
+                FrameType::B => before || latest,
             };
             let decodable = frame.in_time && !misses_reference;
             self.decodable += u64::from(decodable && frame.counts);
-            if frame.picture != Picture::B {
+            if frame.picture != FrameType::B {
                 self.broken = [latest, !decodable];
             }
         }
     }
 
-    /// Adds what became of the frames at another receiver, once nothing arrives any more.
+    /// Adds the fates of the frames at another receiver, after the end of the run.
     pub(crate) fn add(&mut self, other: &Self) {
         let mut other = other.clone();
         other.decide(None);
@@ -87,7 +87,7 @@ impl FrameLog {
         self.decodable += other.decodable;
     }
 
-    /// The figures, once nothing arrives any more.
+    /// The figures, after the end of the run.
     pub(crate) fn figures(&self) -> Video {
         let mut all = self.clone();
         all.decide(None);
@@ -117,9 +117,9 @@ mod tests {
         let mut late = Vec::new();
         for (number, (picture, fate)) in pictures.chars().zip(fates.chars()).enumerate() {
             let picture = match picture {
-                'I' => Picture::I,
-                'P' => Picture::P,
-                _ => Picture::B,
+                'I' => FrameType::I,
+                'P' => FrameType::P,
+                _ => FrameType::B,
             };
             log.sent(at(2 * number), picture, at(2 * number + 1), true);
             match fate {

@@ -1,5 +1,4 @@
-//! The frames of a video: each is a unit, sent at its time, cut into datagrams or written into a stream, and worth
-//! something until its deadline.
+//! The frames of a video: each is a unit with a deadline, sent at its time in several datagrams or in a stream.
 
 mod log;
 mod receive;

@@ -10,23 +10,23 @@ use crate::app::stream::{Contents, READ_AHEAD};
 use crate::meter::SharedMeter;
 use crate::scenario::model::MAX_FRAME;
 
-/// Maximum age of a frame that can still become complete, in frames. Chosen: 40 s of 25 frames a second; more is
-/// memory, with less a frame that a slow stream delivers late counts as lost.
+/// Maximum age of an incomplete frame, in frames. Chosen: 40 s at 25 frames a second; more is memory, with less a frame
+/// that arrives very late counts as lost.
 const WINDOW: u64 = 1000;
 
-/// Puts frames together from datagrams.
+/// Assembles frames from datagrams.
 pub(crate) struct FrameAssembler {
-    /// Bytes of a frame in each datagram but its last.
+    /// Bytes of a frame in each datagram except its last.
     piece: u32,
     meter: SharedMeter,
     body: Contents,
-    /// By number, the latest [`WINDOW`] of those of which anything has arrived.
+    /// Frames of which a piece has arrived, by number; the latest [`WINDOW`] of them.
     frames: BTreeMap<u64, Partial>,
 }
 
 struct Partial {
     length: u32,
-    /// Whether each piece is there.
+    /// Whether each piece has arrived.
     there: Vec<bool>,
     missing: usize,
 }
@@ -36,7 +36,7 @@ impl FrameAssembler {
         Self { piece: piece as u32, meter, body: Contents::pattern(None), frames: BTreeMap::new() }
     }
 
-    /// Whether a piece can be one of a frame, and its bytes are those that were sent.
+    /// Whether a piece has a valid place in its frame, and its bytes are those that were sent.
     fn fits(&self, piece: &Piece, bytes: &[u8]) -> bool {
         let Piece { number, length, offset, .. } = *piece;
         length <= MAX_FRAME
@@ -82,7 +82,7 @@ impl Reactive for FrameAssembler {
     }
 }
 
-/// Takes frames out of a stream.
+/// Reads frames from a stream.
 pub(crate) struct FrameStreamSink {
     meter: SharedMeter,
     stream: Accepted,

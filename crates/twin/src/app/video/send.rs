@@ -13,11 +13,11 @@ use crate::app::{Ends, Schedule};
 use crate::meter::Meters;
 
 /// Maximum number of frames that wait for a stream that is slower than the video; beyond it frames are skipped. Chosen:
-/// 40 s of 25 frames a second; more is memory.
+/// 40 s at 25 frames a second; more is memory, with fewer, a stream that recovers finds frames skipped.
 const MAX_WAITING: usize = 1000;
 const STREAM: StreamId = StreamId(0);
 
-/// The carrier of frames.
+/// The port by which frames are sent.
 pub(crate) enum Carriage {
     /// Datagrams with at most `piece` bytes of a frame in each.
     Datagrams { piece: usize },
@@ -47,7 +47,7 @@ pub(crate) struct VideoSender {
 }
 
 impl VideoSender {
-    /// Each frame is worth something for `deadline` after it was sent.
+    /// A sender whose frames have a deadline of `deadline` after they were sent.
     pub(crate) fn new(
         ends: Ends,
         schedule: Schedule,
@@ -104,7 +104,7 @@ impl VideoSender {
         self.bytes += u64::from(bytes);
     }
 
-    /// Writes what waits, as far as the stream takes it.
+    /// Writes waiting frames, as far as the stream accepts them.
     fn flush(&mut self) {
         let Carriage::Stream { writer, waiting } = &mut self.carriage else { return };
         let out = &mut self.out;

@@ -2,9 +2,9 @@
 
 use hopcast_core::{Duration, Stream};
 
-use crate::scenario::model::{Frames, MAX_FRAME, Pattern, Picture};
+use crate::scenario::model::{FrameType, Frames, MAX_FRAME, Pattern};
 
-/// The frames of a video, for ever.
+/// A generator of the frames of a video, without an end.
 pub(crate) struct FrameSource {
     frames: Frames,
     place: usize,
@@ -14,7 +14,7 @@ pub(crate) struct FrameSource {
 /// A frame, and the time to the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Next {
-    pub(super) picture: Picture,
+    pub(super) picture: FrameType,
     pub(super) bytes: u32,
     pub(super) gap: Duration,
 }
@@ -43,13 +43,13 @@ impl FrameSource {
         }
     }
 
-    /// From the first frame again.
+    /// Begins again with the first frame.
     pub(super) const fn restart(&mut self) {
         self.place = 0;
     }
 }
 
-/// Size of a frame relative to its mean: lognormal with a mean of 1.
+/// The size of a frame relative to its mean: lognormal with a mean of 1.
 fn factor(pattern: &Pattern, random: &mut Stream) -> f64 {
     let variation = pattern.variation.get();
     if variation == 0.0 {

@@ -1,15 +1,15 @@
-//! What stations share of the airtime of a medium on which each hears only some of the others.
+//! The bound that shared airtime sets on a flow over a medium on which each station hears only some of the others.
 //!
-//! A station receives a frame if nothing else that it hears, and nothing of its own, is sent meanwhile. So of two hops
-//! from different senders, of which one's receiver hears the other's sender, only one is crossed at a time; that
-//! senders keep silent for one another is no bound, since two may begin at once. The time in which the hops of a set
-//! are crossed, of which any two exclude each other so, adds up to no more than all of it (K. Jain et al., "Impact of
+//! A station receives a frame if it hears no other frame, and sends none, at the same time. So two hops from different
+//! senders, of which one's receiver hears the other's sender, exclude each other: only one is crossed at a time. (That
+//! a sender defers to those it hears is no bound, since two may begin at once.) In a set of hops of which any two
+//! exclude each other, the times in which they are crossed add up to at most the whole time (K. Jain et al., "Impact of
 //! Interference on Multi-hop Wireless Network Performance", MobiCom 2003, section 4.2: cliques of the conflict graph).
-//! What a flow carries over paths through such a set is therefore at most the inverse of the least time that a bit
-//! takes there; the rest goes past it.
+//! Over paths through such a set a flow therefore carries at most the inverse of the minimum time that a bit takes
+//! there; the rest of the flow takes paths outside of the set.
 //!
-//! Which sets are looked at decides how tight that is, and not whether it is true: those at the stations of a shortest
-//! path, and those that grow from its hops.
+//! The bound holds for any choice of sets; the choice decides how tight it is. Examined are the sets at the stations of
+//! a shortest path, and those that grow from its hops.
 
 use std::collections::BTreeMap;
 
@@ -23,25 +23,26 @@ use super::timeline::{Sender, Timeline};
 use super::{UNBOUNDED, weight};
 use crate::scenario::model::{Link, LinkId, NodeId};
 
-/// Maximum number of hops of a set that grows from one. Chosen: a hop that leads on excludes some ten others where each
-/// station hears ten, and each that is looked at is held against all of the set.
+/// Maximum number of hops of a set that grows from one. Chosen: where each station hears ten others, a hop excludes
+/// some ten; with fewer the bound is less tight, with more it takes longer, since each candidate is compared with the
+/// set.
 const MAX_GROWN: usize = 64;
 
-/// What one station sends to another that hears it.
+/// A hop over a medium: the frames of one station to another that hears it.
 #[derive(Debug)]
-pub(super) struct Hop<'s> {
+pub(super) struct AirtimeHop<'s> {
     link: &'s Link,
     number: LinkId,
     from: Attachment,
     to: Attachment,
-    /// Its edge, which no other hop has.
+    /// The hop's edge in the graph.
     edge: EdgeIndex,
-    /// The least time on the air for a bit that arrives, and for any bit, in seconds, at any instant of the window.
+    /// Minimum airtime for a bit that arrives, in seconds, over all times of the window; below, for a bit that is sent.
     arriving: f64,
     sending: f64,
 }
 
-impl<'s> Hop<'s> {
+impl<'s> AirtimeHop<'s> {
     pub(super) fn new(
         (number, link): (LinkId, &'s Link),
         (from, to): (Attachment, Attachment),
@@ -56,7 +57,7 @@ impl<'s> Hop<'s> {
         Self { link, number, from, to, edge, arriving: 1.0 / arriving, sending: 1.0 / sending }
     }
 
-    /// Whether it is never crossed while the other is: their senders differ.
+    /// Whether it is never crossed at the same time as the other, which has another sender.
     fn excludes(&self, other: &Self) -> bool {
         let Some(medium) = self.link.partly_heard() else { return false };
         let hears =
@@ -65,32 +66,40 @@ impl<'s> Hop<'s> {
         self.number == other.number && (medium.mac == Mac::Perfect || disturbs)
     }
 
-    /// Whether it may stand in a set with the other.
+    /// Whether both may be in one set.
     fn joins(&self, other: &Self) -> bool {
         (self.number, self.from) == (other.number, other.from) || self.excludes(other)
     }
 }
 
-/// The max-flow that the airtime of `hops` leaves from one node to another, in thousandths of a bit per second.
-pub(super) fn bound(hops: &[Hop<'_>], graph: &DiGraph<(), u128>, (from, to): (NodeId, NodeId)) -> u128 {
+/// The max-flow from one node to another that the airtime of `hops` permits, in thousandths of a bit per second.
+pub(super) fn bound(
+    hops: &[AirtimeHop<'_>],
+    graph: &DiGraph<(), u128>,
+    (from, to): (NodeId, NodeId),
+) -> u128 {
     let (from, to) = (NodeIndex::new(from), NodeIndex::new(to));
     let sets = sets(hops, graph, (from, to));
     sets.iter().map(|set| past_and_through(set, hops, graph, (from, to))).min().unwrap_or(UNBOUNDED)
 }
 
-/// Sets of hops of which any two from different senders exclude each other, each by their places in order.
-fn sets(hops: &[Hop<'_>], graph: &DiGraph<(), u128>, (from, to): (NodeIndex, NodeIndex)) -> Vec<Vec<usize>> {
-    // How far each node is from the source and from the destination; a hop leads on if it ends nearer to that.
+/// Sets of hops of which any two from different senders exclude each other, as sorted indices.
+fn sets(
+    hops: &[AirtimeHop<'_>],
+    graph: &DiGraph<(), u128>,
+    (from, to): (NodeIndex, NodeIndex),
+) -> Vec<Vec<usize>> {
+    // Distances of each node from the source and to the destination; a hop leads on if it ends nearer to the latter.
     let open = |capacity: u128| if capacity == 0 { f64::INFINITY } else { 1.0 };
     let gone = dijkstra(graph, from, None, |edge| open(*edge.weight()));
     let left = dijkstra(Reversed(graph), to, None, |edge| open(*edge.weight()));
     let gone = |node: NodeIndex| gone.get(&node).copied().unwrap_or(f64::INFINITY);
     let left = |node: NodeIndex| left.get(&node).copied().unwrap_or(f64::INFINITY);
-    let node = |hop: &Hop<'_>, station: Attachment| NodeIndex::new(hop.link.ends[station]);
-    let leads_on = |hop: &Hop<'_>| left(node(hop, hop.to)) < left(node(hop, hop.from));
+    let node = |hop: &AirtimeHop<'_>, station: Attachment| NodeIndex::new(hop.link.ends[station]);
+    let leads_on = |hop: &AirtimeHop<'_>| left(node(hop, hop.to)) < left(node(hop, hop.from));
 
-    // The hops of a shortest path of those that cross any.
-    let detour = |hop: &Hop<'_>| gone(node(hop, hop.from)) + left(node(hop, hop.to));
+    // The hops of a shortest path among the paths that cross a hop.
+    let detour = |hop: &AirtimeHop<'_>| gone(node(hop, hop.from)) + left(node(hop, hop.to));
     let first = (0..hops.len()).min_by(|&one, &other| detour(&hops[one]).total_cmp(&detour(&hops[other])));
     let Some(first) = first.filter(|&first| detour(&hops[first]).is_finite()) else { return Vec::new() };
     let place_of: BTreeMap<EdgeIndex, usize> =
@@ -115,7 +124,7 @@ fn sets(hops: &[Hop<'_>], graph: &DiGraph<(), u128>, (from, to): (NodeIndex, Nod
     let mut sets: Vec<Vec<usize>> = Vec::new();
     for &place in &on_path {
         let seed = &hops[place];
-        // What the receiver hears and sends; and what the sender sends.
+        // The hops that the receiver hears or sends, and those that the sender sends.
         for station in [seed.from, seed.to] {
             let here = hops.iter().enumerate().filter(|(_, hop)| hop.number == seed.number);
             let of_it = here.filter(|(_, hop)| hop.to == station || hop.from == station);
@@ -123,7 +132,7 @@ fn sets(hops: &[Hop<'_>], graph: &DiGraph<(), u128>, (from, to): (NodeIndex, Nod
             sets.push(of_it.iter().copied().filter(|&place| hops[place].to == station).collect());
             sets.push(of_it);
         }
-        // The hops that lead on first, the nearest to the seed's before others.
+        // Hops that lead on come first, and of these the ones nearest to the first hop of the set.
         let mut order: Vec<usize> =
             (0..hops.len()).filter(|&other| hops[other].number == seed.number).collect();
         let distance =
@@ -154,15 +163,15 @@ fn sets(hops: &[Hop<'_>], graph: &DiGraph<(), u128>, (from, to): (NodeIndex, Nod
     sets
 }
 
-/// What can go past a set, and through it.
+/// The max-flow past a set of hops, and the capacity through it.
 fn past_and_through(
     set: &[usize],
-    hops: &[Hop<'_>],
+    hops: &[AirtimeHop<'_>],
     graph: &DiGraph<(), u128>,
     (from, to): (NodeIndex, NodeIndex),
 ) -> u128 {
-    // What a station sends may be received by several in one time: then only the time of sending is sure.
-    let alone = |hop: &Hop<'_>| set.iter().filter(|&&other| hops[other].from == hop.from).count() == 1;
+    // A frame may be received by several stations at once: then only the airtime of sending counts.
+    let alone = |hop: &AirtimeHop<'_>| set.iter().filter(|&&other| hops[other].from == hop.from).count() == 1;
     let time = |&place: &usize| {
         let hop = &hops[place];
         (hop.edge, if alone(hop) { hop.arriving } else { hop.sending })

@@ -1,22 +1,22 @@
-//! The branches of a network that are trees: between two nodes of one, and from it to the rest, there is one way.
+//! The branches of a network that are trees: between two nodes of one, and from it to the rest, there is one path.
 //!
-//! A max-flow search looks at the whole network; a tree's answer is the least capacity on the way. Networks with very
-//! many receivers are mostly trees towards their ends.
+//! A max-flow search covers the whole network; in a tree the result is the minimum capacity on the path. Networks with
+//! very many receivers are mostly trees towards their ends.
 
 use hopcast_link::Attachment;
 
 use super::super::model::{Link, LinkId, LinkModel, NodeId};
 
-/// The branches: what is left when nodes with a single link, point-to-point, are taken off again and again.
+/// The branches: the nodes that are removed when nodes with a single point-to-point link are removed repeatedly.
 #[derive(Debug)]
 pub(super) struct Branches {
-    /// For each node that was taken off, the next one towards the rest of the network, and the link to it.
+    /// The step from each removed node towards the rest of the network; `None` of a node that was not removed.
     rest: Vec<Option<Step>>,
-    /// For each node, how many nodes lead from it to the rest or to the last node of its tree.
+    /// Number of steps from each node to the rest of the network, or to the last node of its tree.
     depth: Vec<u32>,
 }
 
-/// The way from a node towards the rest of the network.
+/// The step from a node towards the rest of the network: a link, and the next node.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     to: NodeId,
@@ -25,11 +25,11 @@ struct Step {
     own: Attachment,
 }
 
-/// What is left of the way from one node to another outside of branches.
+/// The part of the paths from one node to another that is outside of branches.
 pub(super) enum Core {
-    /// Nothing: both are in one branch.
+    /// None: both nodes are in one branch.
     Within,
-    /// From one node to another.
+    /// The paths from one node to another.
     Between(NodeId, NodeId),
 }
 
@@ -45,7 +45,7 @@ impl Branches {
         let mut order = Vec::new();
         let mut leaves: Vec<NodeId> = (0..nodes).filter(|&node| left[node] == 1).collect();
         while let Some(node) = leaves.pop() {
-            // Of two that are each other's last link, one was taken off before.
+            // Of two nodes with one link between them, one was removed before.
             let Some(&(link, own)) = at[node].iter().find(|&&(link, _)| !taken[link]) else { continue };
             if !matches!(links[link].model, LinkModel::PointToPoint(_)) {
                 continue;
@@ -66,7 +66,8 @@ impl Branches {
         Self { rest, depth }
     }
 
-    /// The least of `capacity` over the hops from one node to another that lie in branches, and what is left between.
+    /// The minimum of `capacity` over the hops from one node to another that lie in branches, and the part outside of
+    /// them.
     pub(super) fn between(
         &self,
         (mut from, mut to): (NodeId, NodeId),
@@ -75,7 +76,7 @@ impl Branches {
         let mut least = u128::MAX;
         while from != to {
             let (up, down) = (self.rest[from], self.rest[to]);
-            // The deeper of the two goes on, so that they meet where their ways do.
+            // The deeper of the two takes the next step, so that they meet where their paths do.
             match (up, down) {
                 (Some(step), _) if down.is_none() || self.depth[from] >= self.depth[to] => {
                     least = least.min(capacity(step.link, step.own));

@@ -1,21 +1,21 @@
-//! The fewest bytes that a file to a group takes with any code over blocks of packets, and their time.
+//! The minimum number of bytes of a file to a group with any code over blocks of packets, and their time.
 
 use hopcast_link::{Attachment, Loss};
 
 use super::timeline::loss_between;
 use crate::scenario::model::{Action, App, Flow, LinkModel, Scenario};
 
-/// Source packets of a block. With fewer, chance spares a block less often and each costs more; more are for codes over
-/// larger fields, or over the whole file. Chosen: what NORM's senders use, as in the published experiments.
+/// Number of source packets of a block. Chosen: that of NORM's senders, as in the published experiments. With fewer the
+/// bound is higher, since losses vary more from block to block; with more it is lower than such senders can reach.
 const BLOCK: u64 = 64;
 
-/// Probability that somebody still lacks a packet, below which the sum ends. Chosen: what is left out is less than a
-/// millionth of a packet.
+/// Probability that a receiver still lacks a packet, below which the sum ends. Chosen: the rest of the sum is less than
+/// a millionth of a packet; a smaller one costs time.
 const NEGLIGIBLE: f64 = 1e-12;
 
-/// Minimum that a file to a group on one switch takes, on average, if the sender repairs blocks of 64 packets with an
-/// ideal code: each packet that a receiver gets of a block serves it, whichever they are, until it has as many as the
-/// block has, and the sender stops at once when all have. Requests cost nothing.
+/// Mean minimum for a file to a group on one switch, if the sender repairs blocks of 64 packets with an ideal code: any
+/// 64 packets of a block suffice for a receiver, and the sender stops as soon as all receivers have them. Requests cost
+/// nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BlockBound {
     /// Bytes of Ethernet frames, sent once each for all receivers.
@@ -25,8 +25,8 @@ pub struct BlockBound {
 }
 
 impl BlockBound {
-    /// Of a flow of bounded size, if frames have at most `frame` bytes. `None` unless all receivers are on one switch
-    /// with the sender, each loses frames independently, and nothing changes there.
+    /// The bound of a flow of bounded size, with frames of at most `frame` bytes. `None` unless all receivers are on
+    /// one switch with the sender, lose frames independently, and nothing changes there.
     pub fn of(scenario: &Scenario, flow: &Flow, frame: u64) -> Option<Self> {
         let bytes = match &flow.app {
             App::Bulk { bytes: Some(bytes), .. } => bytes.get(),
@@ -57,7 +57,7 @@ impl BlockBound {
     }
 }
 
-/// The probability that a frame is lost, if it does not depend on the fate of others, and is not one.
+/// The probability that a frame is lost, if losses are independent of each other and the probability is less than 1.
 fn independent(loss: &Loss) -> Option<f64> {
     match loss {
         Loss::None => Some(0.0),
@@ -66,7 +66,7 @@ fn independent(loss: &Loss) -> Option<f64> {
     }
 }
 
-/// Mean number of transmissions of `packets` in blocks that are as equal as they can be (RFC 5052, section 9.1).
+/// Mean number of transmissions of `packets` in blocks of nearly equal length (RFC 5052, section 9.1).
 fn transmissions(packets: u64, losses: &[f64]) -> f64 {
     let blocks = packets.div_ceil(BLOCK).max(1);
     let (small, larger) = (packets / blocks, packets % blocks);
@@ -74,12 +74,12 @@ fn transmissions(packets: u64, losses: &[f64]) -> f64 {
 }
 
 /// Mean number of transmissions until each receiver has `packets` of them: the mean of the maximum of their negative
-/// binomial distributions, as the sum over n of the probability that somebody lacks one after n.
+/// binomial distributions, as the sum over n of the probability that a receiver lacks one after n.
 fn of_block(packets: u64, losses: &[f64]) -> f64 {
     if packets == 0 {
         return 0.0;
     }
-    // Of each receiver, the probability to have all with exactly n, and with at most n transmissions.
+    // For each receiver, the probability that it is complete with exactly n, and with at most n transmissions.
     let mut receivers: Vec<(f64, f64, f64)> = losses
         .iter()
         .map(|&loss| {
@@ -107,7 +107,7 @@ fn of_block(packets: u64, losses: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// Figures that were computed elsewhere, for 800 KB in packets of 1,400 bytes at a loss of a fifth.
+    /// Figures of an independent computation, for 800 KB in packets of 1,400 bytes at a loss of a fifth.
     #[test]
     fn blocks_to_one_and_to_three_receivers_take_what_was_computed_elsewhere() {
         assert!((transmissions(586, &[0.2]) - 732.5).abs() < 1e-6);

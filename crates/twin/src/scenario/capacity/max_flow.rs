@@ -1,8 +1,8 @@
 //! Max-flows of one network between many pairs of its nodes.
 //!
-//! Of a group each member needs a max-flow of its own, and most of them are found near their ends: the search goes from
-//! both ends at once (Dinic, with levels from either side), ends as soon as the flow is what leaves the source or
-//! enters the destination, and afterwards only the edges that it has changed are put back.
+//! A group needs a max-flow for each member, and most of these are limited near their ends. So the search proceeds from
+//! both ends at once (Dinic, with levels from either side), stops as soon as the flow equals the capacity that leaves
+//! the source or enters the destination, and afterwards restores only the edges that it has changed.
 
 use petgraph::graph::{DiGraph, EdgeIndex};
 
@@ -10,13 +10,13 @@ use petgraph::graph::{DiGraph, EdgeIndex};
 #[derive(Debug, Default)]
 pub(super) struct MaxFlow {
     nodes: Vec<Vertex>,
-    /// Numbers `2 i` and `2 i + 1` are the two directions of one edge.
+    /// The arcs; numbers `2 i` and `2 i + 1` are the two directions of one edge.
     arcs: Vec<Arc>,
     /// Arcs that the flow has changed, some more than once.
     changed: Vec<u32>,
-    /// One search is one round, so that nothing needs to be cleared.
+    /// The number of the search: entries of earlier rounds are stale, so that nothing needs to be cleared.
     round: u32,
-    /// The nodes that the search has reached last, from the source and from the destination.
+    /// The nodes that the search has reached in its last step, from the source and from the destination.
     frontiers: [Vec<u32>; 2],
     next: Vec<u32>,
     /// The path from the source that is being tried.
@@ -25,7 +25,7 @@ pub(super) struct MaxFlow {
     looked_at: u64,
 }
 
-/// No arc.
+/// Number that stands for no arc.
 const NONE: u32 = u32::MAX;
 
 /// A node.
@@ -33,10 +33,10 @@ const NONE: u32 = u32::MAX;
 struct Vertex {
     /// Its first arc, or [`NONE`].
     first: u32,
-    /// The first of its arcs that the flow of this round may still take.
+    /// The first of its arcs that the flow of this round may still use.
     open: u32,
     round: u32,
-    /// Number of arcs from the end from which the search has reached it in this round.
+    /// Distance in arcs from the end from which the search has reached it in this round.
     distance: u32,
     end: End,
 }
@@ -48,7 +48,7 @@ struct Arc {
     /// The next arc of the same node, or [`NONE`].
     next: u32,
     capacity: u128,
-    /// What the flow leaves of the capacity.
+    /// Residual capacity.
     left: u128,
 }
 
@@ -58,7 +58,7 @@ enum End {
     Destination,
 }
 
-/// The size of a network, to which it can be taken back.
+/// The size of a network, to which it can be truncated.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size {
     nodes: usize,
@@ -66,13 +66,13 @@ pub(super) struct Size {
 }
 
 impl MaxFlow {
-    /// Adds a node, and says its number.
+    /// Adds a node, and returns its number.
     pub(super) fn add_node(&mut self) -> usize {
         self.nodes.push(Vertex { first: NONE, open: NONE, round: 0, distance: 0, end: End::Source });
         self.nodes.len() - 1
     }
 
-    /// Adds an edge with its capacity in both directions, and says which one it is in [`graph`](Self::graph) from the
+    /// Adds an edge with its capacity in both directions, and returns its number in [`graph`](Self::graph) from the
     /// first node to the second.
     pub(super) fn add_edge(&mut self, [from, to]: [usize; 2], [there, back]: [u128; 2]) -> EdgeIndex {
         let edge = EdgeIndex::new(self.arcs.len());
@@ -95,17 +95,17 @@ impl MaxFlow {
         graph
     }
 
-    /// The size of the network as it is.
+    /// The current size of the network.
     pub(super) fn size(&self) -> Size {
         Size { nodes: self.nodes.len(), arcs: self.arcs.len() }
     }
 
-    /// Takes away what was added since the network had this size.
+    /// Removes the nodes and edges that were added since the network had this size.
     pub(super) fn truncate(&mut self, size: Size) {
         while self.arcs.len() > size.arcs
             && let (Some(back), Some(there)) = (self.arcs.pop(), self.arcs.pop())
         {
-            // Each is at the node that the other leads to.
+            // Each arc belongs to the node that the opposite one leads to.
             self.nodes[there.to as usize].first = back.next;
             self.nodes[back.to as usize].first = there.next;
         }
@@ -118,7 +118,7 @@ impl MaxFlow {
         self.arcs_at(node as u32).filter(open).map(|arc| self.arcs[arc as usize].to as usize)
     }
 
-    /// The max-flow from one node to another, or `limit` if it is no less.
+    /// The max-flow from one node to another, at most `limit`.
     pub(super) fn between(&mut self, from: usize, to: usize, limit: u128) -> u128 {
         let (from, to) = (from as u32, to as u32);
         let leaves: u128 = self.arcs_at(from).map(|arc| self.arcs[arc as usize].capacity).sum();
@@ -143,8 +143,8 @@ impl MaxFlow {
         self.looked_at
     }
 
-    /// Reaches nodes from both ends, whichever has reached fewer, until they meet; says how long the shortest paths
-    /// are, if there are any.
+    /// Reaches nodes from both ends, each time from the end with the smaller frontier, until they meet; returns the
+    /// length of the shortest paths, if there are any.
     fn search(&mut self, from: u32, to: u32) -> Option<u32> {
         self.round += 1;
         let mut distances = [0, 0];
@@ -172,7 +172,7 @@ impl MaxFlow {
         }
     }
 
-    /// Reaches what is one arc from a node; true if that was reached from the other end.
+    /// Reaches the nodes one arc from a node; true if one of them was reached from the other end.
     fn expand(&mut self, node: u32, distance: u32, end: End) -> bool {
         let against = usize::from(end == End::Destination);
         let mut arc = self.nodes[node as usize].first;
@@ -198,14 +198,14 @@ impl MaxFlow {
         *vertex = Vertex { open: vertex.first, round: self.round, distance, end, first: vertex.first };
     }
 
-    /// Sends as much as the shortest paths of this round take, at most `most`, and says how much that is.
+    /// Sends the flow that the shortest paths of this round can carry, at most `most`, and returns it.
     fn augment(&mut self, from: u32, to: u32, length: u32, most: u128) -> u128 {
         let (mut flow, mut node) = (0, from);
         self.path.clear();
         while flow < most {
             if node == to {
                 flow += self.send(most - flow);
-                // From the first arc that is full, another way.
+                // At the first full arc another path begins.
                 let full = |arc: &u32| self.arcs[*arc as usize].left == 0;
                 let Some(place) = self.path.iter().position(full) else { break };
                 node = self.arcs[self.path[place] as usize ^ 1].to;
@@ -214,7 +214,7 @@ impl MaxFlow {
             }
             let open = self.nodes[node as usize].open;
             if open == NONE {
-                // No way leads on from here; from the node before, another arc.
+                // No path continues from here: the node before tries its next arc.
                 let Some(arc) = self.path.pop() else { break };
                 node = self.arcs[arc as usize ^ 1].to;
                 self.nodes[node as usize].open = self.arcs[arc as usize].next;
@@ -233,14 +233,15 @@ impl MaxFlow {
         flow
     }
 
-    /// A node's place on the shortest paths of this round, which have this length; `None` if it was not reached.
+    /// A node's distance from the source on the shortest paths of this round, which have this length; `None` if it was
+    /// not reached.
     fn place(&self, node: u32, length: u32) -> Option<u32> {
         let Vertex { round, distance, end, .. } = self.nodes[node as usize];
         let reached = round == self.round;
         reached.then(|| if end == End::Source { distance } else { length - distance })
     }
 
-    /// Sends as much as the path takes, at most `most`, and says how much that is.
+    /// Sends the flow that the path can carry, at most `most`, and returns it.
     fn send(&mut self, most: u128) -> u128 {
         let Self { path, arcs, changed, .. } = self;
         let amount = path.iter().map(|&arc| arcs[arc as usize].left).fold(most, u128::min);

@@ -7,24 +7,24 @@ use super::timeline::{Sender, Timeline};
 use super::weight;
 use crate::scenario::model::{Link, LinkId, LinkModel, NodeId, Scenario};
 
-/// A medium, as one flow may cross it.
-pub(super) struct Air<'s> {
+/// A medium on the paths of one flow.
+pub(super) struct FlowMedium<'s> {
     number: LinkId,
     link: &'s Link,
-    /// Stations to which the flow comes over other links, or its source.
+    /// Stations that the flow reaches over other links, or its source.
     senders: Vec<Attachment>,
-    /// Stations from which it goes on over other links, or its destination.
+    /// Stations from which its destination is reached over other links, or the destination itself.
     receivers: Vec<Attachment>,
 }
 
-impl<'s> Air<'s> {
+impl<'s> FlowMedium<'s> {
     /// All media that a flow can cross.
     pub(super) fn all(scenario: &'s Scenario, wired: &MaxFlow, from: NodeId, to: NodeId) -> Vec<Self> {
         let is_medium =
             |link: &Link| matches!(link.model, LinkModel::Medium(_)) && link.partly_heard().is_none();
         let media: Vec<(LinkId, &Link)> =
             scenario.links.iter().enumerate().filter(|(_, link)| is_medium(link)).collect();
-        let air = |&(number, link): &(LinkId, &'s Link)| {
+        let medium = |&(number, link): &(LinkId, &'s Link)| {
             let others = |other: &&(LinkId, &Link)| other.0 != number;
             let stations = |start, incoming| -> Vec<Attachment> {
                 let others = media.iter().filter(others).map(|(_, link)| *link);
@@ -33,7 +33,7 @@ impl<'s> Air<'s> {
             };
             Self { number, link, senders: stations(from, false), receivers: stations(to, true) }
         };
-        let mut all: Vec<Self> = media.iter().map(air).collect();
+        let mut all: Vec<Self> = media.iter().map(medium).collect();
         all.retain(|air| !air.senders.is_empty() && !air.receivers.is_empty());
         all
     }
@@ -88,8 +88,7 @@ impl<'s> Air<'s> {
     }
 }
 
-/// For each node, whether it can be reached from `start`, or `start` from it, over the links with any capacity and the
-/// media.
+/// Whether each node can be reached from `start`, or `start` from it, over the media and the links with any capacity.
 fn reached<'l>(
     (wired, nodes): (&MaxFlow, usize),
     media: impl Iterator<Item = &'l Link>,
@@ -122,16 +121,16 @@ fn reached<'l>(
     reached
 }
 
-/// A part of the window in which nothing changes, with the rates of delivery while one station sends all the time, in
-/// bit/s.
+/// A part of the window in which nothing changes, with the rates of delivery in bit/s while one station sends all the
+/// time.
 struct Phase {
     /// The part's share of the window.
     share: f64,
-    /// From the source to the destination.
+    /// Rate from the source to the destination.
     direct: f64,
-    /// From the source to the destination or the helper.
+    /// Rate from the source to the destination or the helper.
     either: f64,
-    /// From the helper to the destination.
+    /// Rate from the helper to the destination.
     helped: f64,
 }
 
@@ -176,7 +175,7 @@ mod tests {
         Phase { share, direct: 1.0 - e3, either: 1.0 - e1 * e3, helped: 1.0 - e2 }
     }
 
-    /// Maximum that any sharing of the airtime of two phases gives, tried out.
+    /// Maximum capacity over many ways to share the airtime of two phases.
     fn tried(phases: &[Phase; 2]) -> f64 {
         const STEPS: usize = 400;
         let mut max = 0.0f64;

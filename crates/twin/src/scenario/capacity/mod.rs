@@ -1,4 +1,4 @@
-//! The min-cut: how much any protocol could deliver at most, over all paths together.
+//! The min-cut: the maximum rate that any protocol could deliver, over all paths together.
 
 mod airtime;
 mod branches;
@@ -10,17 +10,17 @@ mod timeline;
 use hopcast_core::Instant;
 use hopcast_link::Loss;
 
-use self::airtime::Hop;
+use self::airtime::AirtimeHop;
 use self::branches::{Branches, Core};
 pub use self::coded_block::BlockBound;
 use self::max_flow::MaxFlow;
-use self::medium::Air;
+use self::medium::FlowMedium;
 use self::timeline::{Sender, Timeline};
 use super::model::{Flow, LinkId, LinkModel, NodeId, Scenario};
 
 /// The max-flow from one node to another over rate x (1 - mean loss), averaged over the measurement window with all
-/// that is scheduled, in bit/s, without helpers. `None` if it is unbounded, because links without a rate lead all the
-/// way.
+/// scheduled changes, in bit/s, without helpers. `None` if it is unbounded, because a path has only links without a
+/// rate.
 ///
 /// For many flows of one scenario, make [`Capacities`] once.
 pub fn capacity(scenario: &Scenario, from: NodeId, to: NodeId) -> Option<f64> {
@@ -29,7 +29,7 @@ pub fn capacity(scenario: &Scenario, from: NodeId, to: NodeId) -> Option<f64> {
 
 /// Mean capacity of each direction of each link, as a graph.
 ///
-/// On a switch a station sends at its own rate, which its receivers share, and each receives whatever it is sent.
+/// On a switch a station sends at its own rate, which its receivers share, and a receiver has no limit of its own.
 ///
 /// A direction without a rate is unbounded if it is up at any time of the window. On a medium one station at a time
 /// sends, directly to another: between two stations it carries rate x (1 - the mean loss of that pair), or with a
@@ -45,28 +45,28 @@ pub struct Capacities<'s> {
     /// bit per second, so that the flow is found exactly.
     wired: MaxFlow,
     /// The hops over media that are only partly heard.
-    hops: Vec<Hop<'s>>,
-    /// The branches that are trees, if there is no medium, which flows share in ways of their own.
+    hops: Vec<AirtimeHop<'s>>,
+    /// The branches that are trees; `None` if there is a medium, whose capacity depends on the flow.
     branches: Option<Branches>,
 }
 
-/// Capacity of a link without a rate. Chosen: more than all links of any network with rates, and far from the end of
-/// `u128`.
+/// Capacity of a link without a rate, in thousandths of a bit per second. Chosen: a smaller one may be less than the
+/// sum of a network's rates, and sums of larger ones might not fit `u128`.
 const UNBOUNDED: u128 = 1 << 100;
 
 impl<'s> Capacities<'s> {
-    /// Of a scenario, in its measurement window.
+    /// The capacities of a scenario in its measurement window.
     pub fn of(scenario: &'s Scenario) -> Self {
         Self::over(scenario, scenario.measure.from, scenario.measure.to)
     }
 
-    /// Of a scenario, in another window; an empty one (`from` not before `to`) sees the links as they are at `from`.
+    /// The capacities of a scenario in another window; an empty one (`from` not before `to`) has the links as they are
+    /// at `from`.
     pub fn over(scenario: &'s Scenario, from: Instant, to: Instant) -> Self {
         Self::along(scenario, Timeline::new(scenario, from, to))
     }
 
-    /// The same as [`Self::over`], if chance loses no frame of those that a link does not always lose. No run carries
-    /// more, however lucky it is.
+    /// As [`Self::over`], without random loss: each frame arrives unless its loss is certain. No run can carry more.
     pub fn without_loss(scenario: &'s Scenario, from: Instant, to: Instant) -> Self {
         Self::along(scenario, Timeline::new(scenario, from, to).lossless())
     }
@@ -84,7 +84,7 @@ impl<'s> Capacities<'s> {
                 LinkModel::PointToPoint(_) => {
                     wired.add_edge([node(0), node(1)], [mean(0, 1), mean(1, 0)]);
                 }
-                // Of a flow's own, since who sends and who receives on it decides what it carries.
+                // It is added for each flow, since its capacity depends on the flow's stations.
                 LinkModel::Medium(_) if link.partly_heard().is_none() => {}
                 LinkModel::Switch(_) | LinkModel::Medium(_) => {
                     for from in 0..link.ends.len() {
@@ -96,7 +96,7 @@ impl<'s> Capacities<'s> {
                         for to in others {
                             let edge = wired.add_edge([line, node(to)], [mean(from, to), 0]);
                             if link.partly_heard().is_some() {
-                                hops.push(Hop::new((number, link), (from, to), edge, &timeline));
+                                hops.push(AirtimeHop::new((number, link), (from, to), edge, &timeline));
                             }
                         }
                     }
@@ -118,8 +118,8 @@ impl<'s> Capacities<'s> {
         in_bits(self.with_helpers((flow.from, to), flow.helpers(self.scenario), UNBOUNDED))
     }
 
-    /// The least max-flow in bit/s from the source of a flow to any of its receivers; `None` if all are unbounded. No
-    /// search goes on past the least that is known.
+    /// The minimum max-flow in bit/s from the source of a flow to any of its receivers; `None` if all are unbounded. A
+    /// search stops at the minimum found so far.
     pub fn least_of_flow(&mut self, flow: &Flow) -> Option<f64> {
         let mut least = UNBOUNDED;
         for &to in &flow.to {
@@ -128,8 +128,8 @@ impl<'s> Capacities<'s> {
         in_bits(least)
     }
 
-    /// The max-flow where the first station of a medium that is one of `helpers`, and neither sends nor receives there
-    /// itself, may repeat what it overhears; `limit` if it is no less.
+    /// The max-flow, at most `limit`, where on each medium the first station of `helpers` that neither sends nor
+    /// receives there itself may repeat the frames that it overhears.
     fn with_helpers(&mut self, (from, to): (NodeId, NodeId), helpers: &[NodeId], limit: u128) -> u128 {
         if from == to {
             return limit;
@@ -147,8 +147,8 @@ impl<'s> Capacities<'s> {
             };
         }
         let wired = self.wired.size();
-        for air in Air::all(self.scenario, &self.wired, from, to) {
-            air.add_to(&mut self.wired, &self.timeline, helpers);
+        for medium in FlowMedium::all(self.scenario, &self.wired, from, to) {
+            medium.add_to(&mut self.wired, &self.timeline, helpers);
         }
         let mut flow = self.wired.between(from, to, limit);
         if !self.hops.is_empty() {
@@ -171,6 +171,6 @@ pub(crate) fn mean_loss(loss: &Loss) -> f64 {
 
 /// A rate in bit/s as the weight of an edge.
 fn weight(rate: f64) -> u128 {
-    // `as` saturates; an unlimited rate is the unbounded one.
+    // `as` saturates; an unlimited rate becomes `UNBOUNDED`.
     ((rate * 1e3).round() as u128).min(UNBOUNDED)
 }

@@ -14,16 +14,16 @@ const UNLIMITED: f64 = 1e33;
 pub(super) struct Timeline<'s> {
     from: Instant,
     to: Instant,
-    /// Whether each frame is taken to arrive that has a chance to.
+    /// Whether random loss is ignored: each frame arrives unless its loss is certain.
     lossless: bool,
-    /// For each link, when which of its attachments changes how, in the order of time.
+    /// The changes of each link in the order of time: the time, the attachment and the change.
     changes: Vec<Vec<(Instant, Option<Attachment>, &'s Change)>>,
 }
 
 impl<'s> Timeline<'s> {
     pub(super) fn new(scenario: &'s Scenario, from: Instant, to: Instant) -> Self {
         let mut changes = vec![Vec::new(); scenario.links.len()];
-        // What happens at the very end of a window has no time to count; at its very start, it has.
+        // A change at the end of a window does not count; one at its start does.
         for event in scenario.events.iter().take_while(|event| event.at <= from.max(to)) {
             if let Action::Link { link, from, change } = &event.action {
                 changes[*link].push((event.at, *from, change));
@@ -32,12 +32,12 @@ impl<'s> Timeline<'s> {
         Self { from, to, lossless: false, changes }
     }
 
-    /// The same, where each frame arrives that has a chance to: what a link carries if chance loses none.
+    /// The timeline without random loss.
     pub(super) fn lossless(self) -> Self {
         Self { lossless: true, ..self }
     }
 
-    /// The mean rate at which `sender` gets frames across, in bit/s.
+    /// The mean rate of delivery of `sender`, in bit/s.
     pub(super) fn mean(&self, link: LinkId, sender: Sender) -> f64 {
         let mut mean = 0.0;
         self.phases(link, [sender], |share, [sender]| mean += share * sender.rate() * sender.pass());
@@ -51,8 +51,8 @@ impl<'s> Timeline<'s> {
         mean
     }
 
-    /// Calls `phase` for each part of the window in which nothing changes, with its share of the window and the senders
-    /// as they are then.
+    /// Calls `phase` for each part of the window in which nothing changes, with its share of the window and the state
+    /// of the senders.
     pub(super) fn phases<const N: usize>(
         &self,
         link: LinkId,
@@ -77,7 +77,7 @@ impl<'s> Timeline<'s> {
     }
 }
 
-/// The loss of frames between two ends of a link, as the file has it.
+/// The loss of frames between two ends of a link at the start of the run.
 pub(super) fn loss_between(link: &Link, from: Attachment, to: Attachment) -> &Loss {
     let pairs: &[PairLoss] = match &link.model {
         LinkModel::PointToPoint(_) => &[],
@@ -88,7 +88,7 @@ pub(super) fn loss_between(link: &Link, from: Attachment, to: Attachment) -> &Lo
     pair.map_or(&link.direction(from).loss, |pair| &pair.loss)
 }
 
-/// A station that sends to another, at some instant.
+/// The state of a station that sends to another, at some instant.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sender {
     from: Attachment,
@@ -98,13 +98,13 @@ pub(super) struct Sender {
     loss: f64,
     /// Share of attempts that fail below the acknowledgements of a medium.
     channel_loss: f64,
-    /// Whether chance loses no frame.
+    /// Whether random loss is ignored.
     lossless: bool,
     up: bool,
 }
 
 impl Sender {
-    /// As the file has it, before anything happens.
+    /// The state at the start of the run.
     pub(super) fn new(link: &Link, from: Attachment, to: Attachment) -> Self {
         let mut channel_loss = 0.0;
         if let LinkModel::Medium(config) = &link.model

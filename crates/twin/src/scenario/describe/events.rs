@@ -1,4 +1,4 @@
-//! What happens when.
+//! The events, in the order of time.
 
 use std::fmt::{self, Write};
 
@@ -13,7 +13,7 @@ pub(super) fn write_events(out: &mut String, scenario: &Scenario) -> fmt::Result
     if scenario.events.is_empty() {
         return Ok(());
     }
-    // One written event may change many links: they are one line again.
+    // One event of the file may change many links: these are one line again.
     let mut lines: Vec<(Instant, String, Vec<&str>)> = Vec::new();
     for Event { at, action } in &scenario.events {
         let (what, link) = match action {

@@ -7,15 +7,15 @@ use hopcast_stack::network::{Crossing, ShortestPaths, Target};
 
 use super::super::capacity::Capacities;
 use super::super::model::{Flow, Layer, Scenario};
-use super::{Attached, MAX_LISTED, counted, shortened};
+use super::{DescribedSegments, MAX_LISTED, counted, shortened};
 
-pub(super) fn write_flows(out: &mut String, scenario: &Scenario, network: &Attached) -> fmt::Result {
+pub(super) fn write_flows(out: &mut String, scenario: &Scenario, network: &DescribedSegments) -> fmt::Result {
     writeln!(out, "\nFlows: {}", scenario.flows.len())?;
     let mut capacities = Capacities::of(scenario);
     let mut paths = ShortestPaths::over(scenario.nodes.len(), &scenario.links, &network.segments);
     for flow in scenario.flows.iter().take(MAX_LISTED) {
         let Flow { name, from, to, protocol, app, ipv6, .. } = flow;
-        // Of several receivers the farthest, and the one with the smallest bound.
+        // With several receivers, the path to the farthest and the bound of the worst placed one.
         let cut = match capacities.least_of_flow(flow) {
             None => "unbounded".to_owned(),
             Some(bits) => Rate::from_bits_per_sec(bits.round() as u64).to_string(),
@@ -46,11 +46,11 @@ pub(super) fn write_flows(out: &mut String, scenario: &Scenario, network: &Attac
     }
 }
 
-/// The route to the receiver of a flow, or to the farthest of several; all of them where it takes several disjoint ones.
+/// The route to the receiver of a flow, or to the farthest of several; every route of a flow that takes disjoint ones.
 fn longest_routes(
     paths: &mut ShortestPaths,
     scenario: &Scenario,
-    network: &Attached,
+    network: &DescribedSegments,
     flow: &Flow,
 ) -> Vec<Vec<Crossing>> {
     let mut farthest = flow.to.first().copied().unwrap_or(flow.from);
@@ -60,7 +60,7 @@ fn longest_routes(
     }
     let has_tree = flow.has_tree(&scenario.groups);
     if has_tree || flow.to.len() > 1 {
-        // As the network is written, the way back has as many hops, and one search finds those from all receivers.
+        // Without events the path back has the same number of hops, and one search finds those from all receivers.
         paths.search_from(Target::Node(flow.from), &flow.to);
         farthest = flow.to.iter().rev().copied().max_by_key(|&to| paths.hops(to)).unwrap_or(farthest);
     }
@@ -87,7 +87,12 @@ fn hops(routes: &[Vec<Crossing>]) -> String {
 }
 
 /// The segments of a path over VLANs, with the longest packet that each takes.
-fn write_vlans(out: &mut String, scenario: &Scenario, network: &Attached, path: &[Crossing]) -> fmt::Result {
+fn write_vlans(
+    out: &mut String,
+    scenario: &Scenario,
+    network: &DescribedSegments,
+    path: &[Crossing],
+) -> fmt::Result {
     let segment = |crossing: &Crossing| network.segments.get(crossing.segment);
     if path.iter().all(|crossing| segment(crossing).vlan().is_none()) {
         return Ok(());

@@ -7,7 +7,7 @@ use hopcast_core::Instant;
 use super::super::model::{Group, NodeId, Scenario, ServiceSpec};
 use super::{MAX_LISTED, counted, names_of};
 
-/// Services, a line each: what runs, where, and on which interfaces.
+/// Services, a line each: the kind of service, its nodes, and its interfaces.
 pub(super) fn write_services(out: &mut String, scenario: &Scenario) -> fmt::Result {
     if scenario.services.is_empty() {
         return Ok(());
@@ -24,7 +24,7 @@ pub(super) fn write_services(out: &mut String, scenario: &Scenario) -> fmt::Resu
     }
 }
 
-/// Groups, a line each: their address, their delivery, and who is a member from the beginning.
+/// Groups, a line each: their address, their delivery, and the members at the start.
 pub(super) fn write_groups(out: &mut String, scenario: &Scenario) -> fmt::Result {
     let groups: Vec<&Group> = scenario.groups.iter().filter(|group| !group.name.is_empty()).collect();
     if groups.is_empty() {

@@ -1,4 +1,4 @@
-//! Links with all their values, those of one model on one line.
+//! Links with all their values, those of one model on one line each.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Write};
@@ -13,7 +13,7 @@ use super::super::capacity::mean_loss;
 use super::super::model::{LinkModel, NodeId, Scenario};
 use super::{MAX_LISTED, counted, shortened};
 
-/// Links of one model on one line; what they are, then which they are.
+/// Links, those of one model on one line: the values, then the names.
 pub(super) fn write_links(out: &mut String, scenario: &Scenario) -> fmt::Result {
     writeln!(out, "\nLinks: {}", scenario.links.len())?;
     let mut kinds: Vec<(String, Vec<&str>)> = Vec::new();
@@ -70,7 +70,7 @@ fn medium(config: &MediumConfig, ends: &[NodeId], scenario: &Scenario) -> String
     text + &pairs(&config.pairs, ends, scenario)
 }
 
-/// The sender whose values most have, and each that differs.
+/// The values that most stations of a switch have, and each station that differs.
 fn switch(config: &SwitchConfig, ends: &[NodeId], scenario: &Scenario) -> String {
     let same = |one: &&Direction| config.directions.iter().filter(|other| other == one).count();
     let usual = config.directions.iter().rev().max_by_key(same);
@@ -85,7 +85,7 @@ fn switch(config: &SwitchConfig, ends: &[NodeId], scenario: &Scenario) -> String
     text + &pairs(&config.pairs, ends, scenario)
 }
 
-/// The losses from one station to another that differ, a line each.
+/// The pairs of stations whose loss differs, a line each.
 fn pairs(pairs: &[PairLoss], ends: &[NodeId], scenario: &Scenario) -> String {
     let line = |pair: &PairLoss| {
         let [from, to] = [pair.from, pair.to].map(|end| &scenario.nodes[ends[end]].name);
@@ -103,7 +103,7 @@ fn point_to_point(config: &Config) -> String {
     }
 }
 
-/// The values of one direction, all of them, defaults too where they matter.
+/// All values of one direction, including defaults that matter.
 struct Words<'a>(&'a Direction);
 
 impl Display for Words<'_> {

@@ -1,13 +1,13 @@
-//! A plan in a person's words, for `hopcast check`.
+//! The text of a plan, for `hopcast check`.
 //!
 //! | module | what |
 //! |---|---|
 //! | `links` | links with all their values |
 //! | `segments` | the prefixes of segments, and the routes of the file |
-//! | `events` | what happens when |
+//! | `events` | the events, in the order of time |
 //! | `groups` | services and groups |
 //! | `flows` | flows with their paths |
-//! | `notes` | settings that are most likely not meant |
+//! | `notes` | settings that are most likely not intended |
 
 mod events;
 mod flows;
@@ -21,13 +21,14 @@ use std::fmt::{self, Write};
 
 use hopcast_core::Duration;
 
-use hopcast_stack::network::{Addresses, Layers, Segments};
+use hopcast_stack::network::{AddressPlan, Layers, Segments};
 
 use super::model::{Capture, Case, Exec, Neighbours, NodeId, Plan, Reporting, Scenario};
 
 pub use notes::notes;
 
-/// Maximum number of nodes, links, events or flows that are listed; more are summed up. Chosen: about a screen.
+/// Maximum number of nodes, links, events or flows that are listed; further ones are only counted. Chosen: about a
+/// screen.
 const MAX_LISTED: usize = 40;
 
 /// The resolved network of a plan: nodes, links with all their values, events, flows with their paths, and the cases.
@@ -57,7 +58,7 @@ fn write_plan(out: &mut String, plan: &Plan) -> fmt::Result {
         counted(plan.repeats as usize, "run"),
         counted(plan.cases.len().saturating_mul(plan.repeats as usize), "run")
     )?;
-    let network = Attached::of(scenario);
+    let network = DescribedSegments::of(scenario);
     write_nodes(out, scenario)?;
     links::write_links(out, scenario)?;
     segments::write_prefixes(out, scenario, &network)?;
@@ -76,16 +77,16 @@ fn write_plan(out: &mut String, plan: &Plan) -> fmt::Result {
 }
 
 /// The segments of a network, and the addresses of its hosts there.
-struct Attached {
+struct DescribedSegments {
     segments: Segments,
-    addresses: Addresses,
+    addresses: AddressPlan,
 }
 
-impl Attached {
-    /// Those of a scenario, whose services and prefixes have been checked.
+impl DescribedSegments {
+    /// The segments of a scenario, whose services and prefixes have been checked.
     fn of(scenario: &Scenario) -> Self {
         let segments = Layers::segments_of(scenario.network());
-        let addresses = Addresses::of(scenario.network(), &segments).unwrap_or_default();
+        let addresses = AddressPlan::of(scenario.network(), &segments).unwrap_or_default();
         Self { segments, addresses }
     }
 }
@@ -126,7 +127,7 @@ fn write_execs(out: &mut String, scenario: &Scenario) -> fmt::Result {
     }
 }
 
-/// Each swept path with the values it takes, in the order in which the cases first take them.
+/// Each swept path with its values, in the order of the cases.
 fn write_sweep(out: &mut String, cases: &[Case]) -> fmt::Result {
     let mut paths: Vec<(&str, Vec<&str>, BTreeSet<&str>)> = Vec::new();
     for case in cases {
@@ -154,7 +155,7 @@ fn names_of(scenario: &Scenario, nodes: &[NodeId]) -> String {
     shortened(&names)
 }
 
-/// The names, or of many the first few and the last.
+/// The names; of many, the first few and the last.
 fn shortened(names: &[&str]) -> String {
     match names {
         [first @ .., last] if names.len() > 12 => {

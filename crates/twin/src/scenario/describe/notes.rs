@@ -1,4 +1,4 @@
-//! Settings that are allowed and most likely not meant.
+//! Notes on settings that are permitted and most likely not intended.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write};
@@ -16,7 +16,7 @@ pub(super) fn write_notes(out: &mut String, plan: &Plan) -> fmt::Result {
     notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))
 }
 
-/// Settings that are allowed and most likely not meant, in any case, a line each; of very many the first.
+/// Notes on settings of any case that are permitted and most likely not intended, a line each, up to a maximum.
 pub fn notes(plan: &Plan) -> Vec<String> {
     let mut notes: Vec<(String, usize)> = Vec::new();
     let mut places = BTreeMap::new();
@@ -36,7 +36,7 @@ pub fn notes(plan: &Plan) -> Vec<String> {
     shown.chain((more > 0).then(|| format!("and {more} more"))).collect()
 }
 
-/// Each once.
+/// The notes of one case, each once.
 fn notes_of(case: &Case) -> BTreeSet<String> {
     let scenario = &*case.scenario;
     let end = Instant::ZERO + scenario.duration;
@@ -79,7 +79,7 @@ fn notes_of(case: &Case) -> BTreeSet<String> {
                     "flow {name} waits for a start event, and there is none: it sends nothing"
                 ));
             }
-            // An earlier event starts it all the same.
+            // An earlier event has started it nevertheless.
             Some(start) if start >= end && event.is_none_or(|at| *at >= end) => {
                 notes.insert(format!(
                     "flow {name} starts at {start}, not before the end of the run at {end}: it sends nothing"
@@ -94,8 +94,8 @@ fn notes_of(case: &Case) -> BTreeSet<String> {
     notes
 }
 
-/// Two links between one pair of nodes, the second from the other end, which most likely are meant to be the two
-/// directions of one link.
+/// A note on two links between one pair of nodes, the second from the other end: most likely they are intended as the
+/// two directions of one link.
 fn written_both_ways(scenario: &Scenario) -> Option<String> {
     let mut first: BTreeMap<[NodeId; 2], &str> = BTreeMap::new();
     let mut pairs = Vec::new();

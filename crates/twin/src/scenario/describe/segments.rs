@@ -3,10 +3,14 @@
 use std::fmt::{self, Write};
 
 use super::super::model::{Destinations, Scenario};
-use super::{Attached, MAX_LISTED, shortened};
+use super::{DescribedSegments, MAX_LISTED, shortened};
 
 /// The prefixes of segments, a line each, and their hosts in the order of their addresses.
-pub(super) fn write_prefixes(out: &mut String, scenario: &Scenario, network: &Attached) -> fmt::Result {
+pub(super) fn write_prefixes(
+    out: &mut String,
+    scenario: &Scenario,
+    network: &DescribedSegments,
+) -> fmt::Result {
     let prefixes: Vec<_> = network
         .segments
         .iter()

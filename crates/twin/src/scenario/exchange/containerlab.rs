@@ -1,8 +1,7 @@
 //! Topologies of containerlab: `topology.nodes`, and `topology.links` in the brief and in the extended form.
 //!
-//! A file says which interfaces are joined; of what a link is like it says at most the MTU. Links to the host or to
-//! nowhere (`host`, `mgmt-net`, `macvlan`, `vxlan`, `dummy`) are none between two nodes, and are left out; a node that
-//! is a bridge is a node.
+//! A file names the interfaces that are joined, and of a link's properties at most the MTU. Links to the host or to no
+//! node (`host`, `mgmt-net`, `macvlan`, `vxlan`, `dummy`) are left out; a bridge is read as a node.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +11,7 @@ use hopcast_config::Diagnostic;
 use hopcast_config::decode::{self, entries, text};
 use hopcast_config::yaml::{Kind, Node};
 
-/// Words that stand in for a node at the end of a link that leaves the lab.
+/// Words in place of a node at the end of a link that leaves the lab.
 const OUTSIDE: [&str; 4] = ["host", "mgmt-net", "macvlan", "dummy"];
 
 /// The nodes and links of a parsed file.
@@ -56,7 +55,7 @@ pub(super) fn read(file: &TextFile) -> Result<Network, Diagnostic> {
     Ok(Network { nodes: list(known, &nodes.span), links: list(links, &topology.span), notes })
 }
 
-/// The names of the two nodes that a link joins, each with where it stands; none if it leaves the lab.
+/// The names of the two nodes that a link joins, each with its place in the file; `None` if the link leaves the lab.
 fn endpoints(link: &Node) -> Result<Option<[(String, &Node); 2]>, Diagnostic> {
     let joins_nodes = |kind: &Node| matches!(&kind.kind, Kind::Scalar(kind) if kind == "veth");
     if link.get("type").is_some_and(|kind| !joins_nodes(kind)) {

@@ -1,10 +1,9 @@
-//! GraphML: what graph editors, topology collections and graph libraries exchange.
+//! GraphML: the format of graph editors, topology collections and graph libraries.
 //!
 //! Data of an edge is a key of a link if its `attr.name` is one: `rate`, `delay`, `loss` and so on, with values as in a
-//! scenario. `LinkSpeedRaw`, in bit/s, is the rate in the Internet Topology Zoo. A node is called by its `name`, or
-//! else by its `label`, or else by its `id`, and stands at its `x` and `y`, or at its `Longitude` and `Latitude`. A
-//! hyperedge is a medium, or a switch if its `kind` says so. Data that is none of these is not the network's, and is
-//! passed over.
+//! scenario. `LinkSpeedRaw`, in bit/s, is the rate in the Internet Topology Zoo. A node has the name of its `name`,
+//! else of its `label`, else of its `id`, and the position of its `x` and `y`, or of its `Longitude` and `Latitude`. A
+//! hyperedge is a medium, or a switch if its `kind` is that. All other data is ignored.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -61,7 +60,7 @@ fn children<'a, 'i>(parent: Element<'a, 'i>, name: &'static str) -> impl Iterato
 /// The declaration of a key.
 struct Key<'a> {
     name: &'a str,
-    /// The elements it is for, and the value of those without one.
+    /// The kind of elements it is for, and the default value.
     of: &'a str,
     default: Option<(String, Span)>,
 }
@@ -75,7 +74,7 @@ fn keys<'a>(root: Element<'a, '_>, places: &Places<'_>) -> BTreeMap<&'a str, Key
     children(root, "key").filter_map(key).collect()
 }
 
-/// All text of an element, whatever comments part it.
+/// The text of an element, without comments in it.
 fn text(element: Element<'_, '_>) -> String {
     let parts: String =
         element.descendants().filter(Element::is_text).filter_map(|part| part.text()).collect();
@@ -128,7 +127,7 @@ impl<'a> Reader<'a> {
         Ok((nodes, by_id))
     }
 
-    /// The links, and notes of the edges that are none.
+    /// The links, and notes on edges that are not read as links.
     fn links(
         &self,
         graph: Element<'a, 'a>,
@@ -137,7 +136,7 @@ impl<'a> Reader<'a> {
         let directed = graph.attribute("edgedefault") == Some("directed");
         let mut names_of_links = LinkNames::default();
         let (mut links, mut notes): (Vec<Node>, Vec<String>) = (Vec::new(), Vec::new());
-        // Of a directed graph, the links that are one way only so far.
+        // In a directed graph, the links of which only one direction has been read so far.
         let mut one_way: BTreeMap<(String, String), usize> = BTreeMap::new();
         for element in graph.children().filter(Element::is_element) {
             let span = self.places.at(element);
@@ -197,7 +196,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The data that are keys of a link.
+/// The data of an edge that are keys of a link.
 fn written_keys(
     data: &BTreeMap<&str, (String, Span)>,
     of_link: impl Fn(&str) -> bool,
@@ -215,12 +214,12 @@ fn written_keys(
     Ok(written)
 }
 
-/// A value as it stands in a scenario: text, or a map in braces.
+/// Parses a value as in a scenario: text, or a map in braces.
 fn value(text: &str, at: &Span) -> Result<Node, Diagnostic> {
     if !text.starts_with(['{', '[']) {
         return Ok(scalar(text, at));
     }
-    // Of a place within the text nobody would know from where it is counted.
+    // The place of the whole value is reported: a place within the text would be ambiguous.
     let source = Source { lines: false, ..Source::clone(&at.source) };
     let node = parse(text, &Arc::new(source)).map_err(|error| at.error(error.message))?;
     Ok(node.at(at))
@@ -230,8 +229,7 @@ fn value(text: &str, at: &Span) -> Result<Node, Diagnostic> {
 struct Places<'a> {
     text: &'a str,
     source: &'a Arc<Source>,
-    /// Offsets with their line and column: each line's beginning, and more on long lines, of which some files have just
-    /// one.
+    /// Offsets with their line and column: each line's beginning, and further ones within long lines.
     marks: Vec<(usize, usize, usize)>,
 }
 
@@ -262,12 +260,11 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Of each key the type by which others may read it.
+/// The keys with a type other than text, for other programs.
 const KEYS: [(&str, &str, &str); 3] =
     [("name", "all", "string"), ("x", "node", "double"), ("y", "node", "double")];
 
-/// A scenario's network as GraphML: what `topology: { graphml: … }` takes. Losses that replay a trace have no value
-/// there.
+/// A scenario's network as GraphML, which `topology: { graphml: … }` reads. Losses that replay a trace are left out.
 pub fn write(scenario: &Scenario) -> String {
     let mut out = String::from(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\">\n",

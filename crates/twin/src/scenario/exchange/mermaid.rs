@@ -1,4 +1,4 @@
-//! Mermaid: a drawing that forges and notebooks show where the text stands.
+//! Mermaid: a drawing in text form, which Markdown viewers render.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ const SHOWN: [&str; 3] = ["rate", "delay", "loss"];
 /// A scenario's network as a Mermaid flowchart.
 pub fn write(scenario: &Scenario) -> String {
     let mut out = String::from("flowchart LR\n");
-    // Writing to a string cannot fail. Names may hold what Mermaid reads as its own, so numbers stand for them.
+    // Writing to a string cannot fail. Nodes have numbers as identifiers, since names may contain Mermaid's syntax.
     for (number, node) in scenario.nodes.iter().enumerate() {
         let _ = writeln!(out, "  n{number}[\"{}\"]", node.name);
     }

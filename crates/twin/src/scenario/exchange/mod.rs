@@ -1,7 +1,7 @@
 //! Networks from other programs' files, and networks for them: GraphML and containerlab in, GraphML and Mermaid out.
 //!
-//! A file becomes the tree that the same network would be as YAML, each value with its place in that file. Everything
-//! that holds for links in a scenario therefore holds here too, and errors are as precise.
+//! A file becomes the tree that the same network would have as YAML, each value with its place in that file. All rules
+//! for links in a scenario therefore hold here too, and errors are as precise.
 
 mod containerlab;
 mod graphml;
@@ -31,8 +31,8 @@ pub(crate) struct Network {
     pub(crate) notes: Vec<String>,
 }
 
-/// The network of the file that `node` names. It is the file's name, or a map of that as
-/// `file` and of what all its links have as `link`.
+/// Reads the network of the file that `node` names: the file's name, or a map with the name as `file` and keys for all
+/// its links as `link`.
 pub(crate) fn read(format: &str, node: &Node, contents: &mut Contents) -> Result<Network, Diagnostic> {
     let what = format!("`{format}`");
     let (file, template) = match &node.kind {
@@ -58,7 +58,7 @@ pub(crate) fn read(format: &str, node: &Node, contents: &mut Contents) -> Result
     Ok(network)
 }
 
-/// The note of an edge from a node to itself, which carries nothing: a host does not send to itself over a link.
+/// The note on an edge from a node to itself, which is left out: a host does not send to itself over a link.
 fn to_itself(node: &str, at: &Span) -> String {
     at.error(format!("an edge from `{node}` to itself is left out")).to_string()
 }
@@ -78,11 +78,11 @@ fn list(items: Vec<Node>, span: &Span) -> Node {
 /// Maximum length of a name, in bytes, as in a scenario.
 const MAX_NAME: usize = 64;
 
-/// Makes of what other programs call a thing a name that is allowed here and not taken yet.
+/// Converts names of other programs to permitted and unique ones.
 #[derive(Default)]
 struct Names {
     taken: BTreeSet<String>,
-    /// The number that the next of this name gets.
+    /// The number of the next duplicate of each name.
     numbers: BTreeMap<String, u64>,
 }
 
@@ -117,12 +117,12 @@ fn shorten(name: &mut String, max_len: usize) {
     }
 }
 
-/// The names of links, which are called after their ends unless they say otherwise or that name is taken.
+/// The names of links: their own, or else those of their ends, unless that is taken.
 #[derive(Default)]
 struct LinkNames(Names);
 
 impl LinkNames {
-    /// The name that a link must be given, if it must be given one.
+    /// The explicit name of a link; `None` if the default name will do.
     fn name(&mut self, own: Option<&str>, ends: &[Node]) -> Option<String> {
         let ends: Vec<String> = ends.iter().map(Node::written).collect();
         let usual = ends.join("-");

@@ -1,4 +1,4 @@
-//! The values of links as a scenario has them: what is written here is read back as the same.
+//! The values of links in a scenario's notation, which is read back as the same values.
 
 use hopcast_link::{
     Config, Csma, Direction, Duplex, Jitter, Loss, Mac, MediumConfig, PairLoss, Queue, QueueLimit, Rts,
@@ -27,8 +27,8 @@ pub(super) fn prefixes(prefixes: &[Prefix]) -> Option<(&'static str, String)> {
     (!written.is_empty()).then(|| ("prefix", format!("[{}]", written.join(", "))))
 }
 
-/// The keys of a direction that differ from `base`, with their values. A trace of losses has no value that could be
-/// written: it becomes none.
+/// The keys of a direction that differ from `base`, with their values. A trace of losses cannot be written as a value
+/// and is left out.
 pub(super) fn direction(direction: &Direction, base: &Direction) -> Vec<(&'static str, String)> {
     let Direction { rate, queue, loss, delay, jitter, reorder, duplicate, corrupt, mtu } = direction;
     let rate_text = rate.map_or_else(|| "unlimited".to_owned(), |rate| rate.to_string());

@@ -2,7 +2,7 @@
 
 use hopcast_core::{Bytes, Duration, Rate};
 
-use super::{Copy, CopyProgram, DATAGRAM_SIZE, Load, PING_SIZE, Picture, Ping, Program};
+use super::{CopyProgram, DATAGRAM_SIZE, FileCopy, Load, PING_SIZE, PingOptions, Program, TestPicture};
 use crate::scenario::files::Contents;
 use crate::scenario::frequency::frequency;
 use crate::scenario::model::{Socket, socket};
@@ -10,18 +10,18 @@ use hopcast_config::Diagnostic;
 use hopcast_config::decode::{self, Fields, choice, flag, rate, size, some_duration, whole, words};
 use hopcast_config::yaml::Node;
 use hopcast_stack::Stack;
-use hopcast_stack::transport::Port;
+use hopcast_stack::transport::PortKind;
 
 /// The programs that an `app` may be.
 pub(crate) const PROGRAMS: [&str; 6] = ["iperf3", "iperf2", "nuttcp", "ping", "ffmpeg", "copy"];
 
-/// Maximum payload that all of them put into a datagram, in bytes: IPv4's maximum.
+/// Maximum payload of a datagram of a program, in bytes: IPv4's maximum (RFC 768, RFC 791).
 const MAX_DATAGRAM: u64 = 65_507;
-/// Minimum payload that all of them can stamp, in bytes.
+/// Minimum payload of a datagram of a program, in bytes. Chosen: all programs put their number and time into it.
 const MIN_DATAGRAM: u64 = 64;
 /// Maximum number of connections that iperf3 opens.
 const MAX_PARALLEL: u64 = 128;
-/// A packet of an MPEG transport stream (ISO 13818-1).
+/// Length of a packet of an MPEG transport stream, in bytes (ISO/IEC 13818-1).
 const TS_PACKET: u64 = 188;
 
 /// The keys of a program's options.
@@ -36,7 +36,7 @@ fn keys(name: &str) -> &'static [&'static str] {
     }
 }
 
-/// The program `name`, with its options, if `fields` finds none that it does not have.
+/// Reads the program `name` with its options, which `fields` checks.
 pub(crate) fn program<'a>(
     name: &str,
     node: &Node,
@@ -57,7 +57,7 @@ pub(crate) fn program<'a>(
     Ok((program, fields))
 }
 
-/// The sockets through which a program reaches the network, if it can over this stack.
+/// The kind of sockets through which a program uses this stack, or the reason why it cannot.
 fn carries(node: &Node, name: &str, stack: &Stack) -> Result<Socket, Diagnostic> {
     let Stack { protocol, offers, layers } = stack;
     match socket(layers) {
@@ -75,8 +75,8 @@ fn carries(node: &Node, name: &str, stack: &Stack) -> Result<Socket, Diagnostic>
         _ => {
             let inside = match layers.first() {
                 Some(top) if top.settings().ends_connections() => format!("[tcp-cubic, {protocol}]"),
-                Some(_) if offers.has(Port::Datagram) => format!("[udp, tunnel, {protocol}]"),
-                _ if offers.has(Port::Packet) => "[tcp-cubic, tunnel, brtp]".to_owned(),
+                Some(_) if offers.has(PortKind::Datagram) => format!("[udp, tunnel, {protocol}]"),
+                _ if offers.has(PortKind::Packet) => "[tcp-cubic, tunnel, brtp]".to_owned(),
                 _ => "[tcp-cubic, tunnel, udp]".to_owned(),
             };
             Err(node.error(format!(
@@ -105,8 +105,8 @@ fn load(fields: Fields<'_>, node: &Node, name: &str, on: Socket) -> Result<Load,
     Ok(load)
 }
 
-fn ping(fields: Fields<'_>) -> Result<Ping, Diagnostic> {
-    // Less than a time stamp, and ping measures nothing.
+fn ping(fields: Fields<'_>) -> Result<PingOptions, Diagnostic> {
+    // With less than a time stamp ping measures nothing.
     let size = fields.read("size", |node, key| size(node, key, 16..=MAX_DATAGRAM))?;
     let every = match (fields.get("rate"), fields.get("every")) {
         (Some(_), Some(node)) => return Err(node.error("`ping` takes `rate` or `every`, not both")),
@@ -124,17 +124,17 @@ fn ping(fields: Fields<'_>) -> Result<Ping, Diagnostic> {
         ));
     }
     let arguments = fields.read("arguments", words)?.unwrap_or_default();
-    Ok(Ping { size: size.unwrap_or(Bytes::new(PING_SIZE)), every, arguments })
+    Ok(PingOptions { size: size.unwrap_or(Bytes::new(PING_SIZE)), every, arguments })
 }
 
-fn picture(fields: Fields<'_>) -> Result<Picture, Diagnostic> {
+fn picture(fields: Fields<'_>) -> Result<TestPicture, Diagnostic> {
     let (width, height) = fields.read("picture", pixels)?.unwrap_or((640, 360));
     let size = fields.read("size", |node, key| match size(node, key, TS_PACKET..=MAX_DATAGRAM)? {
         size if size.get() % TS_PACKET == 0 => Ok(size),
         size => Err(node.error(format!("`{key}`: expected a multiple of {TS_PACKET} B, found {size}"))),
     })?;
     let number = |key, max| fields.read(key, |node, key| whole(node, key, 1..=max).map(|found| found as u32));
-    Ok(Picture {
+    Ok(TestPicture {
         rate: fields.read("rate", rate)?.unwrap_or(Rate::from_bits_per_sec(2_000_000)),
         width,
         height,
@@ -146,7 +146,7 @@ fn picture(fields: Fields<'_>) -> Result<Picture, Diagnostic> {
     })
 }
 
-/// `640x360`.
+/// Reads a size such as `640x360`.
 fn pixels(node: &Node, key: &str) -> Result<(u32, u32), Diagnostic> {
     let text = decode::text(node, key)?;
     let numbers =
@@ -160,9 +160,9 @@ fn pixels(node: &Node, key: &str) -> Result<(u32, u32), Diagnostic> {
     })
 }
 
-fn copy(fields: Fields<'_>, contents: &mut Contents) -> Result<Copy, Diagnostic> {
+fn copy(fields: Fields<'_>, contents: &mut Contents) -> Result<FileCopy, Diagnostic> {
     let contents = contents.file(fields.need("path", "path: data/picture.jpg")?, "path")?;
     let with = fields.read("with", |node, key| Ok(choice(node, key, &["socat", "nc"])?.0))?;
     let with = if with == Some("nc") { CopyProgram::Nc } else { CopyProgram::Socat };
-    Ok(Copy { contents, with })
+    Ok(FileCopy { contents, with })
 }

@@ -1,4 +1,4 @@
-//! `exec`: any command at any node.
+//! `exec`: commands at nodes.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ const KEYS: [&str; 7] = ["name", "at", "command", "start", "stop", "stop-with", 
 /// Maximum number of commands in `exec`. Chosen: each is a process of a live run.
 const MAX_COMMANDS: usize = 1000;
 
-/// All commands in the order of the file, and why the first of them needs a live run.
+/// All commands in the order of the file, and the reason why the first of them needs a live run.
 pub(crate) fn execs(
     node: Option<&Node>,
     topology: &Topology,
@@ -73,7 +73,7 @@ fn exec(item: &Node, number: usize, topology: &Topology) -> Result<Exec, Diagnos
     Ok(Exec { name, at, command, start, stop, stop_with, expect })
 }
 
-/// A list is a program with its arguments; a text is for the shell.
+/// Reads a command: a list is a program with its arguments, a text is for the shell.
 fn command(node: &Node) -> Result<Vec<String>, Diagnostic> {
     match &node.kind {
         Kind::List(_) => {

@@ -1,4 +1,4 @@
-//! Programs that send to a group, and hear it, by sockets of their own.
+//! Programs that send to a group, and join it, by sockets of their own.
 
 use super::{Load, Program};
 use crate::scenario::model::NodeId;
@@ -6,7 +6,8 @@ use hopcast_core::Instant;
 use hopcast_stack::group::Group;
 
 impl Program {
-    /// Why it cannot send to the nodes `to` of a group, if it cannot: of the programs iperf2 alone joins groups.
+    /// The reason why it cannot send to the nodes `to` of a group, if it cannot: of the programs only iperf2 joins
+    /// groups.
     pub(crate) fn refuses_group(&self, group: Option<&Group>, to: &[NodeId]) -> Option<String> {
         let name = self.name();
         let (Self::Iperf2(Load { parallel, reverse, .. }), Some(group)) = (self, group) else {

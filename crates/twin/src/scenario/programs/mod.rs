@@ -1,8 +1,8 @@
 //! Real programs as workloads.
 //!
-//! A flow whose `app` is a program says what the program shall do; `hopcast-live` knows how it is told. In virtual time
-//! there are no programs, and such a scenario is refused by the line of [`needs_live`](super::needs_live). `ping` is an
-//! exception: hosts in virtual time know ICMP, so it is refused for its `arguments` alone.
+//! A flow whose `app` is a program has the program's options; `hopcast-live` makes the command lines. In virtual time
+//! there are no programs, and such a scenario is refused with the line of [`needs_live`](super::needs_live). `ping` is
+//! an exception: hosts in virtual time have ICMP, so that only its `arguments` need a live run.
 
 mod decode;
 mod exec;
@@ -38,23 +38,23 @@ pub enum Program {
     /// `nuttcp`.
     Nuttcp(Load),
     /// `ping`.
-    Ping(Ping),
+    Ping(PingOptions),
     /// `ffmpeg`: a generated test picture.
-    Ffmpeg(Picture),
+    Ffmpeg(TestPicture),
     /// A plain copy through `socat` or `nc`.
-    Copy(Copy),
+    Copy(FileCopy),
 }
 
 /// The traffic of a program for measuring throughput.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// Of payload, of all connections together; `None` for as much as TCP takes.
+    /// Rate of payload, of all connections together; `None` for TCP's maximum.
     pub rate: Option<Rate>,
-    /// Of each datagram's payload, or of each write to a stream; `None` for the program's own choice there.
+    /// Payload of each datagram, or of each write to a stream; `None` for the program's default on a stream.
     pub size: Option<Bytes>,
-    /// Number of connections at once.
+    /// Number of parallel connections.
     pub parallel: u32,
-    /// Whether the payload goes from `to` to `from`.
+    /// Whether the payload is sent from `to` to `from`.
     pub reverse: bool,
     /// More arguments for the client, as on its command line.
     pub arguments: Vec<String>,
@@ -62,7 +62,7 @@ pub struct Load {
 
 /// The requests of ping.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ping {
+pub struct PingOptions {
     /// Payload of each request.
     pub size: Bytes,
     /// The time from one request to the next.
@@ -73,29 +73,29 @@ pub struct Ping {
 
 /// A test picture and how it is coded.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Picture {
-    /// Of the coded picture.
+pub struct TestPicture {
+    /// Rate of the coded picture.
     pub rate: Rate,
-    /// In pixels.
+    /// Width in pixels.
     pub width: u32,
-    /// In pixels.
+    /// Height in pixels.
     pub height: u32,
-    /// Frames a second.
+    /// Frames per second.
     pub fps: u32,
     /// Frames from one I-frame to the next.
     pub gop: u32,
     /// Maximum delay of a frame after it was sent; a later one is too late.
     pub deadline: Duration,
-    /// Payload of each datagram, where it goes over datagrams.
+    /// Payload of each datagram, where it is sent in datagrams.
     pub size: Bytes,
 }
 
 /// A file that is copied.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Copy {
+pub struct FileCopy {
     /// The contents, read when the scenario was.
     pub contents: Arc<[u8]>,
-    /// By which program.
+    /// The program that copies.
     pub with: CopyProgram,
 }
 
@@ -164,7 +164,7 @@ pub struct Exec {
     pub start: Instant,
     /// Time at which it is stopped, if it has not ended by itself; `None` at the end of the run.
     pub stop: Option<Instant>,
-    /// By which signal.
+    /// The signal that stops it.
     pub stop_with: Signal,
     /// The exit status that it must have; `None` for any.
     pub expect: Option<u8>,
@@ -176,27 +176,27 @@ pub enum Signal {
     /// As Ctrl-C does.
     #[default]
     Int,
-    /// The polite one.
+    /// The usual request to end.
     Term,
-    /// As if its terminal had gone.
+    /// As if its terminal had been closed.
     Hup,
-    /// At once, and it cannot object.
+    /// At once; it cannot be caught.
     Kill,
 }
 
-/// The part of a scenario that needs a live run, and its place in the file.
+/// The part of a scenario that needs a live run, with its place in the file.
 ///
-/// A comment that moves it to another line makes no other run: as [`Debug`] it says nothing.
+/// Its [`Debug`] form is empty, so that a comment that moves it to another line does not change a run's identity.
 #[derive(Clone, Default)]
 pub struct LiveOnly(Option<Arc<str>>);
 
 impl LiveOnly {
-    /// Why, in one line with the place in the file.
+    /// The reason in one line, with the place in the file.
     pub(super) fn why(&self) -> Option<&str> {
         self.0.as_deref()
     }
 
-    /// The first of all that needs one.
+    /// The first part of those found.
     pub(crate) fn first(found: Vec<Option<Diagnostic>>) -> Self {
         Self(found.into_iter().flatten().next().map(|diagnostic| diagnostic.to_string().into()))
     }
@@ -208,7 +208,7 @@ impl fmt::Debug for LiveOnly {
     }
 }
 
-/// Why an `app` needs a live run, if it does.
+/// The reason why an `app` needs a live run, if it does.
 pub(crate) fn live_app(node: &Node) -> Option<Diagnostic> {
     let like = match word(node)? {
         name @ ("iperf3" | "iperf2" | "nuttcp") => (name, "`bulk` and `cbr` are its like"),
@@ -235,7 +235,7 @@ fn arguments(app: &Node) -> Option<&Node> {
     (!is_empty).then_some(&arguments.value)
 }
 
-/// Why a stack needs a live run, if it does.
+/// The reason why a stack needs a live run, if it does.
 pub(crate) fn live_stack(node: &Node, layers: &[Layer]) -> Option<Diagnostic> {
     layers.iter().find_map(|layer| {
         let Worlds::Live { models, .. } = layer.row().worlds else { return None };
@@ -248,19 +248,19 @@ pub(crate) fn live_stack(node: &Node, layers: &[Layer]) -> Option<Diagnostic> {
     })
 }
 
-/// Whether an application can send what a stack offers: packets are sent by `ping` alone.
+/// Checks that an application can use the top of a stack: only `ping` sends packets.
 pub(crate) fn carries_something(stack: &Stack, over: &Node, app: &Node) -> Result<(), Diagnostic> {
     if stack.offers != Ports::PACKETS || sends_packets(app) {
         return Ok(());
     }
-    // Where several layers are written as one name, the top is at fault.
+    // If several layers are written as one name, the error is at the name.
     let top = stack.top();
     Err(over.error(format!(
         "`over`: `{top}` offers packets, which no application but `ping` sends: put a transport such as `tcp-cubic` on top"
     )))
 }
 
-/// Whether an `app` sends packets, as no other application does.
+/// Whether an `app` sends packets, as only `ping` does.
 fn sends_packets(node: &Node) -> bool {
     word(node) == Some("ping")
 }
@@ -280,12 +280,12 @@ impl fmt::Display for Program {
             Self::Iperf3(load) | Self::Iperf2(load) | Self::Nuttcp(load) => {
                 write!(f, "{}{load}", self.name())
             }
-            Self::Ping(Ping { size, every, .. }) => write!(f, "ping of {size} every {every}"),
-            Self::Ffmpeg(Picture { rate, width, height, fps, gop, deadline, .. }) => write!(
+            Self::Ping(PingOptions { size, every, .. }) => write!(f, "ping of {size} every {every}"),
+            Self::Ffmpeg(TestPicture { rate, width, height, fps, gop, deadline, .. }) => write!(
                 f,
                 "ffmpeg, {width}x{height} at {fps} frames a second, {rate}, GOP of {gop}, deadline {deadline}"
             ),
-            Self::Copy(Copy { contents, with }) => {
+            Self::Copy(FileCopy { contents, with }) => {
                 let with = match with {
                     CopyProgram::Socat => "socat",
                     CopyProgram::Nc => "nc",

@@ -14,17 +14,17 @@ pub struct Participant {
     pub node: NodeId,
     /// Its address in the flow.
     pub address: SocketAddr,
-    /// Places of those before it: one, but at the end of several routes.
+    /// Places of the participants before it: one, but at the end of several routes.
     parents: Vec<usize>,
-    /// Places of those after it.
+    /// Places of the participants after it.
     children: Vec<usize>,
 }
 
-/// All that take part. The first is the root: the sender, or the gateway that takes its connections over.
+/// The participants of a flow. The first is the root: the sender, or the gateway that takes its connections over.
 #[derive(Clone, Debug, Default)]
 pub struct Participants {
     all: Vec<Participant>,
-    /// Of each node that has an edge, the place of the first.
+    /// For each node at an end of a route, the place of its first participant there.
     ends: BTreeMap<NodeId, usize>,
 }
 
@@ -119,7 +119,7 @@ impl Participants {
         self.root().children.first().map(|&place| self.all[place].address)
     }
 
-    /// Those between the ends.
+    /// The participants between the ends.
     pub fn between(&self) -> impl Iterator<Item = &Participant> {
         self.all
             .iter()
@@ -136,7 +136,7 @@ impl Participants {
         participant.children.first().map(|&place| self.all[place].address)
     }
 
-    /// The addresses of those beside a participant, towards the root and away from it.
+    /// The addresses of a participant's neighbours, towards the root and away from it.
     pub fn neighbours(&self, participant: &Participant) -> (Vec<SocketAddr>, Vec<SocketAddr>) {
         let addresses = |places: &[usize]| places.iter().map(|&place| self.all[place].address).collect();
         (addresses(&participant.parents), addresses(&participant.children))

@@ -1,9 +1,9 @@
-//! Packets on their way out: of the host's own, to a neighbour that is named, and to a group on an interface.
+//! The egress of packets: of the host's own, to a neighbour that is named, and to a group on an interface.
 //!
-//! All of them leave by raw sockets, which take a whole packet and look a route up for another address than the
-//! packet's destination: that is how a packet gets to a neighbour. Its stand-in is an address of the socket's routing
-//! table, whose route leads to the neighbour; so the kernel finds out the Ethernet address, and keeps the packet until
-//! it knows it.
+//! All of them leave by raw sockets. Such a socket takes a whole packet and an address for the route lookup that may
+//! differ from the packet's destination. For a packet to a neighbour that address is a stand-in, whose route in the
+//! socket's routing table leads to the neighbour; so the kernel resolves the Ethernet address, and keeps the packet
+//! until it is known.
 
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -18,14 +18,14 @@ use super::super::error::PlugError;
 use super::super::rules::Rules;
 use super::netlink::{REPLACE, Request, open};
 
-/// Maximum number of neighbours of an IP version that have a route, after which the one that got it first loses it.
-/// Chosen: more than the neighbours of a router, and one byte.
+/// Maximum number of neighbours of an IP version that have a route; beyond it the oldest route is replaced. Chosen: one
+/// byte; with fewer, routes of a router with many neighbours are replaced again and again.
 const MAX_NEIGHBOURS: usize = 256;
 /// Size of the kernel's buffer of packets to be sent, in bytes. Chosen: packets to neighbours that do not answer stay
 /// in it for three seconds (RFC 4861 section 10), and with fewer than 600 a second of them there is room for others.
 const SEND_BUFFER: usize = 4 << 20;
-/// The networks of stand-ins, in a routing table that nobody else looks into: TEST-NET-1 (RFC 5737) and the
-/// discard prefix (RFC 6666), which no packet is for.
+/// The networks of stand-ins, in a routing table that no other socket uses: TEST-NET-1 (RFC 5737) and the discard
+/// prefix (RFC 6666), which are no packet's destination.
 const STAND_INS: [&str; 2] = ["192.0.2.0/24", "100::/64"];
 
 /// `linux/rtnetlink.h`: the request for a new route, its attributes, its maker (an administrator) and its kind, and the
@@ -40,30 +40,30 @@ const UNICAST: u8 = 1;
 const ON_LINK: u32 = 4;
 
 /// The sockets of one IP version.
-pub(super) struct WayOut {
+pub(super) struct EgressSockets {
     v6: bool,
-    /// Of the host's own packets, also to groups of which it is a member.
+    /// The socket for the host's own packets, also to groups of which it is a member.
     own: Socket,
-    /// Of packets whose interface is named, and that come back to the host in no case.
+    /// The socket for packets whose interface is named, which are never looped back to the host.
     named: Socket,
     routes: OwnedFd,
     table: u32,
-    /// Each interface and neighbour, by the last byte of its stand-in.
+    /// The interface and address of each neighbour, by the last byte of its stand-in.
     neighbours: Vec<(u32, IpAddr)>,
-    /// The place of the one that is replaced next.
+    /// The index of the neighbour that is replaced next.
     oldest: usize,
 }
 
-impl WayOut {
+impl EgressSockets {
     /// The sockets, and the routes that they need, made by `rules`.
     pub(super) fn open(v6: bool, rules: &mut Rules) -> Result<Self, PlugError> {
         let version = if v6 { "-6" } else { "-4" };
         let table = rules.named().mark();
         rules.flush_in_the_end(version);
-        // An interface takes the routes by it along; then no other way must be found.
+        // A deleted interface takes its routes along; then no other route must be found.
         rules.route(version, &format!("unreachable {}", STAND_INS[usize::from(v6)]))?;
         rules.route_marked(version)?;
-        // What the routes bring back to this host must not look as if it was marked in transit.
+        // Packets that the routes deliver to this host must not seem to have been marked in transit.
         let [own, named] = [raw(v6, OWN_MARK)?, raw(v6, table)?];
         if v6 {
             named.set_multicast_loop_v6(false)?;
@@ -114,12 +114,12 @@ impl WayOut {
         Ok(())
     }
 
-    /// Gives a neighbour a stand-in, and says its place.
+    /// Gives a neighbour a stand-in, and returns its index.
     fn route_to(&mut self, index: u32, neighbour: IpAddr) -> io::Result<usize> {
         if neighbour.is_ipv6() != self.v6 {
             return Err(io::ErrorKind::AddrNotAvailable.into());
         }
-        // Known only once there is a route: what fails must not leave packets with the neighbour before it.
+        // Noted only once the route exists: after a failure packets must not go to the previous neighbour.
         let place = if self.neighbours.len() < MAX_NEIGHBOURS { self.neighbours.len() } else { self.oldest };
         self.add_route(place, (index, neighbour))?;
         match self.neighbours.get_mut(place) {

@@ -1,16 +1,9 @@
-//! A flow's packets where the platform is the kernel: what has packets above it ends in a TUN device, and the flow goes
-//! between the addresses of the two devices.
+//! The addresses of a flow where the platform is the kernel: what has packets above it ends in a TUN device, and the
+//! flow goes between the addresses of the two devices.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use hopcast_core::plug::DevicePlug;
-
-use super::builder::FlowBuilder;
-use super::{Ends, FlowPlan};
-use crate::error::BuildError;
-use crate::network::NodeId;
-use crate::platform::LowerPort;
-use crate::transport::Ports;
+use super::{Ends, FlowPlan, Ports};
 
 impl FlowPlan<'_> {
     /// The ends of the flow as its application sees them on the kernel.
@@ -26,7 +19,7 @@ impl FlowPlan<'_> {
 
     /// The ends of the flow as they are seen right above the layer at `depth`: the devices' addresses above a TUN
     /// device.
-    pub(super) fn ends_on_kernel(&self, depth: usize, ends: Ends) -> Ends {
+    pub(crate) fn ends_on_kernel(&self, depth: usize, ends: Ends) -> Ends {
         let below = self.spec.over.iter().enumerate().skip(depth);
         let mut tunnels = below.filter(|(_, layer)| layer.row().offers == Ports::PACKETS);
         let Some((depth, _)) = tunnels.next() else { return ends };
@@ -50,29 +43,4 @@ impl FlowPlan<'_> {
 /// The sender's port is above the receiver's.
 fn is_sender(ends: Ends) -> bool {
     ends.local.port() > ends.remote.port()
-}
-
-impl FlowBuilder<'_> {
-    /// Joins the packets of the layer at `depth` to a TUN device.
-    pub(super) fn put_tun(
-        &mut self,
-        node: NodeId,
-        depth: usize,
-        ends: Ends,
-        packets: LowerPort,
-    ) -> Result<(), BuildError> {
-        let flow = self.flow;
-        let layer = flow.spec.over[depth].settings();
-        let tun = DevicePlug {
-            name: format!("hop{}-{depth}", flow.spec.number),
-            addresses: vec![(ends.local.ip(), if flow.spec.ipv6 { 126 } else { 30 })],
-            routes: Vec::new(),
-            mtu: layer.packet_mtu().unwrap_or_else(|| flow.tunnel_mtu(depth)),
-        };
-        let device = self.tun(node, tun)?;
-        if let LowerPort::Machine(slot, port) = packets {
-            self.wire(node, (slot, port), device);
-        }
-        Ok(())
-    }
 }

@@ -1,106 +1,33 @@
-//! Puts the machines of one flow on nodes.
+//! The nodes of a flow, and the machines that it puts on them.
 
 use std::net::SocketAddr;
 
 use hopcast_core::plug::{DevicePlug, Plug, TcpPlug};
-use hopcast_core::{Instant, Machine, Port, Slot};
+use hopcast_core::{Machine, Port, Slot};
 use hopcast_host::BindError;
 
-use super::end::End;
-use super::{Ends, FlowPlan, Participant};
+use super::{FlowPlan, Participant};
 use crate::error::{BuildError, Cause};
-use crate::group::GroupEnd;
 use crate::network::NodeId;
 use crate::platform::{BuiltNodes, LowerPort, PlacedMachine, Platform, add};
-use crate::transport::{Layer, Ports, Socket};
 
 /// The nodes that are built here, and the machines that one flow has put on them so far.
-pub struct FlowBuilder<'a> {
+pub struct FlowNodes<'a> {
     /// The flow.
     pub flow: &'a FlowPlan<'a>,
     nodes: &'a mut BuiltNodes,
     machines: Vec<PlacedMachine>,
-    joins: Vec<Join>,
 }
 
-/// The machines of one flow, on their nodes.
-#[derive(Debug, Default)]
-pub struct PlacedFlow {
-    /// The machines, in the order in which they were put on nodes.
-    pub machines: Vec<PlacedMachine>,
-    /// The times at which receivers join and leave: in virtual time they are woken then before anything is sent at that
-    /// instant.
-    pub joins: Vec<Join>,
-}
-
-/// A machine that joins or leaves a group at some time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Join {
-    /// When.
-    pub at: Instant,
-    /// The node.
-    pub node: NodeId,
-    /// Its place in the node's assembly.
-    pub slot: Slot,
-}
-
-impl<'a> FlowBuilder<'a> {
-    /// Nothing yet of a flow on these nodes.
-    pub fn new(flow: &'a FlowPlan<'a>, nodes: &'a mut BuiltNodes) -> Self {
-        Self { flow, nodes, machines: Vec::new(), joins: Vec::new() }
+impl<'a> FlowNodes<'a> {
+    /// These nodes, without any machine of the flow.
+    pub(crate) const fn new(flow: &'a FlowPlan<'a>, nodes: &'a mut BuiltNodes) -> Self {
+        Self { flow, nodes, machines: Vec::new() }
     }
 
-    /// The machines that were put on nodes.
-    pub fn finish(self) -> PlacedFlow {
-        PlacedFlow { machines: self.machines, joins: self.joins }
-    }
-
-    /// Puts the flow's stack on one of its ends, from the bottom up; says which port is above it, or `None` where the
-    /// application has sockets of its own.
-    ///
-    /// # Errors
-    /// See [`BuildError`].
-    pub fn put_stack(&mut self, node: NodeId, ends: Ends) -> Result<Option<LowerPort>, BuildError> {
-        let over = self.flow.own_layers();
-        let mut below = None;
-        for (depth, layer) in over.iter().enumerate().rev() {
-            let above = depth.checked_sub(1).map(|above| &over[above]);
-            if self.is_on_kernel() {
-                let is_socket = matches!(layer.row().socket, Some(Socket::Udp | Socket::Tcp { .. }));
-                let program_above = above.map_or(self.flow.spec.is_program, Layer::is_program);
-                if program_above && layer.is_program() {
-                    return Ok(None);
-                }
-                if program_above && is_socket {
-                    below = None;
-                    continue;
-                }
-            }
-            let ends = if self.is_on_kernel() { self.flow.ends_on_kernel(depth + 1, ends) } else { ends };
-            below = layer.settings().put_on_end(&mut End { builder: self, node, depth, ends, below })?;
-            if let (Some(lower), Some(group), true) = (below, self.flow.spec.group, depth + 1 == over.len()) {
-                let delivery = group.delivery.settings();
-                below = delivery.put_on_end(GroupEnd { builder: self, node, group, lower }).map(Some)?;
-            }
-            // The kernel takes packets from a device, and has them for whatever is above.
-            if let (true, Some(packets)) = (self.is_on_kernel(), below)
-                && layer.row().offers == Ports::PACKETS
-            {
-                let ends = self.flow.ends_on_kernel(depth, ends);
-                self.put_tun(node, depth, ends, packets)?;
-                below = None;
-            }
-        }
-        Ok(below)
-    }
-
-    /// Puts the machines of every layer on the nodes between the ends that are built here.
-    ///
-    /// # Errors
-    /// See [`BuildError`].
-    pub fn put_between(&mut self) -> Result<(), BuildError> {
-        let over = self.flow.spec.over.iter().enumerate();
-        over.into_iter().try_for_each(|(depth, layer)| layer.settings().put_between(self, depth))
+    /// The machines that were put on nodes, in that order.
+    pub(crate) fn into_machines(self) -> Vec<PlacedMachine> {
+        self.machines
     }
 
     /// Puts the layers below `depth` on a node between the ends, for a relay at `address`; says which port is above
@@ -128,7 +55,7 @@ impl<'a> FlowBuilder<'a> {
         slot
     }
 
-    /// Wires a port of a machine to what is below it on the same node.
+    /// Wires a port of a machine to the port below it on the same node.
     pub fn wire(&mut self, node: NodeId, end: (Slot, Port), lower: LowerPort) {
         self.nodes[node].wire(end, lower);
     }
@@ -146,19 +73,12 @@ impl<'a> FlowBuilder<'a> {
         LowerPort::above(slot)
     }
 
-    /// Adds a machine that joins and leaves a group at the times of `changes`, and attaches its lower port; says which
-    /// port is above it.
-    pub fn attach_member(
-        &mut self,
-        node: NodeId,
-        machine: Box<dyn Machine>,
-        changes: Vec<Instant>,
-        lower: LowerPort,
-    ) -> LowerPort {
-        let slot = self.add("", node, machine);
-        self.wire(node, (slot, Port::Below(0)), lower);
-        self.joins.extend(changes.into_iter().map(|at| Join { at, node, slot }));
-        LowerPort::above(slot)
+    /// Joins two ports of a node by a machine with two lower ports, whose counters go by `name`.
+    pub fn join(&mut self, name: &str, node: NodeId, machine: Box<dyn Machine>, ports: [LowerPort; 2]) {
+        let slot = self.add(name, node, machine);
+        for (number, port) in ports.into_iter().enumerate() {
+            self.wire(node, (slot, Port::Below(number as u32)), port);
+        }
     }
 
     /// A node's name, by which the counters of machines between the ends go.
@@ -171,7 +91,7 @@ impl<'a> FlowBuilder<'a> {
         self.nodes.range().contains(&node)
     }
 
-    /// Those that take part between the ends, as far as their machines are built here.
+    /// The participants between the ends whose machines are built here.
     pub fn relays(&self) -> impl Iterator<Item = &'a Participant> + use<'a> {
         let built = self.nodes.range();
         self.flow.participants.between().filter(move |participant| built.contains(&participant.node))
@@ -191,7 +111,7 @@ impl<'a> FlowBuilder<'a> {
         self.bound(node, bound)
     }
 
-    /// Frames of one EtherType on an interface of a node, whoever they are for.
+    /// Frames of one EtherType on an interface of a node, to any address.
     ///
     /// # Errors
     /// The EtherType is another machine's.
@@ -231,7 +151,7 @@ impl<'a> FlowBuilder<'a> {
     ///
     /// # Errors
     /// The identifier is another machine's, or ICMP is the kernel's.
-    pub(super) fn echo_replies(&mut self, node: NodeId, local: SocketAddr) -> Result<LowerPort, BuildError> {
+    pub(crate) fn echo_replies(&mut self, node: NodeId, local: SocketAddr) -> Result<LowerPort, BuildError> {
         let Platform::Virtual(host) = &mut self.nodes[node].platform else {
             return Err(self.error(node, Cause::OnKernel));
         };
@@ -251,7 +171,7 @@ impl<'a> FlowBuilder<'a> {
     ///
     /// # Errors
     /// In virtual time there is none.
-    pub(super) fn tun(&mut self, node: NodeId, tun: DevicePlug) -> Result<LowerPort, BuildError> {
+    pub(crate) fn tun(&mut self, node: NodeId, tun: DevicePlug) -> Result<LowerPort, BuildError> {
         self.plug(node, Plug::Tun(tun))
     }
 

@@ -3,19 +3,17 @@
 use std::net::SocketAddr;
 
 use hopcast_core::plug::Accept;
-use hopcast_core::{Machine, Port, Stream};
+use hopcast_core::{Machine, Stream};
 
-use super::builder::FlowBuilder;
-use super::{Ends, FlowPlan};
+use super::{Ends, FlowNodes, FlowPlan, Layer};
 use crate::error::{BuildError, Cause};
 use crate::network::NodeId;
 use crate::platform::LowerPort;
-use crate::transport::Layer;
 
 /// One end of a flow, with the layers below [`depth`](Self::depth) on it already.
 pub struct End<'b, 'a> {
-    /// Puts machines on nodes.
-    pub builder: &'b mut FlowBuilder<'a>,
+    /// The flow's nodes, and its machines on them.
+    pub nodes: &'b mut FlowNodes<'a>,
     /// The node.
     pub node: NodeId,
     /// The layer's place in the stack, from the top.
@@ -29,15 +27,15 @@ pub struct End<'b, 'a> {
 impl<'a> End<'_, 'a> {
     /// The flow.
     pub fn flow(&self) -> &'a FlowPlan<'a> {
-        self.builder.flow
+        self.nodes.flow
     }
 
     /// Whether machines are attached to the kernel here.
     pub fn is_on_kernel(&self) -> bool {
-        self.builder.is_on_kernel()
+        self.nodes.is_on_kernel()
     }
 
-    /// Whether the flow comes from here.
+    /// Whether this is the flow's sender.
     pub fn is_sender(&self) -> bool {
         self.node == self.flow().spec.from
     }
@@ -62,7 +60,7 @@ impl<'a> End<'_, 'a> {
         self.flow().random(self.node, self.depth)
     }
 
-    /// Whom the machine here speaks with: the other end, unless nodes between take part.
+    /// The addresses that the machine here exchanges datagrams with: the other end, unless nodes between take part.
     pub fn neighbours(&self) -> Vec<SocketAddr> {
         let participants = &self.flow().participants;
         let own = participants.end(self.node).filter(|_| self.flow().others_take_part(self.depth));
@@ -77,7 +75,7 @@ impl<'a> End<'_, 'a> {
     /// # Errors
     /// There is no layer below.
     pub fn attach(&mut self, name: &'static str, machine: Box<dyn Machine>) -> Result<LowerPort, BuildError> {
-        let below = self.below.ok_or_else(|| self.builder.error(self.node, Cause::NoLowerLayer))?;
+        let below = self.below.ok_or_else(|| self.nodes.error(self.node, Cause::NoLowerLayer))?;
         Ok(self.attach_to(name, machine, below))
     }
 
@@ -88,21 +86,11 @@ impl<'a> End<'_, 'a> {
         machine: Box<dyn Machine>,
         lower: LowerPort,
     ) -> LowerPort {
-        self.builder.attach(self.flow().counter_name(name), self.node, machine, lower)
+        self.nodes.attach(self.flow().counter_name(name), self.node, machine, lower)
     }
 
     /// Joins two ports by a machine with two lower ports, whose counters go by `name`.
     pub fn join(&mut self, name: &str, machine: Box<dyn Machine>, ports: [LowerPort; 2]) {
-        self.builder.join(name, self.node, machine, ports);
-    }
-}
-
-impl FlowBuilder<'_> {
-    /// Joins two ports of a node by a machine with two lower ports, whose counters go by `name`.
-    pub fn join(&mut self, name: &str, node: NodeId, machine: Box<dyn Machine>, ports: [LowerPort; 2]) {
-        let slot = self.add(name, node, machine);
-        for (number, port) in ports.into_iter().enumerate() {
-            self.wire(node, (slot, Port::Below(number as u32)), port);
-        }
+        self.nodes.join(name, self.node, machine, ports);
     }
 }

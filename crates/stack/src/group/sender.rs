@@ -62,21 +62,21 @@ impl Reactive for FanOut {
 }
 
 /// Sends each datagram to the group to all hosts of one segment.
-pub(crate) struct OnSegment {
+pub(crate) struct SegmentBroadcast {
     group: IpAddr,
     everybody: IpAddr,
     interface: u32,
     out: Outbox,
 }
 
-impl OnSegment {
+impl SegmentBroadcast {
     /// Datagrams to `group` are sent to `everybody` on an interface.
     pub(crate) fn new(group: IpAddr, everybody: IpAddr, interface: u32) -> Self {
         Self { group, everybody, interface, out: Outbox::new() }
     }
 }
 
-impl Reactive for OnSegment {
+impl Reactive for SegmentBroadcast {
     fn react(&mut self, _now: Instant, port: Port, item: Item) {
         match (port, item) {
             (Port::Above(_), Item::Datagram(mut datagram)) if datagram.remote.ip() == self.group => {
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn on_a_segment_everybody_is_addressed_at_once() {
-        let mut machine = OnSegment::new(at("239.192.0.1:0").ip(), at("255.255.255.255:0").ip(), 3);
+        let mut machine = SegmentBroadcast::new(at("239.192.0.1:0").ip(), at("255.255.255.255:0").ip(), 3);
         let now = Instant::ZERO;
         machine.handle(now, Port::Above(0), datagram("239.192.0.1:7"));
         let Some((Port::Below(0), Item::Datagram(sent))) = machine.poll(now) else { panic!() };

@@ -1,4 +1,4 @@
-//! Prefixes as files write them.
+//! Reading of prefixes from a file.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use hopcast_host::Prefix;
 /// The prefixes of a segment: one, or a list of one of each version of IP.
 ///
 /// # Errors
-/// What is no prefix, or a second one of its version.
+/// Text that is no prefix, or a second prefix of its version.
 pub fn read_prefixes(node: &Node, key: &str) -> Result<Vec<Prefix>, Diagnostic> {
     let mut prefixes: Vec<Prefix> = Vec::new();
     for item in one_or_list(node) {

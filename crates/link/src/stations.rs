@@ -4,19 +4,21 @@ use std::collections::BTreeSet;
 
 use hopcast_core::{Buffer, Duration, Instant, Reception, Stream, earliest};
 
+use crate::address::{is_for, is_group};
 use crate::config::{Direction, DropReason, Loss, Mac, MediumConfig, PairLoss, Station, SwitchConfig};
-use crate::flight::Flight;
-use crate::path::{Fate, Path};
+use crate::flight::{Fate, Flight};
+use crate::path::Path;
 use crate::reports::Reports;
 use crate::sender::Sender;
-use crate::{Attachment, Backlog, Change, Counters, Event, Quality};
+use crate::{Attachment, Change, Counters, Event, Quality, QueueSnapshot};
 
-/// The stations of a medium, under either medium access, or of a switch.
+/// The stations of a medium, under either medium access, or of a switch: their senders, and the paths and frames
+/// between them.
 #[derive(Debug)]
-pub(crate) struct Air {
-    stations: Vec<Station>,
+pub(crate) struct Stations {
+    configs: Vec<Station>,
     pub(crate) senders: Vec<Sender>,
-    /// For each sender, one for each other station in order; see [`Air::path`].
+    /// For each sender, one for each other station in order; see [`Stations::path`].
     paths: Vec<Path>,
     pub(crate) flight: Flight<Option<Reception>>,
     pub(crate) reports: Reports,
@@ -30,7 +32,7 @@ pub(crate) struct Air {
     hears: Vec<bool>,
 }
 
-impl Air {
+impl Stations {
     /// The stations of a medium; `stream` decides about the frames between two of them.
     pub(crate) fn of_medium(
         config: &MediumConfig,
@@ -42,11 +44,11 @@ impl Air {
             Mac::Csma(csma) => Some(csma),
         };
         let (channel, retries) = (csma.map(|csma| &csma.channel), csma.map_or(0, |csma| csma.retries));
-        let air = Self::new(stations.clone(), |_| direction, pairs, channel, stream);
-        let n = air.len();
+        let all = Self::new(stations.clone(), |_| direction, pairs, channel, stream);
+        let n = all.len();
         let known =
             |heard: &BTreeSet<_>| (0..n * n).map(|pair| heard.contains(&(pair / n, pair % n))).collect();
-        Self { retries, radio: true, hears: hears.as_ref().map(known).unwrap_or_default(), ..air }
+        Self { retries, radio: true, hears: hears.as_ref().map(known).unwrap_or_default(), ..all }
     }
 
     /// The stations of a switch; `stream` decides about the frames between two of them.
@@ -79,10 +81,10 @@ impl Air {
             }
             path
         };
-        let mut air = Self {
+        let mut all = Self {
             senders: (0..n).map(|from| Sender::new(from, direction(from))).collect(),
             paths: (0..n).flat_map(others).map(&mut path).collect(),
-            stations,
+            configs: stations,
             // Frames of different senders may overtake one another; a path keeps the order of its own.
             flight: Flight::new(true),
             reports: Reports::default(),
@@ -91,18 +93,18 @@ impl Air {
             radio: false,
             hears: Vec::new(),
         };
-        air.measure_min_delay();
-        air
+        all.measure_min_delay();
+        all
     }
 
-    /// How many stations there are.
+    /// Number of stations.
     pub(crate) fn len(&self) -> usize {
-        self.stations.len()
+        self.configs.len()
     }
 
     /// Whether the station `to` wants `frame`, and whether it is addressed to it.
     pub(crate) fn wants(&self, to: Attachment, frame: &Buffer) -> (bool, bool) {
-        let station = self.stations[to];
+        let station = self.configs[to];
         let addressed = is_for(frame, station.address);
         (addressed || station.promiscuous, addressed)
     }
@@ -114,7 +116,7 @@ impl Air {
 
     /// The one station that acknowledges a frame from `from`; nobody acknowledges one to a group.
     pub(crate) fn addressee(&self, from: Attachment, frame: &Buffer) -> Option<Attachment> {
-        let one = |&to: &Attachment| to != from && is_for(frame, self.stations[to].address);
+        let one = |&to: &Attachment| to != from && is_for(frame, self.configs[to].address);
         if is_group(frame) { None } else { (0..self.len()).find(one) }
     }
 
@@ -165,9 +167,9 @@ impl Air {
         }
     }
 
-    /// Gives a frame back to its sender, if it asks for that, as it is done with at `at`.
+    /// Gives a frame with which the link is done at `at` back to its sender, if that asks for it.
     pub(crate) fn echo(&mut self, at: Instant, from: Attachment, frame: &Buffer) {
-        if self.stations[from].echo {
+        if self.configs[from].echo {
             let fate = Fate { at, twice: false, flip: None };
             self.flight.launch(fate, frame.clone(), from, from, true, None);
         }
@@ -189,13 +191,13 @@ impl Air {
         }
     }
 
-    /// When the next arrival or report is due.
+    /// The time at which the next arrival or report is due.
     pub(crate) fn next(&self) -> Option<Instant> {
         earliest(self.reports.next(), self.flight.next())
     }
 
-    /// When somebody may notice that a frame leaves at `end`, on a link whose frames are not answered: as it leaves, if
-    /// that is reported, and else when it can arrive.
+    /// The time at which anybody may notice that a frame leaves at `end`, on a link whose frames are not answered: as
+    /// it leaves, if that is reported, and else when it can arrive.
     pub(crate) fn noticed(&self, end: Option<Instant>) -> Option<Instant> {
         if self.reports.on() { end } else { end.map(|end| end + self.min_delay) }
     }
@@ -220,8 +222,8 @@ impl Air {
     }
 
     /// The queue of a station; empty if there is no such station.
-    pub(crate) fn backlog(&self, from: Attachment) -> Backlog {
-        self.senders.get(from).map_or_else(Backlog::default, Sender::backlog)
+    pub(crate) fn backlog(&self, from: Attachment) -> QueueSnapshot {
+        self.senders.get(from).map_or_else(QueueSnapshot::default, Sender::backlog)
     }
 
     /// The path from a station to another.
@@ -278,20 +280,7 @@ impl Air {
     fn measure_min_delay(&mut self) {
         let least = self.paths.iter().map(Path::min_delay).min().unwrap_or(Duration::ZERO);
         // An echo crosses no path.
-        let echoes = self.stations.iter().any(|station| station.echo);
+        let echoes = self.configs.iter().any(|station| station.echo);
         self.min_delay = if echoes { Duration::ZERO } else { least };
     }
-}
-
-/// Whether `frame` is for the station with this address. A frame too short to have an address is for nobody.
-fn is_for(frame: &Buffer, address: [u8; 6]) -> bool {
-    match frame.first_chunk::<6>() {
-        Some(destination) => is_group(frame) || *destination == address,
-        None => false,
-    }
-}
-
-/// Whether `frame` is for several stations: the lowest bit of the first octet (IEEE 802-2014, section 8.2.2).
-pub(crate) fn is_group(frame: &Buffer) -> bool {
-    frame.len() >= 6 && frame[0] & 1 == 1
 }

@@ -5,10 +5,10 @@ use std::net::IpAddr;
 
 use hopcast_core::{Duration, Instant, Item, Machine, Membership, Outbox, Port};
 
-use super::Member as Times;
+use super::Member;
 
 /// Joins a group on the host below it, and leaves it, at given times; everything else passes.
-pub(crate) struct Member {
+pub(crate) struct MemberMachine {
     group: IpAddr,
     source: Option<IpAddr>,
     /// The changes to come, in the order of time.
@@ -16,16 +16,16 @@ pub(crate) struct Member {
     out: Outbox,
 }
 
-impl Member {
+impl MemberMachine {
     /// A member of `group`, of one `source` if there is one, at `times`, that goes on to receive for `linger` after
     /// each leave.
-    pub(crate) fn new(group: IpAddr, source: Option<IpAddr>, times: &Times, linger: Duration) -> Self {
+    pub(crate) fn new(group: IpAddr, source: Option<IpAddr>, times: &Member, linger: Duration) -> Self {
         let changes = times.changes(linger).into();
         Self { group, source, changes, out: Outbox::new() }
     }
 
-    /// The same, which says at the start that it is no member if it is none: a socket of the kernel is opened then, and
-    /// not when it is in a hurry.
+    /// The same machine, which reports at the start that it is no member, if it is none: a socket of the kernel is
+    /// opened at the start then, and not at the join, where opening it would cost time.
     pub(crate) fn announced(mut self) -> Self {
         if self.changes.front().is_some_and(|&(at, _)| at > Instant::ZERO) {
             self.changes.push_front((Instant::ZERO, false));
@@ -39,7 +39,7 @@ impl Member {
     }
 }
 
-impl Machine for Member {
+impl Machine for MemberMachine {
     fn handle(&mut self, _now: Instant, port: Port, item: Item) {
         match port {
             Port::Above(_) => self.out.down(item),
@@ -71,8 +71,9 @@ mod tests {
     fn changes(spans: &[(u64, Option<u64>)]) -> Vec<(u64, bool)> {
         let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
         let spans = spans.iter().map(|&(from, to)| (at(from), to.map(at))).collect();
-        let times = Times { node: 0, spans };
-        let mut machine = Member::new(IpAddr::from([239, 0, 0, 1]), None, &times, Duration::from_secs(1));
+        let times = Member { node: 0, spans };
+        let mut machine =
+            MemberMachine::new(IpAddr::from([239, 0, 0, 1]), None, &times, Duration::from_secs(1));
         let mut found = Vec::new();
         while let Some(now) = machine.deadline() {
             machine.wake(now);

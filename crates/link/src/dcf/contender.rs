@@ -8,9 +8,9 @@ use crate::config::{Csma, DropReason};
 
 /// A station with its view of the medium.
 #[derive(Debug)]
-pub(super) struct Station {
+pub(super) struct Contender {
     stream: Stream,
-    /// Back-offs are drawn from 0 to this, in slots.
+    /// Contention window: back-offs are drawn from 0 to this, in slots.
     window: u32,
     /// Slots of back-off that are left, from the origin of the idle period on.
     slots: u64,
@@ -18,14 +18,15 @@ pub(super) struct Station {
     /// Transmissions on the air that it hears, and its own.
     busy: u32,
     pub(super) sending: bool,
-    /// When its medium fell idle.
+    /// The time at which its medium fell idle.
     idle_since: Instant,
     /// Whether the last frame that it heard had errors.
     erroneous: bool,
     pub(super) nav: Nav,
-    /// It has waited so long for an answer that did not come.
+    /// End of its last wait for an answer that did not come.
     waited_until: Instant,
-    /// Begins at this instant, since it could not sense in time what began within the slot before.
+    /// The instant at which it begins to send although another transmission began within the slot before: too late to
+    /// be sensed.
     committed: Option<Instant>,
     /// The frame that it sends a SIFS after another, whatever it senses.
     pub(super) reply: Option<Reply>,
@@ -54,20 +55,21 @@ pub(super) struct Reply {
     pub(super) at: Instant,
     pub(super) kind: Kind,
     pub(super) to: Attachment,
-    /// Until when the exchange lasts.
+    /// The end of the exchange.
     pub(super) reserved: Instant,
 }
 
-/// The network allocation vector: until when others have reserved the medium (IEEE 802.11-2020, section 10.3.2.4).
+/// The network allocation vector: the time until which others have reserved the medium (IEEE 802.11-2020, section
+/// 10.3.2.4).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Nav {
     until: Instant,
-    /// When the reservation of an RTS lapses, unless something is heard before.
+    /// The time at which the reservation of an RTS lapses, unless something is heard before.
     lapses: Option<Instant>,
 }
 
 impl Nav {
-    /// When the reservation ends, if nothing more is heard.
+    /// The time at which the reservation ends, if nothing more is heard.
     pub(super) fn end(&self) -> Instant {
         self.lapses.map_or(self.until, |lapses| lapses.min(self.until))
     }
@@ -87,7 +89,7 @@ impl Nav {
     }
 }
 
-impl Station {
+impl Contender {
     pub(super) fn new(stream: Stream, config: &Csma) -> Self {
         Self {
             stream,
@@ -106,8 +108,8 @@ impl Station {
         }
     }
 
-    /// When slot 0 of the idle period begins or will, if nothing more is heard; `None` while the medium is busy, or the
-    /// station is in an exchange of its own.
+    /// The time at which slot 0 of the idle period begins, if nothing more is heard; `None` while the medium is busy,
+    /// or the station is in an exchange of its own.
     fn origin(&self, config: &Csma) -> Option<Instant> {
         if self.busy > 0 || self.awaits.is_some() || self.reply.is_some() {
             return None;
@@ -117,14 +119,14 @@ impl Station {
         Some(sensed.max(self.nav.end().max(self.waited_until) + config.difs))
     }
 
-    /// When it begins to send its frame, if nothing is heard before.
+    /// The time at which it begins to send its frame, if nothing is heard before.
     pub(super) fn starts(&self, config: &Csma) -> Option<Instant> {
         self.head.as_ref()?;
         let start = || Some(self.origin(config)? + config.slot * self.slots);
         self.committed.or_else(start)
     }
 
-    /// A frame to contend with.
+    /// Contends with a frame.
     pub(super) fn contend(&mut self, now: Instant, head: Head, config: &Csma) {
         self.head = Some(head);
         if self.origin(config).is_some_and(|origin| origin <= now) {
@@ -135,7 +137,7 @@ impl Station {
         }
     }
 
-    /// What it contends with can begin at `now` at the earliest, in the next slot.
+    /// Moves its back-off to the next slot from `now` on, if it would have ended before.
     pub(super) fn catch_up(&mut self, now: Instant, config: &Csma) {
         if let Some(origin) = self.origin(config) {
             let slot = config.slot.as_nanos().max(1);
@@ -143,7 +145,7 @@ impl Station {
         }
     }
 
-    /// It hears a transmission that begins now.
+    /// Notes a transmission that it hears from `start` on.
     pub(super) fn hear(&mut self, start: Instant, config: &Csma) {
         if let Some(origin) = self.origin(config) {
             let begins = self.starts(config).filter(|&begins| begins >= start);
@@ -155,7 +157,7 @@ impl Station {
         self.busy += 1;
     }
 
-    /// A transmission that it heard is over.
+    /// Notes that a transmission that it heard is over.
     pub(super) fn fall_silent(&mut self, end: Instant) {
         self.busy = self.busy.saturating_sub(1);
         self.idle_since = end;
@@ -180,18 +182,18 @@ impl Station {
         self.head.as_mut()
     }
 
-    /// Has sent, also if only in part.
+    /// Notes that it has sent, also if only in part.
     pub(super) fn sent(&mut self, end: Instant) {
         self.sending = false;
         self.fall_silent(end);
     }
 
-    /// It has received a frame with errors, or without.
+    /// Notes that it has received a frame, with errors or without.
     pub(super) fn received(&mut self, erroneous: bool) {
         self.erroneous = erroneous;
     }
 
-    /// An answer that it waited for has not come.
+    /// Notes that an answer that it waited for has not come.
     pub(super) fn timed_out(&mut self, now: Instant) {
         self.awaits = None;
         self.waited_until = now;

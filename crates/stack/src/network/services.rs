@@ -1,0 +1,52 @@
+//! The services of a network's nodes: where each runs, and what events change.
+
+use hopcast_core::Instant;
+
+use super::NodeId;
+use crate::service::ServiceLayer;
+
+/// A service of a scenario.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServiceSpec {
+    /// Its name.
+    pub name: String,
+    /// The row of its table, with its settings.
+    pub layer: ServiceLayer,
+    /// The nodes that it runs on.
+    pub on: Vec<NodeId>,
+    /// The interfaces that it is attached to at each of them: their own names, or those of the links that they lead to.
+    /// Empty of one that is attached to the host.
+    pub interfaces: Vec<String>,
+    /// The changes by events at its nodes, in the order of time.
+    pub changes: Vec<ServiceChange>,
+}
+
+/// A change of a service by an event.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServiceChange {
+    /// The time.
+    pub at: Instant,
+    /// The nodes at which it changes, in their order.
+    pub on: Vec<NodeId>,
+    /// The service with its new settings; `None` where it is stopped.
+    pub to: Option<ServiceLayer>,
+}
+
+/// A service cannot be placed on a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceError {
+    /// Its place among the network's services.
+    pub service: usize,
+    /// The node.
+    pub node: NodeId,
+    /// The reason, as a part of a sentence.
+    pub why: String,
+}
+
+impl ServiceSpec {
+    /// The changes by events at one of its nodes, in the order of time: when, and to what.
+    pub(crate) fn changes_at(&self, node: NodeId) -> impl Iterator<Item = (Instant, Option<ServiceLayer>)> {
+        let here = self.changes.iter().filter(move |change| change.on.binary_search(&node).is_ok());
+        here.map(|change| (change.at, change.to.clone()))
+    }
+}
