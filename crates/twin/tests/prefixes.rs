@@ -196,7 +196,7 @@ fn hops(flow: &str) -> String {
     let plan = load_text(Path::new("t.yaml"), &three_routes(flow), &Overrides::default()).unwrap();
     let text = describe(&plan);
     let line = text.lines().find(|line| line.contains("min-cut")).unwrap();
-    line.trim_start().split(',').next().unwrap().to_owned()
+    line.trim_start().split_once(", min-cut").unwrap().0.to_owned()
 }
 
 #[test]
@@ -233,7 +233,7 @@ fn packets_have_to_fit_every_route_that_they_take_and_no_other() {
 
 #[test]
 fn more_disjoint_routes_than_there_are_is_a_mistake_with_its_place() {
-    let expected = "bad.yaml:13:47: `paths`: expected no more routes than lead from `s` to `d` without a link or a node \
+    let expected = "bad.yaml:13:55: `paths`: expected no more routes than lead from `s` to `d` without a link or a node \
                     between in common: 3 routes lead, found 4";
     assert_eq!(mistake(&three_routes("to: d, over: brtp, paths: 4, app: bulk")), expected);
 }
