@@ -51,7 +51,7 @@ mod tests {
             "title: t\nduration: 3s\ntopology: {{ nodes: [s, a, b], links: [{{ between: [a, b], rate: 1 Mbit/s }}, \
              {{ between: [a, s], rate: 1 Mbit/s }}] }}\n\
              groups: [{{ name: film, members: [a, b], delivery: ip-multicast }}]\n\
-             flows: [{{ name: f, from: s, to: film, over: udp, ip: {ip}, app: {{ iperf2: {{ rate: 100 kbit/s }} }} }}]\n"
+             flows: [{{ name: f, from: s, to: film, over: udp, ip: {ip}, app: {{ iperf2: {{ rate: 100 kbit/s, size: 500 B }} }} }}]\n"
         );
         let plan = load_text(Path::new("t.yaml"), &text, &Overrides::default()).unwrap();
         Scenario::clone(&plan.cases[0].scenario)
