@@ -1,4 +1,4 @@
-//! Who on a host gets the packets of a group, and where the host's own go, held against a model.
+//! The machines on a host that get a group's packets, and the interfaces by which its own leave, held against a model.
 
 #![allow(clippy::unwrap_used)]
 
@@ -25,9 +25,12 @@ const SENDERS: [usize; 2] = [B, 5];
 /// The interface that the routes have all senders behind; `B` sends by the other one too.
 const INGRESS: u32 = 0;
 
+/// Groups, each with the source that it is received from, or any.
+type Memberships = BTreeSet<(IpAddr, Option<IpAddr>)>;
+
 /// The group routes of a host that is no router, which note who is a member.
 #[derive(Clone, Default)]
-struct Noted(Rc<RefCell<BTreeSet<(IpAddr, Option<IpAddr>)>>>);
+struct Noted(Rc<RefCell<Memberships>>);
 
 impl GroupRoutes for Noted {
     fn route(&mut self, source: IpAddr, _: IpAddr) -> Option<GroupRoute> {
@@ -74,7 +77,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What a machine has joined: its port, the group, the source and the interface.
+/// A membership of a machine: its port, the group, the source and the interface.
 type Joined = (u32, IpAddr, Option<IpAddr>, Option<u32>);
 
 /// A host with the model of it.
@@ -103,7 +106,7 @@ impl Modelled {
         }
     }
 
-    /// Whether a packet that came by an interface, or from the host itself, is for the machine.
+    /// Whether a machine gets a packet that arrived by an interface, or that the host itself sent.
     fn is_for(&self, above: u32, group: IpAddr, from: IpAddr, by: Option<u32>) -> bool {
         self.joined.iter().any(|&(at, of, source, interface)| {
             let here = by.is_none() || interface.is_none() || interface == by;
@@ -111,7 +114,7 @@ impl Modelled {
         })
     }
 
-    /// What the host hands up and sends: the machines, and the interfaces.
+    /// The machines that the host hands datagrams to, and the interfaces by which it sends frames.
     fn drain(&mut self) -> (Vec<u32>, Vec<u32>) {
         let (mut up, mut out) = (Vec::new(), Vec::new());
         while let Some((port, item)) = self.host.poll(Instant::ZERO) {
@@ -166,7 +169,7 @@ proptest! {
                     let item = Item::Frame(frame(from, group, to));
                     model.host.handle(Instant::ZERO, Port::Below(interface), item);
                     let source = address(from, group.is_ipv6());
-                    // From where the way to the sender does not lead, nothing is taken.
+                    // A packet that arrives by another interface than that of the route to its sender is dropped.
                     let taken = interface == INGRESS && model.is_for(to, group, source, Some(interface));
                     (taken.then_some(to), 0)
                 }
@@ -181,7 +184,7 @@ proptest! {
             let (up, out) = model.drain();
             prop_assert_eq!(up, Vec::from_iter(expected));
             prop_assert_eq!(out, Vec::from_iter(0..sent));
-            let wanted: BTreeSet<_> = model.joined.iter().map(|&(_, group, source, _)| (group, source)).collect();
+            let wanted: Memberships = model.joined.iter().map(|&(_, group, source, _)| (group, source)).collect();
             prop_assert_eq!(&*model.noted.0.borrow(), &wanted);
         }
     }
