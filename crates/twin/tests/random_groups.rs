@@ -1,5 +1,5 @@
-//! Random groups in random networks without loss: who is a member gets each datagram of that time once, whoever joins,
-//! leaves and comes back meanwhile.
+//! Random groups in random networks without loss: a member gets each datagram of its time once, whichever nodes join,
+//! leave and come back meanwhile.
 
 #![allow(clippy::unwrap_used)] // in helpers of tests too
 
@@ -16,6 +16,9 @@ use proptest::sample::{Index, select};
 const LENGTH: u64 = 3000;
 /// Time between two datagrams of a flow, in milliseconds: 200 B at 80 kbit/s.
 const INTERVAL: u64 = 20;
+
+/// Spans of a run, each from its first millisecond to just before its last.
+type Spans = Vec<(u64, u64)>;
 
 /// A node that joins a group or leaves it, in the order of time.
 #[derive(Clone, Debug)]
@@ -82,7 +85,7 @@ impl Groups {
     }
 
     /// The scenario, and for each group and node the spans in which it is a member.
-    fn scenario(&self) -> (String, Vec<Vec<Vec<(u64, u64)>>>) {
+    fn scenario(&self) -> (String, Vec<Vec<Spans>>) {
         let nodes: Vec<_> = (0..self.nodes()).map(|node| format!("n{node}")).collect();
         let all = nodes.join(", ");
         let reported = if self.reported { "membership: report\n" } else { "" };
@@ -149,7 +152,7 @@ impl Groups {
     }
 
     /// Whether each flow has a receiver at some time, without which its file is refused.
-    fn has_receivers(&self, spans: &[Vec<Vec<(u64, u64)>>]) -> bool {
+    fn has_receivers(&self, spans: &[Vec<Spans>]) -> bool {
         self.flows.iter().all(|(from, group, _)| {
             let from = from.index(self.nodes());
             let members = spans[group.index(self.members.len())].iter().enumerate();
