@@ -3,6 +3,7 @@
 use hopcast_core::{Buffer, Frame, FrameOutcome, FrameStatus, Instant, Item, Machine, Port};
 use hopcast_host::{BindError, Config, Host, Interface, StaticRoutes};
 use hopcast_wire::ethernet::{self, Header};
+use hopcast_wire::vlan;
 
 const NOW: Instant = Instant::ZERO;
 const TYPE: u16 = 0x88b5;
@@ -46,6 +47,17 @@ fn a_frame_of_a_bound_type_goes_up_whole_and_overheard_ones_to_who_asked_for_the
     assert_eq!(taken_by(&mut host, frame(OTHER, TYPE, false)), []);
     host.handle(NOW, Port::Below(0), Item::Frame(frame([2, 0, 0, 0, 0, 9], TYPE, false)));
     assert_eq!(host.poll(NOW), None);
+}
+
+#[test]
+fn a_frame_of_tags_five_deep_is_counted_and_dropped_where_no_vlan_is() {
+    let mut host = host();
+    let mut deep = frame(OWN, ethernet::IPV4, false).bytes;
+    (0..5).for_each(|id| vlan::push(&mut deep, vlan::Tag { kind: vlan::CUSTOMER, id }));
+    assert_eq!(taken_by(&mut host, Frame::new(deep)), []);
+    let mut counted = 0;
+    host.counters(&mut |name, value| counted += if name == "not_ip" { value } else { 0 });
+    assert_eq!(counted, 1);
 }
 
 #[test]

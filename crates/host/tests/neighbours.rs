@@ -6,7 +6,7 @@ mod segment;
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use hopcast_core::{Buffer, Machine};
+use hopcast_core::{Buffer, Duration, Machine};
 use hopcast_host::NeighbourConfig;
 use hopcast_wire::arp::{self, Operation, Station};
 use hopcast_wire::ethernet::{self, Mac};
@@ -274,6 +274,64 @@ fn a_flood_of_requests_is_answered_and_the_table_keeps_those_in_use() {
     link.send(0, address(1, false), 2);
     assert_eq!(link.counter(0, "neighbour_requests_sent"), 1, "the one in use is still known");
     assert_eq!(link.deadline(), None);
+}
+
+#[test]
+fn a_spoofed_neighbour_is_found_again_within_a_minute_of_the_last_claim() {
+    for v6 in [false, true] {
+        let mut link = Segment::new(2);
+        link.send(0, address(1, v6), 0);
+        let flags = Flags { solicited: false, replaces: true, router: false };
+        for number in 1..=30 {
+            link.inject(&claim(1, STRANGER, 0, v6, flags));
+            link.send(0, address(1, v6), number);
+            link.pass(seconds(1));
+        }
+        assert!(link.counter(0, "neighbours_changed") >= 1, "each claim that changes the address is counted");
+        assert_eq!(sent_to(&link), STRANGER, "v6: {v6}");
+        ask_again(&mut link, v6);
+    }
+}
+
+/// Sends a packet a second for a minute to a neighbour that was spoofed, and holds that it gets the last ones: probes to
+/// the forged address are answered by nobody, and then the neighbour is asked for.
+fn ask_again(link: &mut Segment, v6: bool) {
+    for number in 100..160 {
+        link.send(0, address(1, v6), number);
+        link.pass(seconds(1));
+    }
+    link.send(0, address(1, v6), 160);
+    assert_eq!((sent_to(link), link.numbers(1).last()), (mac(1), Some(&160)), "v6: {v6}");
+    assert!(link.counter(0, "neighbours_lost") >= 1);
+}
+
+#[test]
+fn a_flood_of_spoofed_claims_causes_a_probe_a_second_at_most_and_takes_no_room() {
+    for v6 in [false, true] {
+        let mut link = Segment::with(2, NeighbourConfig { entries: 10, ..NeighbourConfig::default() });
+        link.send(0, address(1, v6), 0);
+        let before = link.frames.len();
+        let flags = Flags { solicited: false, replaces: true, router: false };
+        const CLAIMS: u64 = 10_000;
+        for number in 0..CLAIMS {
+            // Another address each time, so that each of them is a change; of hosts that are no neighbours, too.
+            let mac = [6, 0, 0, 0, (number >> 8) as u8, number as u8];
+            link.inject(&claim(1, mac, 0, v6, flags));
+            link.inject(&claim(100, mac, 0, v6, flags));
+            if number % 100 == 0 {
+                link.send(0, address(1, v6), 1);
+            }
+            link.pass(Duration::from_millis(1));
+        }
+        assert_eq!(link.counter(0, "neighbours_changed"), CLAIMS);
+        assert_eq!(link.counter(0, "neighbours_unasked"), CLAIMS);
+        let own = link.frames[before..]
+            .iter()
+            .filter(|(_, frame)| ethernet::parse(frame).unwrap().source == mac(0));
+        let probes = own.filter(|(_, frame)| is_request(frame)).count();
+        assert!(probes <= 10, "{probes} requests in 10 s, v6: {v6}");
+        ask_again(&mut link, v6);
+    }
 }
 
 #[test]

@@ -4,14 +4,19 @@
 
 mod shared_link;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use hopcast_core::{Buffer, Duration};
 use hopcast_host::membership::Filter;
 use hopcast_host::querier;
 use hopcast_wire::membership::{Query, RecordType, Version};
-use hopcast_wire::{igmp, router_alert};
-use shared_link::{SharedLink, Station, at, include, secs};
+use hopcast_wire::{igmp, ip, mld, router_alert};
+use shared_link::{INTERFACE, SharedLink, Station, at, include, secs};
+
+/// Time between two frames at the line rate of 100 Mbit/s: 64 bytes with preamble and gap.
+const GAP: Duration = Duration::from_nanos(6_720);
+/// Number of such frames in a second.
+const SECOND: u64 = 1_000_000_000 / 6_720;
 
 /// A packet of IGMP to `destination`, from a station that is no host of the link.
 fn forged(destination: [u8; 4], message: impl FnOnce(&mut Buffer)) -> Buffer {
@@ -126,9 +131,6 @@ fn reports_of_a_million_groups_take_no_more_room_than_there_is_and_leave_it_in_t
 
 #[test]
 fn queries_at_line_rate_cause_a_bounded_number_of_packets_and_all_groups_are_known_afterwards() {
-    // Of 100 Mbit/s: frames of 64 bytes with preamble and gap.
-    const GAP: Duration = Duration::from_nanos(6_720);
-    const SECOND: u64 = 1_000_000_000 / 6_720;
     let group = |n: u64| format!("239.0.0.{}", n % 100);
     // From a station that a querier gives way to, having the lower address, and from one that it does not. What the
     // former asked of one group, the router would take for its own (RFC 3376 section 6.6.1).
@@ -167,5 +169,52 @@ fn queries_at_line_rate_cause_a_bounded_number_of_packets_and_all_groups_are_kno
         // and the host has 10 s to answer (RFC 3376 sections 8.4 and 8.5): they may end, and begin again.
         let told = if gives_way { 300 } else { 100 };
         assert_eq!((link.known[0].len(), link.told.len()), (100, told));
+    }
+}
+
+/// A query for one group that gives no time, from a lower address than any router's.
+fn query_of_group(version: Version, group: IpAddr) -> Buffer {
+    let (max_response, interval) = (Duration::ZERO, secs(125));
+    let query = Query { version, group: Some(group), max_response, suppress: false, robustness: 2, interval };
+    match group {
+        IpAddr::V4(to) => {
+            forged_from([9, 0, 0, 1], to.octets(), |packet| igmp::prepend_query(packet, &query, &[]))
+        }
+        IpAddr::V6(to) => {
+            let lowest = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0);
+            let mut packet = Buffer::default();
+            mld::prepend_query(&mut packet, lowest, to, &query, &[]);
+            router_alert::prepend_v6(&mut packet, lowest, to);
+            packet
+        }
+    }
+}
+
+#[test]
+fn forged_queries_of_a_lower_address_for_one_group_end_no_membership_of_it_or_of_others() {
+    for v6 in [false, true] {
+        let group = |n: u64| if v6 { format!("ff15::{n}") } else { format!("239.0.0.{n}") };
+        let address = if v6 { ip::Version::V6 } else { ip::Version::V4 };
+        for version in [Version::V2, Version::V3] {
+            let mut link = SharedLink::pair();
+            (0..100).for_each(|n| link.set(0, &group(n), Filter::Any));
+            link.run(secs(10));
+            let then = link.millis();
+            let forged = query_of_group(version, at(&group(7)));
+            for _ in 0..SECOND {
+                link.deliver(Station::Router(9), &forged);
+                link.run(GAP);
+            }
+            let sent = link.packets.iter().filter(|(at, ..)| *at >= then).count();
+            // The host's answers, 100 a second and 10 at once; IGMPv2 cannot give less than 100 ms.
+            assert!((8..=111).contains(&sent), "{sent} packets, {version:?}");
+            // And so seldom that the router would have forgotten all of them by the end, if it asked no more.
+            for _ in 0..600 {
+                link.deliver(Station::Router(9), &forged);
+                link.run(secs(1));
+            }
+            assert!(link.routers[0].is_querier(INTERFACE, address), "{version:?}");
+            assert_eq!((link.known[0].len(), link.told.len()), (100, 100), "v6: {v6}, {version:?}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! A live run: a lab, the links between its nodes, a process for each node, and the results of all of them.
 
+mod ends;
 mod error;
 mod supervisor;
 mod workloads;

@@ -171,6 +171,73 @@ flows: [{{ name: f, from: s, to: d, over: brtp, paths: {paths}, app: bulk }}]
     }
 }
 
+/// Three routes from s to d, of one, two and two hops; the shortest to the prefix that d has is one of the latter.
+fn three_routes(flow: &str) -> String {
+    format!(
+        "
+title: Three routes
+duration: 2 s
+topology:
+  nodes: [s, n, m, d]
+  links:
+    - {{ between: [s, n], rate: 10 Mbit/s, delay: 1 ms }}
+    - {{ between: [n, d], rate: 10 Mbit/s, delay: 1 ms, prefix: [10.7.0.0/30, \"fd07::/64\"] }}
+    - {{ between: [s, m], rate: 10 Mbit/s, delay: 1 ms }}
+    - {{ between: [m, d], rate: 10 Mbit/s, delay: 1 ms, mtu: 1000 }}
+    - {{ between: [s, d], rate: 10 Mbit/s, delay: 9 ms, mtu: 1400 }}
+groups: [{{ name: g, members: [d], delivery: ip-multicast }}]
+flows: [{{ name: f, from: s, {flow} }}]
+"
+    )
+}
+
+/// What a check says of the hops of the flow.
+fn hops(flow: &str) -> String {
+    let plan = load_text(Path::new("t.yaml"), &three_routes(flow), &Overrides::default()).unwrap();
+    let text = describe(&plan);
+    let line = text.lines().find(|line| line.contains("min-cut")).unwrap();
+    line.trim_start().split_once(", min-cut").unwrap().0.to_owned()
+}
+
+#[test]
+fn a_check_shows_the_hops_that_packets_to_a_receiver_in_a_prefix_take() {
+    let shown = |to: &str, over: &str| {
+        hops(&format!("to: {to}, over: {over}, app: {{ cbr: {{ rate: 80 kbit/s, size: 500 B }} }}"))
+    };
+    for six in ["", ", ip: 6"] {
+        assert_eq!(shown("d", &format!("udp{six}")), "2 hops", "by the prefix");
+        assert_eq!(shown("g", &format!("udp{six}")), "1 hop", "by the tree, to the node");
+        assert_eq!(shown("d", &format!("btp{six}")), "2 hops");
+        assert_eq!(shown("d", &format!("btp, paths: 2{six}")), "1 and 2 hops");
+    }
+    assert_eq!(shown("d", "btp, paths: 3"), "1, 2 and 2 hops");
+}
+
+#[test]
+fn packets_have_to_fit_every_route_that_they_take_and_no_other() {
+    let flow = |to: &str, over: &str, size: u64| {
+        three_routes(&format!(
+            "to: {to}, over: {over}, app: {{ cbr: {{ rate: 80 kbit/s, size: {size} B }} }}"
+        ))
+    };
+    let fits = |text: &str| load_text(Path::new("bad.yaml"), text, &Overrides::default()).is_ok();
+    // By the prefix: links of 1500 B. By the tree: one of 1400 B.
+    assert!(fits(&flow("d", "udp", 1472)) && fits(&flow("g", "udp", 1372)));
+    let error = mistake(&flow("g", "udp", 1373));
+    assert!(error.contains("at most 1372 B, what the MTU of 1400 of the link `s-d` leaves"), "{error}");
+    // The first two routes are of 1400 and 1500 B, the third is of 1000 B.
+    assert!(fits(&flow("d", "btp, paths: 2", 1300)) && !fits(&flow("d", "btp, paths: 2", 1400)));
+    let error = mistake(&flow("d", "btp, paths: 3", 1300));
+    assert!(error.contains("what the MTU of 1000 of the link `m-d` leaves"), "{error}");
+}
+
+#[test]
+fn more_disjoint_routes_than_there_are_is_a_mistake_with_its_place() {
+    let expected = "bad.yaml:13:55: `paths`: expected no more routes than lead from `s` to `d` without a link or a node \
+                    between in common: 3 routes lead, found 4";
+    assert_eq!(mistake(&three_routes("to: d, over: brtp, paths: 4, app: bulk")), expected);
+}
+
 #[test]
 fn a_saturating_sender_to_a_group_is_paced_by_the_link_that_its_tree_begins_with() {
     // A packet to c's address in the prefix goes by b, and one to the group against c's own way to a.

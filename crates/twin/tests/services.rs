@@ -64,6 +64,24 @@ fn hosts_on_a_vlan_reach_each_other_and_each_tag_costs_four_bytes() {
     }
 }
 
+#[test]
+fn vlans_five_deep_carry_packets_and_each_tag_is_counted() {
+    let plain = run(&chain(""));
+    let deep = run(&chain(
+        "services:
+  - { name: one, run: vlan, on: [a, b], interfaces: a-b, ids: 1, protocol: 802.1ad }
+  - { name: two, run: vlan, on: [a, b], interfaces: eth0.1, ids: 2 }
+  - { name: three, run: vlan, on: [a, b], interfaces: eth0.1.2, ids: 3 }
+  - { name: four, run: vlan, on: [a, b], interfaces: eth0.1.2.3, ids: 4 }
+  - { name: five, run: vlan, on: [a, b], interfaces: eth0.1.2.3.4, ids: 5 }",
+    ));
+    assert_eq!(deep.flows[0].figures.reliability, Some(1.0));
+    assert_eq!(sent_bytes(&deep, "a", "b"), sent_bytes(&plain, "a", "b") + 500 * 20);
+    for vlan in ["one", "two", "three", "four", "five"] {
+        assert_eq!(host(&deep, &format!("{vlan}.frames_untagged")), 500, "{vlan}");
+    }
+}
+
 fn mistake(text: &str) -> String {
     load_text(Path::new("bad.yaml"), text, &Overrides::default()).unwrap_err().to_string()
 }

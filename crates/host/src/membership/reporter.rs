@@ -149,9 +149,11 @@ impl Reporter {
 
     /// Schedules reports of versions 1 and 2, each after a delay of its own (RFC 2236 section 3).
     fn plan_older_answers(&mut self, now: Instant, query: &Query, random: &mut Stream) {
-        let asked = self.groups.iter().filter(|(group, state)| {
-            state.is_member() && speaks_older(**group) && query.group.is_none_or(|only| only == **group)
-        });
+        let groups = match query.group {
+            Some(group) => self.groups.range(group..=group),
+            None => self.groups.range(..),
+        };
+        let asked = groups.filter(|(group, state)| state.is_member() && speaks_older(**group));
         for (&group, _) in asked {
             let at = now + delay(query.max_response, random);
             let planned = self.answers.get(group);

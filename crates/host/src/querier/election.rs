@@ -42,15 +42,20 @@ impl Election {
         &self.timing
     }
 
-    /// Takes a query of another router; false if that is not the querier.
+    /// Takes a query of another router; false if that router gives way to this one.
+    ///
+    /// Only a general query makes the other router the querier: the members of all groups answer it, so that all
+    /// routers learn of them. Queries for one group would else keep this router from asking for the other groups.
     pub(super) fn heard(&mut self, now: Instant, from: IpAddr, query: &Query, config: &Config) -> bool {
         // A query without a source is a switch's, which takes no part (RFC 4541 section 2.1.1).
         if from.is_unspecified() || from >= self.own {
             return false;
         }
-        self.timing = config.timing().adopt(query);
-        self.other_until = Some(now + self.timing.other_querier_present_interval());
-        self.startup = 0;
+        if query.group.is_none() {
+            self.timing = config.timing().adopt(query);
+            self.other_until = Some(now + self.timing.other_querier_present_interval());
+            self.startup = 0;
+        }
         true
     }
 

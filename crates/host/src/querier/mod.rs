@@ -31,13 +31,17 @@
 //! Memory is bounded by [`Config::max_groups`] and [`Config::max_sources`], and queries for groups by
 //! [`Config::queries_per_second`], whatever arrives. Nobody is authenticated, so on a link whose stations are not
 //! trusted: a forged leave causes a query, which remaining members answer; a forged report has a group's packets sent
-//! to the link until its timer ends, and many may fill the table, so that new groups are refused; forged queries from a
-//! lower address keep the router from sending its own while they go on (RFC 3376 section 9).
+//! to the link until its timer ends, and many may fill the table, so that new groups are refused; forged general
+//! queries from a lower address keep the router from sending its own while they go on (RFC 3376 section 9), and one for
+//! a group lowers that group's timer, which remaining members set again.
 //!
 //! # Scope and departures
 //!
 //! - In mode EXCLUDE a membership of any source is reported above, whatever sources are excluded or listed: the machine
 //!   above forwards more than is wanted, never less. [`Querier::forwards`] has the exact answer.
+//! - A query for one group makes no router the querier (RFC 3376 section 6.6.2 has any query do so), and lowers timers
+//!   to no less than this router's own last member query time: otherwise either would end memberships whose members
+//!   could not answer.
 //! - Older versions of queries are sent only if configured, never automatically (RFC 3376 section 7.3.1).
 //! - Reports are accepted from any address except the unspecified one in IPv6 (RFC 3810 section 5.2.13).
 

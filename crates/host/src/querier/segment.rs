@@ -145,8 +145,11 @@ impl Segment {
             return;
         }
         let Some(group) = query.group.filter(|group| self.groups.contains_key(group)) else { return };
-        let count = self.election.timing().last_member_query_count;
-        let until = now + query.max_response * u64::from(count);
+        let timing = self.election.timing();
+        let answered = query.max_response * u64::from(timing.last_member_query_count);
+        // Never sooner than after this router's own queries: one that gives no time would end the group before any
+        // member could answer.
+        let until = now + answered.max(timing.last_member_query_time());
         self.change(now, group, shared, |state, _, _| {
             if sources.is_empty() {
                 state.lower(until);

@@ -27,6 +27,16 @@ pub enum Error {
     /// A program cannot be used.
     #[error(transparent)]
     Programs(#[from] programs::Error),
+    /// A member of a group to which no route leads, so that its program has no interface to join on.
+    #[error("flow `{flow}`: no route leads from `{from}` to the member `{member}` of its group")]
+    NoTree {
+        /// The flow's name.
+        flow: String,
+        /// The sender's name.
+        from: String,
+        /// The member's name.
+        member: String,
+    },
     /// A program failed before the run began; the message names it.
     #[error("{0}")]
     ProgramFailed(String),

@@ -6,17 +6,16 @@ use std::sync::Arc;
 use std::time;
 
 use hopcast_core::Instant;
-use hopcast_stack::network::NetworkPlan;
 use hopcast_twin::collect::{LiveObservations, ProgramResult};
 use hopcast_twin::results::{Figures, FramePictures};
-use hopcast_twin::scenario::model::{FlowId, NodeId, Scenario};
-use hopcast_twin::world::NodeInstance;
+use hopcast_twin::scenario::model::{NodeId, Scenario};
 
+use super::ends::ends;
 use super::error::Error;
 use crate::lab::Lab;
 use crate::programs::{
-    self, ChildProcess, CommandLine, Ends, FlowOutcome, FramePair, GroupMember, Measurement, Programs,
-    Recording, Running, Spawner, pictures,
+    self, ChildProcess, CommandLine, FlowOutcome, FramePair, Measurement, Programs, Recording, Running,
+    Spawner, pictures,
 };
 
 /// Maximum time until all servers listen. Chosen; less fails on a busy machine, more delays the error of a server that
@@ -190,26 +189,4 @@ fn frames(
         frames.push(FramePictures { flow: flow.to_owned(), number, sent, received });
     }
     Ok(frames)
-}
-
-/// The addresses at which the programs of a flow find each other, for each receiver.
-fn ends(scenario: &Scenario, flow: FlowId) -> Result<Vec<Ends>, Error> {
-    let (from, to) = NodeInstance::ends_of_flow(scenario, flow).map_err(Error::Flow)?;
-    let spec = &scenario.flows[flow];
-    // The scenario language gives each program one receiver, or a group.
-    let one = to.first().copied().unwrap_or(from);
-    let ends = Ends { from: from.ip(), to: one.ip(), connect: one.ip(), port: one.port(), member: None };
-    let Some(group) = spec.group.filter(|_| spec.is_program()).map(|group| &scenario.groups[group]) else {
-        return Ok(vec![ends]);
-    };
-    let address = group.address(spec.ipv6);
-    let source = group.delivery.settings().is_of_one_source().then_some(ends.from);
-    let mut routes = scenario.global_routes(&NetworkPlan::of(scenario.network()));
-    let of_member = |&node: &NodeId| {
-        // The scenario's check has found a path to every receiver.
-        let interface = routes.group_route(node, ends.from, address).and_then(|route| route.ingress);
-        let member = Some(GroupMember { interface: interface.unwrap_or_default(), source });
-        Ends { to: address, connect: address, member, ..ends }
-    };
-    Ok(spec.to.iter().map(of_member).collect())
 }

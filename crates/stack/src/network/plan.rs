@@ -1,6 +1,6 @@
 //! Interfaces of nodes as attachments of links, and what follows from it: Ethernet addresses, link models, routes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::layers::Layers;
 use super::numbering::{MacAddress, mac_address};
 use super::routes::GlobalRoutes;
 use super::segments::{SegmentEnd, Segments};
-use super::shortest_paths::{Crossing, ShortestPaths, Target};
+use super::shortest_paths::{Crossing, ShortestPaths};
 use super::{LinkId, LinkModel, Network, NodeId};
 
 /// A link and one of its attachments: an interface of a node, or a hop of a route, by the attachment that sends.
@@ -264,28 +264,16 @@ impl NetworkPlan {
         least
     }
 
-    /// A shortest path that shares no link and no node between the ends with `others`, as the network is at the start:
-    /// to the node itself, since those to one of its prefixes all share the last link.
-    pub(crate) fn disjoint_route(
+    /// Paths to a node that share no link and no node between the ends, as the network is at the start, at most `count`
+    /// of them: to the node itself, since those to one of its prefixes all share the last link.
+    pub(crate) fn disjoint_routes(
         &self,
         network: Network<'_>,
-        others: &[Path],
-        from: NodeId,
-        to: NodeId,
-    ) -> Option<Path> {
-        let taken = others.iter().flat_map(|path| &path.hops);
-        let links: BTreeSet<LinkId> = taken.clone().map(|hop| hop.link).collect();
-        let mut nodes: BTreeSet<NodeId> = taken.map(|&hop| self.sender(hop)).collect();
-        nodes.remove(&from);
-        let mut paths = self.paths(network);
-        links.iter().for_each(|&link| paths.set_up(link, None, false));
-        // No path leads over a node that cannot send.
-        for &Hop { link, attachment } in nodes.iter().flat_map(|&node| self.interfaces(node)) {
-            paths.set_up(link, Some(attachment), false);
-        }
-        paths.search_from(Target::Node(to), &[from]);
-        let path = self.path(network, paths.path(from, to));
-        (!path.hops.is_empty()).then_some(path)
+        (from, to): (NodeId, NodeId),
+        count: usize,
+    ) -> Vec<Path> {
+        let paths = self.paths(network).disjoint(from, to, count);
+        paths.into_iter().map(|path| self.path(network, path.into_iter())).collect()
     }
 
     /// The node that sends on a hop.

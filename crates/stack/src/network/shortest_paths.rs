@@ -259,14 +259,50 @@ impl ShortestPaths {
     /// The path from a node to `to`, the node that was searched for or a host of the segment, likewise; empty if there
     /// is none.
     pub fn path(&self, from: NodeId, to: NodeId) -> impl Iterator<Item = Crossing> {
+        self.steps_between(from, to).map(|step| self.crossing(step.from))
+    }
+
+    /// The path by which a group's tree comes from `to`, the node that was searched for, to `from`: that from there,
+    /// backwards.
+    pub fn path_back(&self, from: NodeId, to: NodeId) -> Vec<Crossing> {
+        let mut back: Vec<_> = self.steps_between(from, to).map(|step| self.crossing(step.to)).collect();
+        back.reverse();
+        back
+    }
+
+    /// Paths from one node to another that have no link and no node between the ends in common, at most `count`: each
+    /// is the shortest that those before it leave.
+    pub fn disjoint(mut self, from: NodeId, to: NodeId, count: usize) -> Vec<Vec<Crossing>> {
+        let mut found = Vec::new();
+        while found.len() < count {
+            self.search_from(Target::Node(to), &[from]);
+            let steps: Vec<_> = self.steps_between(from, to).collect();
+            if steps.is_empty() {
+                break;
+            }
+            found.push(steps.iter().map(|step| self.crossing(step.from)).collect());
+            for step in steps {
+                let End { node, link, .. } = self.ends[step.from as usize];
+                self.set_up(link, None, false);
+                // No path leads over a node that cannot send.
+                for end in self.at_node(node).iter().filter(|_| node != from).copied().collect::<Vec<_>>() {
+                    self.ends[end as usize].up = false;
+                }
+            }
+        }
+        found
+    }
+
+    /// The steps of a path, as [`path`](Self::path) has it.
+    fn steps_between(&self, from: NodeId, to: NodeId) -> impl Iterator<Item = Step> {
         let mut node = from;
         (0..self.hops(from).unwrap_or(0)).map_while(move |_| {
             if node == to {
                 return None;
             }
-            let Step { from, to } = self.steps[node].step;
-            node = self.ends[to as usize].node;
-            Some(self.crossing(from))
+            let step = self.steps[node].step;
+            node = self.ends[step.to as usize].node;
+            Some(step)
         })
     }
 

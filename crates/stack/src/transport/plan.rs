@@ -79,16 +79,16 @@ impl<'a> FlowPlan<'a> {
             true => plan.tree_route(network, &mut global.borrow_mut(), (spec.from, to)),
             false => plan.route(network, &mut global.borrow_mut(), (spec.from, to), spec.address(plan, to)),
         };
-        let mut routes: Vec<_> = searched.iter().map(to).collect();
+        let routes = match spec.paths {
+            0 | 1 => searched.iter().map(to).collect(),
+            several => plan.disjoint_routes(network, (spec.from, spec.to[0]), several),
+        };
+        if routes.len() < spec.paths {
+            let (flow, wanted, found) = (spec.name.to_owned(), spec.paths, routes.len());
+            return Err(BuildError::TooFewPaths { flow, wanted, found });
+        }
         let on_tree = || plan.tree_mtu(network, &mut global.borrow_mut(), spec.from, spec.to);
         let tree_mtu = has_tree.then(on_tree).flatten();
-        while routes.len() < spec.paths {
-            let Some(route) = plan.disjoint_route(network, &routes, spec.from, spec.to[0]) else {
-                let (flow, wanted, found) = (spec.name.to_owned(), spec.paths, routes.len());
-                return Err(BuildError::TooFewPaths { flow, wanted, found });
-            };
-            routes.push(route);
-        }
         let route_mtu = || routes.iter().map(|path| path.mtu).min().unwrap_or(1500);
         let mtu = tree_mtu.unwrap_or_else(route_mtu);
         // What goes to a group is relayed by no transport.

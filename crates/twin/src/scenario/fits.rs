@@ -4,7 +4,7 @@
 
 use hopcast_stack::network::{Crossing, ShortestPaths, Target};
 
-use super::model::{App, ETHERNET_HEADER, Flow, NodeId};
+use super::model::{App, ETHERNET_HEADER, Flow, Group, NodeId};
 use super::segments::SegmentMap;
 use hopcast_config::Diagnostic;
 use hopcast_config::yaml::Node;
@@ -18,11 +18,13 @@ pub(crate) struct Written<'a> {
     pub(crate) to: &'a Node,
     pub(crate) app: &'a Node,
     pub(crate) ip: Option<&'a Node>,
+    pub(crate) paths: Option<&'a Node>,
 }
 
 /// Reports the first flow that does not fit. Each has a route from its sender to its receiver.
 pub(crate) fn check(
     flows: &[Flow],
+    groups: &[Group],
     written: &[Written<'_>],
     segment_map: &SegmentMap<'_>,
 ) -> Result<(), Diagnostic> {
@@ -38,11 +40,18 @@ pub(crate) fn check(
     let narrowest = of_ends.min().unwrap_or(u32::MAX);
     let (mut routes, mut plain) = (Vec::new(), Vec::new());
     for (number, flow) in flows.iter().enumerate() {
-        let route = |back, from, to| {
-            let target = segment_map.addresses.target_of(to, flow.ipv6);
-            Route { target, to, flow: number, back, from }
+        if let Some(paths) = written[number].paths.filter(|_| flow.paths > 1) {
+            check_disjoint(flow, &written[number], paths, segment_map)?;
+        }
+        let route = |direction, from, to| {
+            let target = flow.target(&segment_map.addresses, to);
+            Route { target, to, flow: number, direction, from }
         };
-        let there = flow.to.iter().map(|&to| route(false, flow.from, to));
+        let has_tree = flow.has_tree(groups);
+        let there = flow.to.iter().map(|&to| match has_tree {
+            true => Route { target: Target::Node(flow.from), ..route(Direction::Tree, to, flow.from) },
+            false => route(Direction::There, flow.from, to),
+        });
         if min_mtu(flow) <= u64::from(narrowest) {
             // The shortest path to a segment need not lead on to the nearest of its hosts.
             let (near, others): (Vec<_>, Vec<_>) =
@@ -54,7 +63,7 @@ pub(crate) fn check(
         routes.extend(there);
         if flow.is_echoed() || flow.is_ping() {
             // Echoes have the size of their messages.
-            routes.extend(flow.to.iter().map(|&from| route(true, from, flow.from)));
+            routes.extend(flow.to.iter().map(|&from| route(Direction::Back, from, flow.from)));
         }
     }
     routes.extend(too_long(plain, &mut paths));
@@ -65,8 +74,8 @@ pub(crate) fn check(
         paths.search_from(routes[0].target, &sources);
         for route in routes {
             let (flow, written) = (&flows[route.flow], &written[route.flow]);
-            let earlier =
-                first.as_ref().is_none_or(|(found, _)| (route.flow, route.back) < (found.flow, found.back));
+            let place = |route: &Route| (route.flow, route.direction);
+            let earlier = first.as_ref().is_none_or(|(found, _)| place(route) < place(found));
             if earlier && let Err(error) = check_route(flow, written, route, segment_map, &paths) {
                 first = Some((*route, error));
             }
@@ -105,8 +114,19 @@ struct Route {
     target: Target,
     to: NodeId,
     flow: usize,
-    back: bool,
+    direction: Direction,
     from: NodeId,
+}
+
+/// The direction in which a flow's packets take a route.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Direction {
+    /// To a receiver.
+    There,
+    /// Back to the sender.
+    Back,
+    /// From its end to its beginning, which is a member of a group.
+    Tree,
 }
 
 /// Checks the first links of a flow: it may leave by any link of its sender.
@@ -158,18 +178,60 @@ fn check_route(
     segment_map: &SegmentMap<'_>,
     paths: &ShortestPaths,
 ) -> Result<(), Diagnostic> {
-    let hops = paths.path(route.from, route.to).count();
+    let path: Vec<_> = match route.direction {
+        Direction::There | Direction::Back => paths.path(route.from, route.to).collect(),
+        Direction::Tree => paths.path_back(route.from, route.to),
+    };
+    check_path(flow, written, &path, route, segment_map)
+}
+
+/// Checks the disjoint routes of a flow, each of which takes a part of its packets.
+fn check_disjoint(
+    flow: &Flow,
+    written: &Written<'_>,
+    paths: &Node,
+    segment_map: &SegmentMap<'_>,
+) -> Result<(), Diagnostic> {
+    let Some(&to) = flow.to.first() else { return Ok(()) };
+    let routes = segment_map.paths().disjoint(flow.from, to, flow.paths);
+    if routes.len() < flow.paths {
+        let (found, wanted) = (routes.len(), flow.paths);
+        let [from, to] = [flow.from, to].map(|node| &segment_map.network.nodes[node].name);
+        let lead = if found == 1 { "1 route leads".to_owned() } else { format!("{found} routes lead") };
+        return Err(paths.error(format!(
+            "`paths`: expected no more routes than lead from `{from}` to `{to}` without a link or a node between in common: \
+             {lead}, found {wanted}"
+        )));
+    }
+    let target = Target::Node(to);
+    let route = Route { target, to, flow: 0, direction: Direction::There, from: flow.from };
+    routes.iter().try_for_each(|path| check_path(flow, written, path, &route, segment_map))
+}
+
+/// Checks that packets of the longest size fit every hop of a path, and its length the hop limit.
+fn check_path(
+    flow: &Flow,
+    written: &Written<'_>,
+    path: &[Crossing],
+    route: &Route,
+    segment_map: &SegmentMap<'_>,
+) -> Result<(), Diagnostic> {
+    let hops = path.len();
     if hops > HOP_LIMIT {
-        let [from, to] = [route.from, route.to].map(|node| &segment_map.network.nodes[node].name);
+        let ends = match route.direction {
+            Direction::There | Direction::Back => [route.from, route.to],
+            Direction::Tree => [route.to, route.from],
+        };
+        let [from, to] = ends.map(|node| &segment_map.network.nodes[node].name);
         return Err(written
             .to
             .error(format!("`to`: `{to}` is {hops} hops from `{from}`, and IP's hop limit is {HOP_LIMIT}")));
     }
-    let path = || paths.path(route.from, route.to).map(|crossing| Narrow::of(crossing, segment_map));
+    let path = || path.iter().map(|&crossing| Narrow::of(crossing, segment_map));
     path().try_for_each(|narrow| check_ipv6(written, &narrow))?;
     path()
         .min_by_key(|narrow| narrow.mtu)
-        .map_or(Ok(()), |narrow| check_size(flow, written, &narrow, route.back))
+        .map_or(Ok(()), |narrow| check_size(flow, written, &narrow, route.direction == Direction::Back))
 }
 
 /// A hop of a route, and the maximum length of a packet there.

@@ -126,12 +126,13 @@ impl Flows {
                 paths,
             };
             flows.flows.push(flow);
-            written.push(Written { to: to_node, app: app_node, ip: fields.get("ip").filter(|_| ipv6) });
+            let ip = fields.get("ip").filter(|_| ipv6);
+            written.push(Written { to: to_node, app: app_node, ip, paths: fields.get("paths") });
         }
         if flows.flows.is_empty() {
             return Err(node.error("`flows`: expected at least one flow, found none"));
         }
-        fits::check(&flows.flows, &written, segment_map)?;
+        fits::check(&flows.flows, &groups.groups, &written, segment_map)?;
         Ok(flows)
     }
 

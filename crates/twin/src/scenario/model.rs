@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hopcast_core::{Duration, Instant};
 use hopcast_link as link;
-use hopcast_stack::network::{GlobalRoutes, Network, NetworkPlan};
+use hopcast_stack::network::{AddressPlan, GlobalRoutes, Network, NetworkPlan, Target};
 use hopcast_stack::table::Worlds;
 use hopcast_stack::transport::{self, PortKind, Ports, ProgramEnds, ProgramPair};
 
@@ -300,6 +300,16 @@ impl Flow {
     pub fn helpers<'s>(&self, scenario: &'s Scenario) -> &'s [NodeId] {
         let wanted = self.over.last().is_some_and(|lowest| lowest.settings().wants_helper());
         if wanted { scenario.network().role("helper") } else { &[] }
+    }
+
+    /// The target of the routes to one of its ends: its first address, or the node itself for several disjoint routes.
+    pub(crate) fn target(&self, addresses: &AddressPlan, end: NodeId) -> Target {
+        if self.paths > 1 { Target::Node(end) } else { addresses.target_of(end, self.ipv6) }
+    }
+
+    /// Whether its packets follow a group's tree: each member's own route to the sender, backwards.
+    pub(crate) fn has_tree(&self, groups: &[Group]) -> bool {
+        self.group.is_some_and(|group| groups[group].delivery.settings().is_routed())
     }
 
     /// The headers of the layers from number `from` downwards, and Ethernet's, in bytes for a full frame.

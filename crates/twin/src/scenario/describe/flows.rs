@@ -20,8 +20,8 @@ pub(super) fn write_flows(out: &mut String, scenario: &Scenario, network: &Descr
             None => "unbounded".to_owned(),
             Some(bits) => Rate::from_bits_per_sec(bits.round() as u64).to_string(),
         };
-        let path = longest_path(&mut paths, network, flow);
-        let hops = if path.is_empty() { "no path".to_owned() } else { counted(path.len(), "hop") };
+        let routes = longest_routes(&mut paths, scenario, network, flow);
+        let hops = hops(&routes);
         let names: Vec<&str> = to.iter().map(|&to| &*scenario.nodes[to].name).collect();
         let group = flow.group.map(|group| &scenario.groups[group]);
         let to = match group {
@@ -31,14 +31,14 @@ pub(super) fn write_flows(out: &mut String, scenario: &Scenario, network: &Descr
         };
         let from = &scenario.nodes[*from].name;
         let ip = if *ipv6 { ", IPv6" } else { "" };
-        let routes = if flow.paths > 1 { format!(", {} routes", flow.paths) } else { String::new() };
-        writeln!(out, "  {name}: {from} to {to} over {protocol}{ip}{routes}: {app}")?;
+        let several = if flow.paths > 1 { format!(", {} routes", flow.paths) } else { String::new() };
+        writeln!(out, "  {name}: {from} to {to} over {protocol}{ip}{several}: {app}")?;
         let stack = stack(flow);
         if stack != *protocol && !stack.is_empty() {
             writeln!(out, "    stack: {stack}")?;
         }
         writeln!(out, "    {hops}, min-cut {cut}")?;
-        write_vlans(out, scenario, network, &path)?;
+        routes.iter().try_for_each(|path| write_vlans(out, scenario, network, path))?;
     }
     match scenario.flows.len().saturating_sub(MAX_LISTED) {
         0 => Ok(()),
@@ -46,16 +46,44 @@ pub(super) fn write_flows(out: &mut String, scenario: &Scenario, network: &Descr
     }
 }
 
-/// The path to the receiver of a flow, or to the farthest of several.
-fn longest_path(paths: &mut ShortestPaths, network: &DescribedSegments, flow: &Flow) -> Vec<Crossing> {
+/// The route to the receiver of a flow, or to the farthest of several; every route of a flow that takes disjoint ones.
+fn longest_routes(
+    paths: &mut ShortestPaths,
+    scenario: &Scenario,
+    network: &DescribedSegments,
+    flow: &Flow,
+) -> Vec<Vec<Crossing>> {
     let mut farthest = flow.to.first().copied().unwrap_or(flow.from);
-    if flow.to.len() > 1 {
+    if flow.paths > 1 {
+        let paths = ShortestPaths::over(scenario.nodes.len(), &scenario.links, &network.segments);
+        return paths.disjoint(flow.from, farthest, flow.paths);
+    }
+    let has_tree = flow.has_tree(&scenario.groups);
+    if has_tree || flow.to.len() > 1 {
         // Without events the path back has the same number of hops, and one search finds those from all receivers.
         paths.search_from(Target::Node(flow.from), &flow.to);
         farthest = flow.to.iter().rev().copied().max_by_key(|&to| paths.hops(to)).unwrap_or(farthest);
     }
-    paths.search_from(network.addresses.target_of(farthest, flow.ipv6), &[flow.from]);
-    paths.path(flow.from, farthest).collect()
+    if has_tree {
+        return vec![paths.path_back(farthest, flow.from)];
+    }
+    paths.search_from(flow.target(&network.addresses, farthest), &[flow.from]);
+    vec![paths.path(flow.from, farthest).collect()]
+}
+
+/// Number of hops of a route, or of each of several that differ: `2 and 3 hops`.
+fn hops(routes: &[Vec<Crossing>]) -> String {
+    match routes {
+        [] => "no path".to_owned(),
+        [path, ..] if path.is_empty() => "no path".to_owned(),
+        [path, others @ ..] if others.iter().all(|other| other.len() == path.len()) => {
+            counted(path.len(), "hop")
+        }
+        [first @ .., last] => {
+            let first: Vec<_> = first.iter().map(|path| path.len().to_string()).collect();
+            format!("{} and {} hops", first.join(", "), last.len())
+        }
+    }
 }
 
 /// The segments of a path over VLANs, with the longest packet that each takes.

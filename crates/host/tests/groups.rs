@@ -1,0 +1,191 @@
+//! The machines on a host that get a group's packets, and the interfaces by which its own leave, held against a model.
+
+#![allow(clippy::unwrap_used)]
+
+mod network;
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+
+use hopcast_core::{Buffer, Datagram, Frame, Instant, Item, Machine, Membership, Port};
+use hopcast_host::{GroupRoute, GroupRoutes, Host, StaticRoutes};
+use hopcast_wire::{ethernet, ip, udp};
+use network::{A, B, address, host, mac};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+/// Groups of any source, and one of IPv4 whose Ethernet address is that of the first.
+const GROUPS: [&str; 4] = ["239.1.2.3", "239.129.2.3", "ff15::7", "ff15::8"];
+/// The machines on the host, by their `Above` ports; each has the UDP port 5000 and this number.
+const MACHINES: u32 = 3;
+/// Hosts elsewhere, which send.
+const SENDERS: [usize; 2] = [B, 5];
+/// The interface that the routes have all senders behind; `B` sends by the other one too.
+const INGRESS: u32 = 0;
+
+/// Groups, each with the source that it is received from, or any.
+type Memberships = BTreeSet<(IpAddr, Option<IpAddr>)>;
+
+/// The group routes of a host that is no router, which note who is a member.
+#[derive(Clone, Default)]
+struct Noted(Rc<RefCell<Memberships>>);
+
+impl GroupRoutes for Noted {
+    fn route(&mut self, source: IpAddr, _: IpAddr) -> Option<GroupRoute> {
+        let own = [false, true].map(|v6| address(A, v6)).contains(&source);
+        let ingress = (!own).then_some(INGRESS);
+        Some(GroupRoute { ingress, upstream: None, egress: if own { [0, 1].into() } else { [].into() } })
+    }
+
+    fn version(&self) -> u64 {
+        0
+    }
+
+    fn member(&mut self, group: IpAddr, source: Option<IpAddr>, joined: bool) {
+        let mut noted = self.0.borrow_mut();
+        let news = if joined { noted.insert((group, source)) } else { noted.remove(&(group, source)) };
+        assert!(news, "told twice: {group} of {source:?}, {joined}");
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// A machine joins or leaves: of any source or one, on any interface or one.
+    Change { above: u32, group: IpAddr, source: Option<usize>, interface: Option<u32>, joined: bool },
+    /// The same machine leaves and is back at once.
+    Back { place: prop::sample::Index },
+    /// A datagram of a sender arrives.
+    Arrive { from: usize, group: IpAddr, to: u32, interface: u32 },
+    /// A machine sends to the group, and another, or itself, is a member.
+    Send { above: u32, group: IpAddr, to: u32 },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let group = || select(&GROUPS[..]).prop_map(|group| group.parse::<IpAddr>().unwrap());
+    let interface = || prop::option::weighted(0.4, 0..2u32);
+    let source = prop::option::weighted(0.4, select(&[A, B, 5][..]));
+    prop_oneof![
+        3 => (0..MACHINES, group(), source, interface(), any::<bool>()).prop_map(
+            |(above, group, source, interface, joined)| Step::Change { above, group, source, interface, joined }
+        ),
+        1 => any::<prop::sample::Index>().prop_map(|place| Step::Back { place }),
+        4 => (select(&SENDERS[..]), group(), 0..MACHINES, 0..2u32)
+            .prop_map(|(from, group, to, interface)| Step::Arrive { from, group, to, interface }),
+        2 => (0..MACHINES, group(), 0..MACHINES).prop_map(|(above, group, to)| Step::Send { above, group, to }),
+    ]
+}
+
+/// A membership of a machine: its port, the group, the source and the interface.
+type Joined = (u32, IpAddr, Option<IpAddr>, Option<u32>);
+
+/// A host with the model of it.
+struct Modelled {
+    host: Host,
+    noted: Noted,
+    joined: BTreeSet<Joined>,
+}
+
+impl Modelled {
+    fn new() -> Self {
+        let mut host = host(A, &[1500, 1500], false, StaticRoutes::new());
+        (0..MACHINES).for_each(|above| host.bind_udp(above, port(above)).unwrap());
+        let noted = Noted::default();
+        host.set_group_routes(Box::new(noted.clone()));
+        Self { host, noted, joined: BTreeSet::new() }
+    }
+
+    fn change(&mut self, (above, group, source, interface): Joined, joined: bool) {
+        let item = Item::Membership(Membership { group, source, interface, joined });
+        self.host.handle(Instant::ZERO, Port::Above(above), item);
+        if joined {
+            self.joined.insert((above, group, source, interface));
+        } else {
+            self.joined.remove(&(above, group, source, interface));
+        }
+    }
+
+    /// Whether a machine gets a packet that arrived by an interface, or that the host itself sent.
+    fn is_for(&self, above: u32, group: IpAddr, from: IpAddr, by: Option<u32>) -> bool {
+        self.joined.iter().any(|&(at, of, source, interface)| {
+            let here = by.is_none() || interface.is_none() || interface == by;
+            at == above && of == group && here && source.is_none_or(|source| source == from)
+        })
+    }
+
+    /// The machines that the host hands datagrams to, and the interfaces by which it sends frames.
+    fn drain(&mut self) -> (Vec<u32>, Vec<u32>) {
+        let (mut up, mut out) = (Vec::new(), Vec::new());
+        while let Some((port, item)) = self.host.poll(Instant::ZERO) {
+            match (port, item) {
+                (Port::Above(above), Item::Datagram(_)) => up.push(above),
+                (Port::Below(interface), Item::Frame(_)) => out.push(interface),
+                other => panic!("{other:?}"),
+            }
+        }
+        (up, out)
+    }
+}
+
+fn port(above: u32) -> u16 {
+    5000 + above as u16
+}
+
+/// A frame with a datagram from another host to a group.
+fn frame(from: usize, group: IpAddr, to: u32) -> Frame {
+    let source = address(from, group.is_ipv6());
+    let mut packet = Buffer::copy_from(b"film");
+    udp::prepend(&mut packet, SocketAddr::new(source, 9), SocketAddr::new(group, port(to)));
+    ip::prepend(&mut packet, source, group, ip::UDP, 64, 0);
+    let ether_type = if group.is_ipv4() { ethernet::IPV4 } else { ethernet::IPV6 };
+    let (destination, source) = (ethernet::of_group(group), mac(from, 0));
+    ethernet::prepend(&mut packet, ethernet::Header { destination, source, ether_type });
+    Frame::new(packet)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn whoever_has_joined_gets_the_packets_and_nobody_else(steps in prop::collection::vec(step(), 1..60)) {
+        let mut model = Modelled::new();
+        for step in steps {
+            let (expected, sent) = match step {
+                Step::Change { above, group, source, interface, joined } => {
+                    let source = source.map(|source| address(source, group.is_ipv6()));
+                    model.change((above, group, source, interface), joined);
+                    (None, 0)
+                }
+                Step::Back { place } => {
+                    if !model.joined.is_empty() {
+                        let one = *model.joined.iter().nth(place.index(model.joined.len())).unwrap();
+                        model.change(one, false);
+                        model.change(one, true);
+                    }
+                    (None, 0)
+                }
+                Step::Arrive { from, group, to, interface } => {
+                    let item = Item::Frame(frame(from, group, to));
+                    model.host.handle(Instant::ZERO, Port::Below(interface), item);
+                    let source = address(from, group.is_ipv6());
+                    // A packet that arrives by another interface than that of the route to its sender is dropped.
+                    let taken = interface == INGRESS && model.is_for(to, group, source, Some(interface));
+                    (taken.then_some(to), 0)
+                }
+                Step::Send { above, group, to } => {
+                    let own = SocketAddr::new(address(A, group.is_ipv6()), port(above));
+                    let remote = SocketAddr::new(group, port(to));
+                    let datagram = Datagram::new(own, remote, Buffer::copy_from(b"film"));
+                    model.host.handle(Instant::ZERO, Port::Above(above), Item::Datagram(datagram));
+                    (model.is_for(to, group, own.ip(), None).then_some(to), 2)
+                }
+            };
+            let (up, out) = model.drain();
+            prop_assert_eq!(up, Vec::from_iter(expected));
+            prop_assert_eq!(out, Vec::from_iter(0..sent));
+            let wanted: Memberships = model.joined.iter().map(|&(_, group, source, _)| (group, source)).collect();
+            prop_assert_eq!(&*model.noted.0.borrow(), &wanted);
+        }
+    }
+}
