@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 
 use crate::{Duration, Hook};
 
@@ -28,6 +29,9 @@ pub enum Plug {
     /// A packet port with the forward hook: packets that the host would forward, and those for it that bear what is
     /// selected, are taken out of its kernel; see [`Transit`](crate::Transit) for the answers.
     Hook(HookPlug),
+    /// A message port: a Unix socket of packets (`SOCK_SEQPACKET`) at this path, to which programs of the host connect.
+    /// A packet of any of them goes up as a message, and a message that comes down is a packet to each.
+    Local(PathBuf),
 }
 
 /// The host's TCP, as a stream port uses it.

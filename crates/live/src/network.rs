@@ -102,7 +102,7 @@ pub fn captured_devices(scenario: &Scenario, repeat: u64) -> Result<Vec<Captured
         let device = |plug: &Plug| match plug {
             Plug::Tun(device) => Some((device.name.clone(), LinkType::Packets)),
             Plug::Tap(_, device) => Some((device.name.clone(), LinkType::Frames)),
-            Plug::Udp(_) | Plug::Tcp(_) | Plug::Frames(_) | Plug::Hook(_) => None,
+            Plug::Udp(_) | Plug::Tcp(_) | Plug::Frames(_) | Plug::Hook(_) | Plug::Local(_) => None,
         };
         let devices = instance.iter().flat_map(|instance| instance.plugs()).filter_map(device);
         captured.extend(devices.map(|(name, carries)| Captured { node, name, carries, by_link: false }));

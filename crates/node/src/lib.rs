@@ -3,6 +3,7 @@
 mod clock;
 pub mod config;
 pub mod daemon;
+mod group;
 mod hello;
 pub mod logging;
 mod metrics;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::status::{CarrierStatus, PeerStatus, Status};
+use crate::status::{CarrierStatus, GroupMemberStatus, PeerStatus, Status};
 
 /// A metric of each peer: name, kind, help, and the value if there is one.
 type PeerMetric = (&'static str, &'static str, &'static str, fn(&PeerStatus) -> Option<f64>);
@@ -117,6 +117,75 @@ const CARRIER: [(&str, &str, &str); 33] = [
     ("report_bytes", "bytes_reports", "Bytes of reports sent."),
 ];
 
+/// A metric of each member of each group: name, kind, help, and the value if there is one.
+type MemberMetric = (&'static str, &'static str, &'static str, fn(&GroupMemberStatus) -> Option<f64>);
+
+const MEMBER: [MemberMetric; 10] = [
+    ("up", "gauge", "Whether the member is up.", |member| Some(f64::from(u8::from(member.up)))),
+    ("silent_seconds", "gauge", "Time since the member said what it has, or asked.", |member| {
+        member.silent_s
+    }),
+    ("files_has", "gauge", "Files of this site that the member has.", |member| Some(member.files_has as f64)),
+    ("files_lacks", "gauge", "Files of this site of which the member lacks something.", |member| {
+        Some(member.files_lacks as f64)
+    }),
+    ("files_refuses", "gauge", "Files of this site that the member does not take.", |member| {
+        Some(member.files_refuses as f64)
+    }),
+    (
+        "files_unknown",
+        "gauge",
+        "Files of this site of which the member has not said what it has.",
+        |member| Some(member.files_unknown as f64),
+    ),
+    ("messages_has", "gauge", "Messages of this site since its start that the member has.", |member| {
+        Some(member.messages_has as f64)
+    }),
+    ("messages_last", "gauge", "Number of the last message of this site that the member has.", |member| {
+        Some(member.messages_last as f64)
+    }),
+    ("files_received_total", "counter", "Files of the member that have come.", |member| {
+        Some(member.files_received as f64)
+    }),
+    ("received_bytes_total", "counter", "Bytes of the files of the member that have come.", |member| {
+        Some(member.bytes_received as f64)
+    }),
+];
+
+/// Metrics of each group: name, the machines' counter, help.
+const GROUP: [(&str, &str, &str); 18] = [
+    (
+        "data_bytes",
+        "data_bytes_sent",
+        "Bytes of data sent for the first time, without copies to several members.",
+    ),
+    ("repair_bytes", "repair_bytes_sent", "Bytes of repairs sent, without copies to several members."),
+    ("control_bytes", "control_bytes_sent", "Bytes of control sent, without copies to several members."),
+    ("feedback_bytes", "feedback_bytes_sent", "Bytes of requests and acknowledgements sent."),
+    ("nacks_received", "nacks_received", "Requests for repairs that came."),
+    ("nacks_sent", "nacks_sent", "Requests for repairs that were sent."),
+    ("nacks_suppressed", "nacks_suppressed", "Requests for repairs that others had spared."),
+    (
+        "repairs_given_up",
+        "repairs_given_up",
+        "Messages of the transport given up while somebody asked for them.",
+    ),
+    (
+        "file_rounds",
+        "file_rounds",
+        "Rounds in which files were sent; one is enough where nobody falls behind.",
+    ),
+    ("pieces_sent", "pieces_sent", "Pieces of files sent."),
+    ("pieces_received", "pieces_received", "Pieces of files that came."),
+    ("pieces_dropped", "pieces_dropped", "Pieces of files dropped since too many waited for the disk."),
+    ("offers_sent", "offers_sent", "Questions to members what they have."),
+    ("receipts_sent", "receipts_sent", "Answers to members what is here."),
+    ("messages_sent", "messages_sent", "Messages taken of programs."),
+    ("messages_refused", "messages_refused", "Messages of programs dropped since too many waited."),
+    ("messages_received", "messages_received", "Messages of members that were given to programs."),
+    ("malformed", "statements_malformed", "What came of members and made no sense."),
+];
+
 /// Values of the sockets that are gauges, not counters: bytes that wait for readers, and the maximum lateness.
 const HELD_BYTES: &str = "streams_held_bytes";
 const GAUGES: [&str; 2] = [HELD_BYTES, "latest_wake_ns"];
@@ -154,6 +223,7 @@ pub(crate) fn text(status: &Status) -> String {
             }
         }
     }
+    page.groups(status);
     let name = "hopcast_askers_turned_away_total";
     page.family(name, "counter", "Who asked for metrics or the status while too many others did.");
     page.value(name, &[("node", &status.node)], status.turned_away as f64);
@@ -189,6 +259,43 @@ impl Page {
         let _ = writeln!(self.0, "{name}{{{}}} {value}", labels.join(","));
     }
 
+    fn groups(&mut self, status: &Status) {
+        for (name, kind, help, value) in MEMBER {
+            let name = format!("hopcast_group_member_{name}");
+            self.family(&name, kind, help);
+            for group in &status.groups {
+                for member in &group.members {
+                    if let Some(value) = value(member) {
+                        self.value(&name, &[("group", &group.name), ("member", &member.name)], value);
+                    }
+                }
+            }
+        }
+        for (name, counter, help) in GROUP {
+            let name = format!("hopcast_group_{name}_total");
+            self.family(&name, "counter", help);
+            for group in &status.groups {
+                if let Some(&count) = group.counters.get(counter) {
+                    self.value(&name, &[("group", &group.name)], count as f64);
+                }
+            }
+        }
+        let name = "hopcast_group_file_has";
+        self.family(
+            name,
+            "gauge",
+            "Whether a member has a file of this site, of the files that were found last.",
+        );
+        for group in &status.groups {
+            for file in &group.files {
+                for (member, standing) in &file.members {
+                    let labels = [("group", group.name.as_str()), ("file", &file.name), ("member", member)];
+                    self.value(name, &labels, f64::from(u8::from(standing == "has")));
+                }
+            }
+        }
+    }
+
     fn of_carrier(&mut self, name: &str, carrier: &CarrierStatus, value: f64) {
         let channel = carrier.channel.to_string();
         let labels = [
@@ -205,13 +312,21 @@ impl Page {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::status::{GroupFile, GroupStatus};
 
     #[test]
     fn every_family_has_help_and_a_type_and_every_value_a_family() {
         let peer = PeerStatus { name: "a\"b".into(), state: "up".into(), ..PeerStatus::default() };
         let mut carrier = CarrierStatus { name: "island".into(), ..CarrierStatus::default() };
         carrier.counters.extend([("packets_first".into(), 7), ("rank_16".into(), 2)]);
-        let mut status = Status { peers: vec![peer], carriers: vec![carrier], ..Status::default() };
+        let member = GroupMemberStatus { name: "shore".into(), files_has: 3, ..GroupMemberStatus::default() };
+        let standings = [("shore".to_owned(), "has".to_owned())].into();
+        let file = GroupFile { name: "a \"b\"".into(), bytes: 1, members: standings };
+        let mut group = GroupStatus { name: "charts".into(), ..GroupStatus::default() };
+        (group.members, group.files) = (vec![member], vec![file]);
+        group.counters.insert("nacks_received".into(), 4);
+        let mut status =
+            Status { peers: vec![peer], carriers: vec![carrier], groups: vec![group], ..Status::default() };
         status.sockets.extend([("streams_held_bytes".into(), 5), ("wakes".into(), 6)]);
         let text = text(&status);
         let mut families = std::collections::BTreeMap::new();
@@ -230,6 +345,13 @@ mod tests {
         assert!(text.contains("hopcast_socket_streams_held_bytes gauge\n"), "{text}");
         assert!(text.contains("hopcast_socket_streams_held_bytes{node=\"\"} 5\n"), "{text}");
         assert!(!text.contains("what=\"streams_held_bytes\""), "what falls is no counter: {text}");
+        assert!(
+            text.contains("hopcast_group_member_files_has{group=\"charts\",member=\"shore\"} 3\n"),
+            "{text}"
+        );
+        assert!(text.contains("hopcast_group_nacks_received_total{group=\"charts\"} 4\n"), "{text}");
+        let has = "hopcast_group_file_has{group=\"charts\",file=\"a \\\"b\\\"\",member=\"shore\"} 1\n";
+        assert!(text.contains(has), "{text}");
         assert!(text.contains("hopcast_peer_up{peer=\"a\\\"b\"} 1\n"), "{text}");
         assert!(text.contains(
             "hopcast_carrier_mean_rank{carrier=\"island\",via=\"\",carries=\"\",role=\"\",channel=\"0\"} 16\n"

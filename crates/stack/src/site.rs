@@ -1,4 +1,4 @@
-//! The layer between the sites of a deployment, as the file of a node names it.
+//! The layer between the sites of a deployment, or among those of a group, as the file of a node names it.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use hopcast_config::yaml::Node;
 use crate::transport::{Layer, PortKind, Row};
 use crate::transports::{TRANSPORTS, layer};
 
-pub use crate::transport::{MemoryShare, SiteEdge, SiteRelay, SiteTransport};
+pub use crate::transport::{GroupMember, GroupTransport, MemoryShare, SiteEdge, SiteRelay, SiteTransport};
 pub use crate::transports::{Splice, Tunnel};
 
 /// A layer that can be between sites.
@@ -58,9 +58,64 @@ fn between_sites(port: PortKind) -> impl Iterator<Item = &'static Row> {
     TRANSPORTS.iter().copied().filter(move |row| fits(row))
 }
 
+/// A layer that can be among the members of a group.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupLayer(Layer);
+
+impl GroupLayer {
+    /// The transport with options that `over` names.
+    ///
+    /// # Errors
+    /// A transport that cannot be among sites, or options that it does not have.
+    pub fn read(node: &Node) -> Result<Self, Diagnostic> {
+        let names: Vec<&str> = among_members().map(|row| row.name).collect();
+        choice(node, "over", &names)?;
+        layer(node).map(Self)
+    }
+
+    /// The transport.
+    ///
+    /// # Panics
+    /// Never: there is no such layer without one.
+    pub fn transport(&self) -> &dyn GroupTransport {
+        self.0.settings().among_members().expect("it was read as one")
+    }
+}
+
+/// The first transport of the table that can be among the members of a group, with its defaults.
+impl Default for GroupLayer {
+    fn default() -> Self {
+        Self(among_members().next().expect("some transport can be among members").layer())
+    }
+}
+
+/// The name, with the options that are not the default.
+impl fmt::Display for GroupLayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The transports that can be among the members of a group.
+fn among_members() -> impl Iterator<Item = &'static Row> {
+    TRANSPORTS.iter().copied().filter(|row| row.layer().settings().among_members().is_some())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn some_transport_can_be_among_the_members_of_a_group() {
+        for row in among_members() {
+            assert!(
+                row.groups && row.offers.has(PortKind::Datagram) && row.offers.has(PortKind::Message),
+                "{}",
+                row.name
+            );
+        }
+        assert_eq!(GroupLayer::default().to_string(), "norm");
+    }
 
     #[test]
     fn datagrams_and_streams_can_be_carried_between_sites() {

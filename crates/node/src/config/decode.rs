@@ -14,7 +14,7 @@ use hopcast_stack::site::SiteLayer;
 use hopcast_stack::transport::PortKind;
 use log::LevelFilter;
 
-use super::{Carrier, Config, Connections, Packets, Peer, PeerAddress, Relay, Timing, address};
+use super::{Carrier, Config, Connections, Packets, Peer, PeerAddress, Relay, Timing, address, group};
 
 const KEYS: [&str; 11] =
     ["name", "listen", "peers", "carry", "relay", "mtu", "hello", "memory", "status", "metrics", "log"];
@@ -43,15 +43,15 @@ pub(super) fn config(root: &Node) -> Result<Config, Diagnostic> {
     let listen = fields.need("listen", "listen: 192.0.2.1:7400")?;
     let listen = address::local(listen, "listen", "192.0.2.1:7400")?;
     let peers = peers(fields.need("peers", "peers: { island: 198.51.100.9:7400 }")?, &own, listen)?;
-    let carriers = match fields.get("carry") {
-        Some(node) => one_or_list(node).iter().map(|node| carrier(node, &peers)).collect(),
-        None => Ok(Vec::new()),
-    }?;
+    let carry = fields.get("carry").map_or(&[][..], one_or_list);
+    let carriers =
+        carry.iter().filter_map(|node| carrier(node, &peers).transpose()).collect::<Result<Vec<_>, _>>()?;
+    let groups = group::groups(carry, &own, &peers, listen)?;
     let relays = match fields.get("relay") {
         Some(node) => relays(node, &peers)?,
         None => Vec::new(),
     };
-    if carriers.is_empty() && relays.is_empty() {
+    if carriers.is_empty() && groups.is_empty() && relays.is_empty() {
         return Err(root.error("a node needs something to do: `carry` at a site, `relay` between two peers"));
     }
     let mtu = fields.read("mtu", |node, key| whole(node, key, 576..=9000))?.unwrap_or(1500) as u16;
@@ -62,6 +62,7 @@ pub(super) fn config(root: &Node) -> Result<Config, Diagnostic> {
         listen,
         peers,
         carriers,
+        groups,
         relays,
         mtu,
         memory: fields.read("memory", memory)?.unwrap_or(DEFAULT_MEMORY),
@@ -117,8 +118,13 @@ fn peer(node: &Node, key: &str, peers: &[Peer]) -> Result<usize, Diagnostic> {
     })
 }
 
-fn carrier(node: &Node, peers: &[Peer]) -> Result<Carrier, Diagnostic> {
-    let fields = Fields::of(node, "`carry`", &["to", "via", "channel", "packets", "tcp"])?;
+/// What goes to a far site; `None` if there is a group alone.
+fn carrier(node: &Node, peers: &[Peer]) -> Result<Option<Carrier>, Diagnostic> {
+    let fields = Fields::of(node, "`carry`", &["to", "via", "channel", "packets", "tcp", "group"])?;
+    let is_group_alone = fields.keys().all(|key| ["group", "channel"].contains(&key));
+    if is_group_alone && fields.get("group").is_some() {
+        return Ok(None);
+    }
     let to = fields.read("to", |node, key| Ok(name(node, key)?.to_owned()))?;
     let far = to.as_ref().and_then(|to| peers.iter().position(|peer| &peer.name == to));
     let via = match (fields.get("via"), far, peers) {
@@ -151,13 +157,16 @@ fn carrier(node: &Node, peers: &[Peer]) -> Result<Carrier, Diagnostic> {
         tcp: fields.get("tcp").map(connections).transpose()?,
         via,
     };
-    if carrier.packets.is_none() && carrier.tcp.is_none() {
-        return Err(node.error("`carry` needs `packets`, `tcp` or both"));
+    match (carrier.packets.is_none() && carrier.tcp.is_none(), fields.get("group")) {
+        (false, _) => Ok(Some(carrier)),
+        (true, None) => Err(node.error("`carry` needs `packets`, `tcp`, `group` or several of them")),
+        (true, Some(group)) => {
+            Err(group.error("`to` and `via` are for `packets` and `tcp`: a group has `members`"))
+        }
     }
-    Ok(carrier)
 }
 
-fn channel(fields: &Fields<'_>) -> Result<u8, Diagnostic> {
+pub(super) fn channel(fields: &Fields<'_>) -> Result<u8, Diagnostic> {
     let channel = fields.read("channel", |node, key| whole(node, key, 0..=MAX_CHANNEL))?;
     Ok(channel.unwrap_or(0) as u8)
 }

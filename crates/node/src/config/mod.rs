@@ -1,10 +1,11 @@
 //! The configuration of a node: one small YAML file, read into a [`Config`] that cannot be wrong.
 //!
-//! `address` reads addresses, networks and destinations; `decode` the keys. A mistake is one line
+//! `address` reads addresses, networks and destinations; `decode` the keys, `group` those of groups. A mistake is one line
 //! `file:line:column: message`; the reader is that of scenarios. `docs/node.md` is the reference.
 
 mod address;
 mod decode;
+mod group;
 #[cfg(test)]
 mod tests;
 
@@ -16,9 +17,9 @@ use std::sync::Arc;
 
 use hopcast_config::Diagnostic;
 use hopcast_config::yaml::{self, Source};
-use hopcast_core::Duration;
 use hopcast_core::plug::Destination;
-use hopcast_stack::site::SiteLayer;
+use hopcast_core::{Duration, Rate};
+use hopcast_stack::site::{GroupLayer, SiteLayer};
 use log::LevelFilter;
 
 pub(crate) use address::{contains, special};
@@ -34,6 +35,8 @@ pub struct Config {
     pub peers: Vec<Peer>,
     /// The traffic that it carries to other sites.
     pub carriers: Vec<Carrier>,
+    /// The groups in which it shares files and messages.
+    pub groups: Vec<Group>,
     /// The traffic that it relays between peers.
     pub relays: Vec<Relay>,
     /// Maximum length of an IP packet that fits every hop, in bytes. Default: 1500. All nodes of a path must agree:
@@ -149,6 +152,40 @@ pub struct Connections {
     pub congestion: Option<String>,
     /// The transport that carries them.
     pub over: SiteLayer,
+}
+
+/// A group of sites that share files and messages.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// Its name, the same at all members.
+    pub name: String,
+    /// The other members, by their places in [`Config::peers`].
+    pub members: Vec<usize>,
+    /// Number that tells it apart from other groups with a member of it.
+    pub channel: u8,
+    /// The directory whose files are sent.
+    pub send: Option<PathBuf>,
+    /// Where files of others go.
+    pub receive: Option<Receive>,
+    /// Socket of the programs that send and receive messages.
+    pub messages: Option<PathBuf>,
+    /// The group's address in the network, if it has one; otherwise each member is sent a copy.
+    pub address: Option<IpAddr>,
+    /// Maximum rate at which this site sends, all copies and headers included. Default: the transport's own, which makes
+    /// room for others. Higher than the link's, and what is too much is lost and sent again; lower, and the link idles.
+    pub rate: Option<Rate>,
+    /// The transport that carries it.
+    pub over: GroupLayer,
+}
+
+/// Where files of others go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Receive {
+    /// The directory, in which each member has one of its name.
+    pub directory: PathBuf,
+    /// Maximum number of bytes of all files in it. Default: 1 GiB. Too small, and files are refused; too large, and whoever
+    /// can send fills the disk.
+    pub quota: u64,
 }
 
 /// A relay between two peers.

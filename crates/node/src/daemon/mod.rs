@@ -5,6 +5,7 @@
 //! | `site` | the node as one machine, which a [`Runtime`] runs |
 //! | `switchboard` | its one UDP port: hellos, and the datagrams of lanes |
 //! | `stack` | the machines on the lanes: BATS with a tunnel or a proxy on top, relays |
+//! | `groups` | the groups: their machines, disks and log |
 //! | `tcp_access` | access of TCP connections to the node, and their limits |
 //! | `gate` | a filter of the far site's packets by their source |
 //! | `memory` | shares of the node's memory |
@@ -21,6 +22,7 @@
 pub(crate) mod complaints;
 mod error;
 mod gate;
+mod groups;
 mod leftovers;
 mod memory;
 mod names;
@@ -45,6 +47,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 pub use self::error::Error;
+use self::groups::GroupPart;
 pub use self::leftovers::sweep;
 use self::leftovers::sweep_later;
 use self::names::Names;
@@ -83,7 +86,7 @@ pub fn run(config: &Config) -> Result<(), Error> {
     let mut random = [0; 8];
     let urandom = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut random));
     urandom.map_err(Error::Random)?;
-    let (site, plugs, parts) = build(config, u64::from_ne_bytes(random));
+    let (site, plugs, parts, groups) = build(config, u64::from_ne_bytes(random));
     let was_killed = answer::predecessor(&config.status) == Predecessor::Killed;
     if !was_killed {
         free_devices(config)?;
@@ -114,8 +117,9 @@ pub fn run(config: &Config) -> Result<(), Error> {
     if was_killed {
         sweep_later().map_err(Error::Thread)?;
     }
+    groups.iter().try_for_each(GroupPart::start).map_err(Error::Thread)?;
     let mut names = Names::new(&config.peers, config.listen.is_ipv4()).map_err(Error::Thread)?;
-    let mut report = Report::new(config, parts, board);
+    let mut report = Report::new(config, parts, groups, board);
     report.publish(clock.now(), &site.get(), &runtime);
     greet(config);
     systemd::notify("READY=1");
@@ -125,6 +129,7 @@ pub fn run(config: &Config) -> Result<(), Error> {
         runtime.run(Some(now + LOG_INTERVAL), &stops.orderly)?;
         let now = clock.now();
         look_after(&mut site.get_mut(), now, &mut names, &mut runtime);
+        report.groups().iter().for_each(|group| group.look_after(now, &site.get()));
         report.publish(now, &site.get(), &runtime);
     }
 
@@ -168,8 +173,8 @@ pub fn machine(config: &Config, random: u64) -> impl Machine + use<> {
     build(config, random).0
 }
 
-/// The node's machine, its plugs, and its parts for the report.
-fn build(config: &Config, random: u64) -> (Shared<Site>, Vec<Plug>, Vec<stack::Part>) {
+/// The node's machine, its plugs, its parts for the report, and its groups.
+fn build(config: &Config, random: u64) -> (Shared<Site>, Vec<Plug>, Vec<stack::Part>, Vec<GroupPart>) {
     let mut random = Seed::new(random, 0).stream(&["node"], 0);
     let mut stack = Stack::new(config, &mut random);
     let myself = Myself {
@@ -198,7 +203,8 @@ fn build(config: &Config, random: u64) -> (Shared<Site>, Vec<Plug>, Vec<stack::P
     });
     let switchboard = Switchboard::new(config.listen, myself, peers.collect(), &stack.lanes);
     let (plugs, parts) = (std::mem::take(&mut stack.plugs), std::mem::take(&mut stack.parts));
-    (Shared::new(Site::new(switchboard, stack)), plugs, parts)
+    let groups = std::mem::take(&mut stack.groups);
+    (Shared::new(Site::new(switchboard, stack, groups::memberships(config))), plugs, parts, groups)
 }
 
 /// Checks that the names of the TUN devices are free: existing interfaces are not touched.
@@ -219,7 +225,8 @@ fn greet(config: &Config) {
         let [one, other] = relay.between.map(|peer| &config.peers[peer].name);
         format!("relaying between `{one}` and `{other}`")
     });
-    let what: Vec<_> = sites.chain(relays).collect();
+    let groups = config.groups.iter().map(|group| format!("in the group `{}`", group.name));
+    let what: Vec<_> = sites.chain(groups).chain(relays).collect();
     info!("node `{}` at {}: {}", config.name, config.listen, what.join(", "));
     let open =
         format!("nothing is encrypted or authenticated: whoever can send to {} can take part", config.listen);

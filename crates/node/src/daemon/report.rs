@@ -6,6 +6,7 @@ use hopcast_core::{Duration, Instant};
 use log::warn;
 
 use super::complaints::Complaints;
+use super::groups::GroupPart;
 use super::site::Site;
 use super::stack::{Part, headers};
 use crate::config::Config;
@@ -25,6 +26,7 @@ pub(super) struct Report {
     listen: String,
     headers: u16,
     parts: Vec<Part>,
+    groups: Vec<GroupPart>,
     board: Board,
     complaints: Complaints,
     next: Instant,
@@ -33,17 +35,23 @@ pub(super) struct Report {
 }
 
 impl Report {
-    pub(super) fn new(config: &Config, parts: Vec<Part>, board: Board) -> Self {
+    pub(super) fn new(config: &Config, parts: Vec<Part>, groups: Vec<GroupPart>, board: Board) -> Self {
         Self {
             node: config.name.clone(),
             listen: config.listen.to_string(),
             headers: headers(config),
             parts,
+            groups,
             board,
             complaints: Complaints::default(),
             next: Instant::ZERO,
             before: VecDeque::new(),
         }
+    }
+
+    /// The groups.
+    pub(super) fn groups(&self) -> &[GroupPart] {
+        &self.groups
     }
 
     /// Current number of TCP connections.
@@ -98,6 +106,7 @@ impl Report {
             encrypted: false,
             peers: peers.collect(),
             carriers: self.parts.iter().map(|part| carrier(part, site)).collect(),
+            groups: self.groups.iter().map(|group| group.status(now)).collect(),
             dropped: dropped.into_iter().map(|(cause, count)| (cause.to_owned(), count)).collect(),
             turned_away: self.board.count_turned_away(),
             sockets,

@@ -9,11 +9,13 @@ use super::switchboard::Switchboard;
 pub(crate) struct Site {
     pub(crate) switchboard: Switchboard,
     pub(crate) machines: Assembly,
+    /// Memberships of its UDP port that it has yet to say.
+    memberships: Vec<Item>,
 }
 
 impl Site {
-    pub(crate) fn new(switchboard: Switchboard, stack: Stack) -> Self {
-        Self { switchboard, machines: stack.machines }
+    pub(crate) fn new(switchboard: Switchboard, stack: Stack, memberships: Vec<Item>) -> Self {
+        Self { switchboard, machines: stack.machines, memberships }
     }
 }
 
@@ -39,6 +41,9 @@ impl Machine for Site {
     }
 
     fn poll(&mut self, now: Instant) -> Option<(Port, Item)> {
+        if let Some(membership) = self.memberships.pop() {
+            return Some((Port::Below(0), membership));
+        }
         if let Some(hello) = self.switchboard.poll() {
             return Some((Port::Below(0), Item::Datagram(hello)));
         }
@@ -55,6 +60,7 @@ impl Machine for Site {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        earliest(self.switchboard.deadline(), self.machines.deadline())
+        let memberships = (!self.memberships.is_empty()).then_some(Instant::ZERO);
+        earliest(memberships, earliest(self.switchboard.deadline(), self.machines.deadline()))
     }
 }

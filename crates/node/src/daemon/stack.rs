@@ -7,6 +7,7 @@ use hopcast_core::{Assembly, Machine, Pacer, Port, Shared, Slot, Stream};
 use hopcast_stack::site::{MemoryShare, SiteEdge, SiteLayer, SiteRelay, Splice, Tunnel};
 
 use super::gate::Gate;
+use super::groups::GroupPart;
 use super::memory::share;
 use super::switchboard::Lane;
 use super::tcp_access::{Limits, TcpAccess};
@@ -32,7 +33,8 @@ pub(crate) struct Stack {
     pub(crate) plugs: Vec<Plug>,
     pub(crate) lanes: Vec<Lane>,
     pub(crate) parts: Vec<Part>,
-    memory: MemoryShare,
+    pub(crate) groups: Vec<GroupPart>,
+    pub(super) memory: MemoryShare,
 }
 
 /// A carrier or relay in the status: packets or connections, by one route in both directions.
@@ -77,6 +79,7 @@ impl Stack {
             plugs: vec![Plug::Udp(config.listen)],
             lanes: Vec::new(),
             parts: Vec::new(),
+            groups: Vec::new(),
             memory: share(config),
         };
         let datagram = longest_datagram(config);
@@ -92,6 +95,9 @@ impl Stack {
             for part in &mut stack.parts[before..] {
                 (part.via, part.peers) = (via.join(", "), carrier.via.clone());
             }
+        }
+        for group in &config.groups {
+            stack.group(config, group, datagram, random);
         }
         for relay in &config.relays {
             let [one, other] = relay.between.map(|peer| config.peers[peer].name.as_str());
@@ -181,7 +187,7 @@ impl Stack {
             neighbours: &neighbours,
             random: random.fork(),
         });
-        self.lane(Lane { tag, peers: carrier.via.clone(), relay: false }, edge)
+        self.lane(Lane { tag, peers: carrier.via.clone(), relay: false, multicast: None }, edge)
     }
 
     fn relay(&mut self, relay: &Relay, name: &str, datagram: u16, random: &mut Stream) {
@@ -195,7 +201,8 @@ impl Stack {
                 between: relay.between.map(|peer| identity(Some(peer), tag)),
                 random: random.fork(),
             });
-            let slot = self.lane(Lane { tag, peers: relay.between.to_vec(), relay: true }, node);
+            let lane = Lane { tag, peers: relay.between.to_vec(), relay: true, multicast: None };
+            let slot = self.lane(lane, node);
             let slots = vec![slot];
             self.parts.push(Part {
                 relay: true,
@@ -206,7 +213,7 @@ impl Stack {
     }
 
     /// Puts a machine on a lane.
-    fn lane(&mut self, lane: Lane, machine: Box<dyn Machine>) -> Slot {
+    pub(super) fn lane(&mut self, lane: Lane, machine: Box<dyn Machine>) -> Slot {
         let slot = self.machines.add(machine);
         self.machines.expose((slot, Port::Below(0)), Port::Below(LANES + self.lanes.len() as u32));
         self.lanes.push(lane);
@@ -214,7 +221,7 @@ impl Stack {
     }
 
     /// Plugs a port of a machine into the host.
-    fn plug(&mut self, port: (Slot, Port), plug: Plug) {
+    pub(super) fn plug(&mut self, port: (Slot, Port), plug: Plug) {
         self.machines.expose(port, Port::Below(self.plugs.len() as u32));
         self.plugs.push(plug);
     }

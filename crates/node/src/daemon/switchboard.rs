@@ -6,7 +6,7 @@ use std::net::{SocketAddr, SocketAddrV6};
 use hopcast_core::{Buffer, Datagram, Duration, Instant};
 
 use super::notice::Notices;
-use crate::hello::peer::{Follow, Myself, Peer, identity, neighbour_of};
+use crate::hello::peer::{Follow, Myself, Peer, identity, identity_of_group, neighbour_of};
 use crate::hello::wire::{self, Heard, Tag};
 
 /// Entry of a tag without a lane.
@@ -18,10 +18,10 @@ pub(crate) struct Switchboard {
     listen: SocketAddr,
     myself: Myself,
     pub(crate) peers: Vec<Peer>,
-    /// The number of the lane, by peer and by tag without its highest bit.
-    lanes: Vec<[u16; 128]>,
-    /// The tag of each lane.
-    tags: Vec<Tag>,
+    /// The number of the lane, by peer and by tag.
+    lanes: Vec<[u16; 256]>,
+    /// The tag of each lane, and its address of a group.
+    tags: Vec<(Tag, Option<SocketAddr>)>,
     /// Relays: the tag, and the two peers of each.
     relayed: Vec<(Tag, Vec<usize>)>,
     out: VecDeque<Datagram>,
@@ -47,6 +47,8 @@ pub(crate) struct Lane {
     pub(crate) peers: Vec<usize>,
     /// Whether it is only relayed: then it is no fault if the peers do not use it.
     pub(crate) relay: bool,
+    /// The address to which what is for all of its peers together is sent, if there is one.
+    pub(crate) multicast: Option<SocketAddr>,
 }
 
 impl Switchboard {
@@ -58,10 +60,10 @@ impl Switchboard {
         peers: Vec<(String, Option<SocketAddr>, Follow)>,
         lanes: &[Lane],
     ) -> Self {
-        let mut table = vec![[NONE; 128]; peers.len()];
+        let mut table = vec![[NONE; 256]; peers.len()];
         for (number, lane) in lanes.iter().enumerate() {
             for &peer in &lane.peers {
-                table[peer][usize::from(lane.tag.byte() & 0x7F)] = number as u16;
+                table[peer][usize::from(lane.tag.byte())] = number as u16;
             }
         }
         let peers = peers.into_iter().enumerate().map(|(place, (name, address, follow))| {
@@ -75,7 +77,7 @@ impl Switchboard {
             listen,
             myself,
             lanes: table,
-            tags: lanes.iter().map(|lane| lane.tag).collect(),
+            tags: lanes.iter().map(|lane| (lane.tag, lane.multicast)).collect(),
             relayed: lanes
                 .iter()
                 .filter(|lane| lane.relay)
@@ -105,10 +107,11 @@ impl Switchboard {
             return None;
         };
         let Some(place) = self.place_of(from) else {
-            self.dropped.foreign += 1;
+            // To a group of the network, a node's own come back.
+            self.dropped.foreign += u64::from(!datagram.local.ip().is_multicast());
             return None;
         };
-        let (peer, lane) = (&mut self.peers[place], self.lanes[place][usize::from(first & 0x7F)]);
+        let (peer, lane) = (&mut self.peers[place], self.lanes[place][usize::from(first)]);
         // It has crossed the hop, even if it is dropped here.
         peer.received.count(payload.len());
         if lane == NONE || !peer.is_up() {
@@ -166,6 +169,12 @@ impl Switchboard {
 
     /// A lane's datagram with the peer's current address; `None` if it is dropped.
     pub(crate) fn departs(&mut self, lane: usize, datagram: Datagram) -> Option<Datagram> {
+        let (tag, multicast) = self.tags[lane];
+        if let Some(group) = multicast.filter(|_| datagram.remote == identity_of_group(tag)) {
+            let mut payload = datagram.payload;
+            payload.prepend(1)[0] = tag.byte();
+            return Some(self.outwards(group, payload));
+        }
         let peer = neighbour_of(&datagram.remote).and_then(|place| self.peers.get_mut(place))?;
         // A peer that is not up would drop it, or is gone: a transport's probes need not load the route.
         let Some(remote) = peer.address().filter(|_| peer.is_up()) else {
@@ -173,7 +182,7 @@ impl Switchboard {
             return None;
         };
         let mut payload = datagram.payload;
-        payload.prepend(1)[0] = self.tags[lane].byte();
+        payload.prepend(1)[0] = tag.byte();
         peer.sent.count(payload.len());
         Some(self.outwards(remote, payload))
     }

@@ -35,7 +35,7 @@ impl Net {
     fn new(loss: f64, configs: &[&str]) -> Self {
         let nodes = configs.iter().zip(1..).map(|(text, seed)| {
             let config = Config::parse(text, "node.yaml").unwrap();
-            let (site, plugs, _) = super::build(&config, seed);
+            let (site, plugs, ..) = super::build(&config, seed);
             Node { site, plugs, at: config.listen, came: VecDeque::new() }
         });
         let random = Seed::new(9, 0).stream(&["net"], 0);

@@ -44,12 +44,12 @@
 //!
 //! # Data
 //!
-//! A datagram that is no hello has a byte before the lane's payload, its tag. The highest bit of a tag is set and that
-//! of `h` is not, so the first byte tells them apart.
+//! A datagram that is no hello has a byte before the lane's payload, its tag. No tag begins with the two bits of `h`, so
+//! the first byte tells them apart.
 //!
 //! ```text
 //! +-+-+-+-+-+-+-+-+
-//! |1|K|  channel  |   K = 0: packets, 1: TCP connections
+//! | K |  channel  |   K = 2: packets, 3: TCP connections, 0: a group
 //! +-+-+-+-+-+-+-+-+
 //! ```
 
@@ -75,21 +75,27 @@ const MAX_NAME: usize = 64;
 pub(crate) struct Tag(u8);
 
 impl Tag {
-    // Bits beside the channel, as drawn above.
-    const DATA: u8 = 0x80;
-    const TCP: u8 = 0x40;
+    // The highest two bits, as drawn above.
+    const KIND: u8 = 0xC0;
+    const PACKETS: u8 = 0x80;
+    const TCP: u8 = 0xC0;
+    const HELLO: u8 = 0x40;
 
     pub(crate) const fn packets(channel: u8) -> Self {
-        Self(Self::DATA | channel & 0x3F)
+        Self(Self::PACKETS | channel & 0x3F)
     }
 
     pub(crate) const fn tcp(channel: u8) -> Self {
-        Self(Self::DATA | Self::TCP | channel & 0x3F)
+        Self(Self::TCP | channel & 0x3F)
+    }
+
+    pub(crate) const fn group(channel: u8) -> Self {
+        Self(channel & 0x3F)
     }
 
     /// The tag in a datagram's first byte; `None` for a hello.
     pub(crate) const fn of(byte: u8) -> Option<Self> {
-        if byte & Self::DATA == 0 { None } else { Some(Self(byte)) }
+        if byte & Self::KIND == Self::HELLO { None } else { Some(Self(byte)) }
     }
 
     pub(crate) const fn byte(self) -> u8 {
@@ -100,9 +106,13 @@ impl Tag {
         self.0 & 0x3F
     }
 
-    /// The name of the payload, `packets` or `tcp`.
+    /// The name of the payload: `packets`, `tcp` or `a group`.
     pub(crate) const fn payload(self) -> &'static str {
-        if self.0 & Self::TCP == 0 { "packets" } else { "tcp" }
+        match self.0 & Self::KIND {
+            Self::PACKETS => "packets",
+            Self::TCP => "tcp",
+            _ => "a group",
+        }
     }
 }
 

@@ -28,6 +28,7 @@
 //! | `rules`, `claim` | rules that are removed in the end, and their numbers |
 //! | `device` | [`Plug::Tun`], [`Plug::Tap`] |
 //! | `frames` | [`Plug::Frames`]: a packet socket |
+//! | `local` | [`Plug::Local`]: a Unix socket of packets |
 //! | `hook` | [`Plug::Hook`]: packets taken out of forwarding, and put back |
 //! | `poller`, `stop` | waiting, and being stopped |
 //! | `counters`, `drops` | counters of sockets, and of the kernel's drops |
@@ -42,6 +43,7 @@ mod drops;
 mod error;
 mod frames;
 mod hook;
+mod local;
 mod poller;
 mod rules;
 mod socket;
@@ -318,6 +320,10 @@ fn open(
         Plug::Hook(config) => named(place, hook::Hooked::open(poller, place, config), || {
             format!("a hook on `{}`", config.interfaces.join("`, `"))
         }),
+        Plug::Local(path) => {
+            let socket = local::Local::open(poller, place, path).map_err(PlugError::System);
+            named(place, socket, || format!("the socket {}", path.display()))
+        }
         Plug::Frames(config) => named(place, frames::Frames::open(poller, place, config), || {
             format!("frames {:#06x} of `{}`", config.ether_type, config.interface)
         }),

@@ -37,6 +37,9 @@ pub struct Status {
     pub peers: Vec<PeerStatus>,
     /// Its carriers.
     pub carriers: Vec<CarrierStatus>,
+    /// Its groups.
+    #[serde(default)]
+    pub groups: Vec<GroupStatus>,
     /// Datagrams that it dropped, by cause.
     pub dropped: BTreeMap<String, u64>,
     /// Requests that were turned away because of too many others.
@@ -124,6 +127,71 @@ impl CarrierStatus {
         let (ranks, batches) = ranks.fold((0, 0), |sum, next| (sum.0 + next.0, sum.1 + next.1));
         (batches > 0).then(|| ranks as f64 / batches as f64)
     }
+}
+
+/// A group of sites that share files and messages, as this one sees it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GroupStatus {
+    /// Its name.
+    pub name: String,
+    /// Its channel.
+    pub channel: u8,
+    /// The transport that carries it.
+    pub over: String,
+    /// The other members.
+    pub members: Vec<GroupMemberStatus>,
+    /// Files that this site offers, and those of them that every member has.
+    pub files_offered: u64,
+    /// See above.
+    pub files_everywhere: u64,
+    /// The files that were found last, the newest at the end.
+    pub files: Vec<GroupFile>,
+    /// Messages of this site's programs.
+    pub messages_sent: u64,
+    /// Bytes that files of others take, and that they may take.
+    pub received_bytes: u64,
+    /// See above.
+    pub quota: u64,
+    /// Counters of its machines, by name.
+    pub counters: BTreeMap<String, u64>,
+}
+
+/// Another member of a group.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GroupMemberStatus {
+    /// Its name.
+    pub name: String,
+    /// Whether it is up.
+    pub up: bool,
+    /// Time since it said last what it has, or asked.
+    pub silent_s: Option<f64>,
+    /// Files of this site that it has.
+    pub files_has: u64,
+    /// Files of which it lacks something.
+    pub files_lacks: u64,
+    /// Files that it does not take.
+    pub files_refuses: u64,
+    /// Files of which it has not said what it has.
+    pub files_unknown: u64,
+    /// Messages of this site that it has, and the number of the last of them.
+    pub messages_has: u64,
+    /// See above.
+    pub messages_last: u64,
+    /// Files of it that have come since the start.
+    pub files_received: u64,
+    /// Bytes of those.
+    pub bytes_received: u64,
+}
+
+/// A file that this site offers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GroupFile {
+    /// Its name.
+    pub name: String,
+    /// Its length.
+    pub bytes: u64,
+    /// What each member has: `has`, a percentage, `asked`, `down`, or why it does not take it.
+    pub members: BTreeMap<String, String>,
 }
 
 /// The last published status.

@@ -3,7 +3,7 @@
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 
-use super::{CarrierStatus, PeerStatus, Status};
+use super::{CarrierStatus, GroupFile, GroupStatus, PeerStatus, Status};
 
 /// The status as a few aligned lines.
 pub fn table(status: &Status) -> String {
@@ -14,6 +14,11 @@ pub fn table(status: &Status) -> String {
         ["peer", "state", "for", "address", "rtt ms", "loss in", "loss out", "in Mbit/s", "out Mbit/s"];
     text.push_str(&aligned(&head, 4, status.peers.iter().map(peer)));
     text.push('\n');
+    status.groups.iter().for_each(|group| text.push_str(&of_group(group)));
+    if status.carriers.is_empty() && !status.groups.is_empty() {
+        text.push_str(&dropped(status));
+        return text;
+    }
     let head = [
         "carries",
         "what",
@@ -29,15 +34,69 @@ pub fn table(status: &Status) -> String {
         "given up",
     ];
     text.push_str(&aligned(&head, 2, status.carriers.iter().map(carrier)));
+    text.push_str(&dropped(status));
+    text
+}
+
+fn dropped(status: &Status) -> String {
     let dropped: Vec<_> = status
         .dropped
         .iter()
         .filter(|&(_, &count)| count > 0)
         .map(|(cause, count)| format!("{count} {cause}"))
         .collect();
-    if !dropped.is_empty() {
-        text.push_str(&format!("\ndropped: {}\n", dropped.join(", ")));
+    if dropped.is_empty() { String::new() } else { format!("\ndropped: {}\n", dropped.join(", ")) }
+}
+
+/// Members of a group with what each has of this site's files and messages, and the files that were found last.
+fn of_group(group: &GroupStatus) -> String {
+    let GroupStatus { name, over, members, .. } = group;
+    let count = |name: &str| group.counters.get(name).copied().unwrap_or(0);
+    let mut text = format!(
+        "group {name} over {over}: {} files offered, {} at all members; {} messages sent, {} received\n",
+        group.files_offered,
+        group.files_everywhere,
+        group.messages_sent,
+        count("messages_received")
+    );
+    let bytes = ["data", "repair", "control", "feedback"].map(|kind| count(&format!("{kind}_bytes_sent")));
+    text.push_str(&format!(
+        "sent {} B of data, {} of repairs, {} of control, {} of feedback; {} NACKs received, {} sent\n",
+        bytes[0],
+        bytes[1],
+        bytes[2],
+        bytes[3],
+        count("nacks_received"),
+        count("nacks_sent")
+    ));
+    let head =
+        ["member", "state", "heard", "has", "lacks", "refuses", "unknown", "messages", "sent us", "bytes"];
+    let rows = members.iter().map(|member| {
+        vec![
+            member.name.clone(),
+            if member.up { "up" } else { "down" }.to_owned(),
+            member.silent_s.map_or("-".to_owned(), span),
+            member.files_has.to_string(),
+            member.files_lacks.to_string(),
+            member.files_refuses.to_string(),
+            member.files_unknown.to_string(),
+            member.messages_has.to_string(),
+            member.files_received.to_string(),
+            member.bytes_received.to_string(),
+        ]
+    });
+    text.push_str(&aligned(&head, 2, rows));
+    if !group.files.is_empty() {
+        let names = members.iter().map(|member| member.name.as_str());
+        let head: Vec<&str> = ["file", "bytes"].into_iter().chain(names).collect();
+        let row = |file: &GroupFile| {
+            let standings = members.iter().map(|member| file.members.get(&member.name).cloned());
+            let standings = standings.map(|found| found.unwrap_or_else(|| "-".to_owned()));
+            [file.name.clone(), file.bytes.to_string()].into_iter().chain(standings).collect()
+        };
+        text.push_str(&aligned(&head, 1, group.files.iter().map(row)));
     }
+    text.push('\n');
     text
 }
 

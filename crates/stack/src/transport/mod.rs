@@ -37,7 +37,7 @@ pub use ports::{PortKind, Ports};
 pub(crate) use program::on_loopback;
 pub use program::{ProgramCommand, ProgramEnds, ProgramPair, ReadyAt};
 pub use row::{Count, Feedback, ReadOptions, Row, Socket};
-pub use site::{MemoryShare, SiteEdge, SiteRelay, SiteTransport};
+pub use site::{GroupMember, GroupTransport, MemoryShare, SiteEdge, SiteRelay, SiteTransport};
 
 /// The settings of a transport, and how it is put on the nodes of a flow.
 pub trait Transport: fmt::Debug + Send + Sync + Any {
@@ -107,6 +107,11 @@ pub trait Transport: fmt::Debug + Send + Sync + Any {
 
     /// The same transport between the sites of a deployment, if it can be there.
     fn between_sites(&self) -> Option<&dyn SiteTransport> {
+        None
+    }
+
+    /// The same transport among the members of a group of sites, if it can be there.
+    fn among_members(&self) -> Option<&dyn GroupTransport> {
         None
     }
 

@@ -1,8 +1,8 @@
-//! A transport between the sites of a deployment: what a node asks of it.
+//! A transport between the sites of a deployment, or among those of a group: what a node asks of it.
 
 use std::net::SocketAddr;
 
-use hopcast_core::{Duration, Machine, Stream};
+use hopcast_core::{Duration, Machine, Rate, Stream};
 
 /// A transport that carries packets or streams between sites, with relays at nodes between them.
 pub trait SiteTransport {
@@ -57,4 +57,38 @@ pub struct MemoryShare {
     pub batches: u64,
     /// Bytes of streams that wait to be sent.
     pub queue: u64,
+}
+
+/// A transport that brings datagrams and messages to every other member of a group of sites.
+pub trait GroupTransport {
+    /// The machine at a member. Above it are datagrams, which arrive in their sender's order, and messages, which
+    /// arrive whole, in any order; each with its sender's address. Its own datagrams for [`GroupMember::group`] are for
+    /// every other member.
+    fn member(&self, member: GroupMember) -> Box<dyn Machine>;
+}
+
+/// One member of a group, for [`GroupTransport::member`].
+pub struct GroupMember {
+    /// Maximum length of a datagram that fits the paths, in bytes.
+    pub datagram: u16,
+    /// Bytes that lower layers add to each datagram, which its rate counts.
+    pub overhead: u16,
+    /// Maximum delay of the node's wake-ups.
+    pub slack: Duration,
+    /// Bytes that it may hold: of what it sent, and of what it receives.
+    pub memory: u64,
+    /// Its address.
+    pub local: SocketAddr,
+    /// The group's address.
+    pub group: SocketAddr,
+    /// Its number in the group, unlike that of any other member, and not 0.
+    pub number: u32,
+    /// Number of the other members.
+    pub others: usize,
+    /// Maximum length of a message, in bytes.
+    pub message: u64,
+    /// The rate at which it sends, headers of all layers included; `None` for the transport's own choice.
+    pub rate: Option<Rate>,
+    /// Its random stream.
+    pub random: Stream,
 }

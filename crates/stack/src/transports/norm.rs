@@ -1,11 +1,11 @@
 //! `norm`: NORM, from one sender to a receiver or to the members of a group.
 
 use hopcast_config::decode::{choice, duration, rate, whole};
-use hopcast_core::{Duration, Rate};
+use hopcast_core::{Duration, Machine, Rate};
 use hopcast_reliable::Subscription;
 use hopcast_reliable::norm::wire::{Data, Fec, NodeId, StreamHeader};
 use hopcast_reliable::norm::{
-    Config, Framing, Proactive, RateControl, ReceiverConfig, SenderConfig, Session,
+    Config, Framing, Join, Proactive, RateControl, ReceiverConfig, SenderConfig, Session,
 };
 
 use super::shown;
@@ -13,7 +13,7 @@ use super::subscription::{self, Subscribes};
 use crate::error::BuildError;
 use crate::platform::LowerPort;
 use crate::table::{Form, Opt, Options};
-use crate::transport::{End, Feedback, PortKind, Ports, Row, Transport};
+use crate::transport::{End, Feedback, GroupMember, GroupTransport, PortKind, Ports, Row, Transport};
 
 pub(super) static NORM: Row = Row {
     name: "norm",
@@ -123,11 +123,7 @@ impl Transport for Norm {
     fn put_on_end(&self, end: &mut End<'_, '_>) -> Result<Option<LowerPort>, BuildError> {
         let flow = end.flow();
         let mut random = end.random();
-        let segment = end.room() - (Data::overhead(Fec::ReedSolomon8, true) + StreamHeader::LEN) as u16;
-        let rate = match self.rate {
-            Some(rate) => RateControl::Fixed(rate),
-            None => RateControl::Tcp { initial: START, min: MIN, max: MAX },
-        };
+        let (segment, rate) = (segment(end.room()), rate_control(self.rate));
         // Of two members each sends to the other; a group has one sender.
         let is_pair = flow.spec.group.is_none();
         let sender = SenderConfig {
@@ -158,5 +154,67 @@ impl Transport for Norm {
 
     fn grants_datagrams(&self) -> bool {
         true
+    }
+
+    fn among_members(&self) -> Option<&dyn GroupTransport> {
+        Some(self)
+    }
+}
+
+impl GroupTransport for Norm {
+    fn member(&self, member: GroupMember) -> Box<dyn Machine> {
+        let GroupMember { memory, message, others, mut random, .. } = member;
+        let (senders, half) = (others.max(1), memory / 2);
+        let sender = SenderConfig {
+            segment: segment(member.datagram),
+            rate: rate_control(member.rate.or(self.rate)),
+            overhead: member.overhead,
+            group_size: Some(others as u64),
+            unicast_feedback: others > 1,
+            slack: member.slack,
+            buffer: half,
+            objects: usize::try_from(half / message.max(1))
+                .unwrap_or(usize::MAX)
+                .clamp(MIN_OBJECTS, MAX_OBJECTS),
+            ..self.sender.clone()
+        };
+        let receiver = ReceiverConfig {
+            unicast_feedback: true,
+            framing: Framing::Detect,
+            // A member that is back asks for what it lacks by itself: what is older is of no use to it.
+            join: Join::Now,
+            senders,
+            buffer: half / senders as u64,
+            max_object: message,
+            ..ReceiverConfig::default()
+        };
+        let config = Config {
+            node: NodeId(member.number),
+            instance: random.bits() as u16,
+            local: member.local,
+            group: member.group,
+            sender: Some(sender),
+            receiver: Some(receiver),
+            unit_credit: false,
+        };
+        Box::new(Session::new(config, random))
+    }
+}
+
+/// Objects of a member of a group that are held for repairs, however long they are. Chosen: fewer are no use on a path
+/// with delay, more are memory.
+const MIN_OBJECTS: usize = 4;
+const MAX_OBJECTS: usize = 1024;
+
+/// Bytes of a symbol in a datagram of `room` bytes.
+fn segment(room: u16) -> u16 {
+    room - (Data::overhead(Fec::ReedSolomon8, true) + StreamHeader::LEN) as u16
+}
+
+/// How a sender's rate is set, where the file has this one.
+fn rate_control(rate: Option<Rate>) -> RateControl {
+    match rate {
+        Some(rate) => RateControl::Fixed(rate),
+        None => RateControl::Tcp { initial: START, min: MIN, max: MAX },
     }
 }

@@ -34,6 +34,11 @@ pub(crate) fn identity(neighbour: Option<usize>, tag: Tag) -> SocketAddr {
     (Ipv6Addr::new(0x100, 0, 0, 0, 0, 0, 0, number), u16::from(tag.byte())).into()
 }
 
+/// The address by which the machines above know all members of the group on a lane together.
+pub(crate) fn identity_of_group(tag: Tag) -> SocketAddr {
+    (Ipv6Addr::new(0x100, 0, 0, 0, 0, 0, 0, u16::MAX), u16::from(tag.byte())).into()
+}
+
 /// The neighbour with this identity.
 pub(crate) fn neighbour_of(identity: &SocketAddr) -> Option<usize> {
     match identity {
