@@ -293,8 +293,8 @@ fn a_spoofed_neighbour_is_found_again_within_a_minute_of_the_last_claim() {
     }
 }
 
-/// Sends a packet a second for a minute to a neighbour that was spoofed, and holds that it gets the last ones: probes to
-/// the forged address are answered by nobody, and then the neighbour is asked for.
+/// Sends a packet a second for a minute to a neighbour that was spoofed, and holds that it gets the last ones: probes
+/// to the forged address are answered by nobody, and then the neighbour is asked for.
 fn ask_again(link: &mut Segment, v6: bool) {
     for number in 100..160 {
         link.send(0, address(1, v6), number);

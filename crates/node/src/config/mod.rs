@@ -1,7 +1,7 @@
 //! The configuration of a node: one small YAML file, read into a [`Config`] that cannot be wrong.
 //!
-//! `address` reads addresses, networks and destinations; `decode` the keys, `group` those of groups. A mistake is one line
-//! `file:line:column: message`; the reader is that of scenarios. `docs/node.md` is the reference.
+//! `address` reads addresses, networks and destinations; `decode` the keys, `group` those of groups. A mistake is one
+//! line `file:line:column: message`; the reader is that of scenarios. `docs/node.md` is the reference.
 
 mod address;
 mod decode;
@@ -171,8 +171,9 @@ pub struct Group {
     pub messages: Option<PathBuf>,
     /// The group's address in the network, if it has one; otherwise each member is sent a copy.
     pub address: Option<IpAddr>,
-    /// Maximum rate at which this site sends, all copies and headers included. Default: the transport's own, which makes
-    /// room for others. Higher than the link's, and what is too much is lost and sent again; lower, and the link idles.
+    /// Maximum rate at which this site sends, all copies and headers included. Default: the transport's own, which
+    /// makes room for others. Higher than the link's, and what is too much is lost and sent again; lower, and the
+    /// link idles.
     pub rate: Option<Rate>,
     /// The transport that carries it.
     pub over: GroupLayer,
@@ -183,8 +184,8 @@ pub struct Group {
 pub struct Receive {
     /// The directory, in which each member has one of its name.
     pub directory: PathBuf,
-    /// Maximum number of bytes of all files in it. Default: 1 GiB. Too small, and files are refused; too large, and whoever
-    /// can send fills the disk.
+    /// Maximum number of bytes of all files in it. Default: 1 GiB. Too small, and files are refused; too large, and
+    /// whoever can send fills the disk.
     pub quota: u64,
 }
 

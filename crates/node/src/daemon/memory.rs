@@ -9,8 +9,8 @@ use crate::config::Config;
 pub(crate) fn share(config: &Config) -> MemoryShare {
     let proxies = config.carriers.iter().filter(|carrier| carrier.tcp.is_some()).count() as u64;
     let tunnels = config.carriers.iter().filter(|carrier| carrier.packets.is_some()).count() as u64;
-    // A relay has a machine for packets and one for connections, and each machine has two directions; a group's is one for
-    // files, beside which that for messages takes little.
+    // A relay has a machine for packets and one for connections, and each machine has two directions; a group's is
+    // one for files, beside which that for messages takes little.
     let machines = proxies + tunnels + 2 * config.relays.len() as u64 + config.groups.len() as u64;
     MemoryShare {
         batches: config.memory / 2 / (2 * machines).max(1),

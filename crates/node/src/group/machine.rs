@@ -20,8 +20,8 @@ use super::wire::{Kind, Piece, Refusal, pieces};
 const MAX_WRITES: usize = 256;
 /// Lines that wait to be logged. Chosen: they are read ten times a second.
 const MAX_LINES: usize = 64;
-/// Time after which members that had no room for a file are asked again. Chosen; shorter costs datagrams while a disk is
-/// full, longer delays the file once there is room.
+/// Time after which members that had no room for a file are asked again. Chosen; shorter costs datagrams while a disk
+/// is full, longer delays the file once there is room.
 const LOOK_INTERVAL: Duration = Duration::from_secs(30);
 
 /// A machine of the transport.

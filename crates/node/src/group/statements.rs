@@ -7,8 +7,8 @@ use hopcast_core::{Datagram, Duration, Instant};
 use super::LocalMember;
 use super::wire::{Kind, Standing, Statement, files_of_offer, files_of_receipt, number};
 
-/// Pause after an offer that nobody has answered; it doubles up to the maximum. Chosen; shorter costs datagrams on paths
-/// with much delay, longer delays what follows a lost one.
+/// Pause after an offer that nobody has answered; it doubles up to the maximum. Chosen; shorter costs datagrams on
+/// paths with much delay, longer delays what follows a lost one.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 /// Receipts for files that wait to be told. Chosen: what is beyond is asked for by the next offer.

@@ -44,8 +44,8 @@
 //!
 //! # Data
 //!
-//! A datagram that is no hello has a byte before the lane's payload, its tag. No tag begins with the two bits of `h`, so
-//! the first byte tells them apart.
+//! A datagram that is no hello has a byte before the lane's payload, its tag. No tag begins with the two bits of `h`,
+//! so the first byte tells them apart.
 //!
 //! ```text
 //! +-+-+-+-+-+-+-+-+

@@ -19,8 +19,8 @@ use super::counters::Counters;
 use super::poller::{Poller, Token};
 use super::socket::Socket;
 
-/// Maximum length of a message, in bytes. Chosen: with a member's name before it, one fits the 64 KiB that transports have
-/// for a message; longer ones are dropped.
+/// Maximum length of a message, in bytes. Chosen: with a member's name before it, one fits the 64 KiB that transports
+/// have for a message; longer ones are dropped.
 const MAX_MESSAGE: usize = 60 << 10;
 /// Programs that are connected at a time; one more is turned away. Chosen: each message is sent to each.
 const MAX_PROGRAMS: usize = 16;

@@ -13,8 +13,8 @@ use super::Event;
 use crate::group::names;
 use crate::group::wire::{PIECE, hash, piece_len, pieces};
 
-/// Files of the directory that are looked at. Chosen: a look takes some milliseconds; the receivers remember 16 times as
-/// many.
+/// Files of the directory that are looked at. Chosen: a look takes some milliseconds; the receivers remember 16 times
+/// as many.
 pub(crate) const MAX_FILES: usize = 4096;
 /// Looks in a row that have to find a file unchanged before it is taken. Chosen: a second and a half; fewer take files
 /// that are still being written, more send later.
@@ -169,8 +169,8 @@ impl Watched {
     }
 }
 
-/// The number by which members know a file: the same as long as its name, length and time of change are, in any run of the
-/// node.
+/// The number by which members know a file: the same as long as its name, length and time of change are, in any run
+/// of the node.
 fn identity(name: &str, metadata: &Metadata) -> u64 {
     let time = [metadata.mtime(), metadata.mtime_nsec()].map(i64::to_be_bytes);
     hash(&[name.as_bytes(), &metadata.len().to_be_bytes(), &time[0], &time[1]])

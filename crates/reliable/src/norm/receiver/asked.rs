@@ -35,6 +35,11 @@ impl Asked {
         self.until(hold, busy).is_some_and(|until| until > now)
     }
 
+    /// When it was asked for, if that is not answered yet.
+    pub(super) fn at(&self) -> Option<Instant> {
+        self.at
+    }
+
     /// Until when the answer is waited for.
     pub(super) fn until(&self, hold: Duration, busy: Option<Instant>) -> Option<Instant> {
         let at = self.at?;

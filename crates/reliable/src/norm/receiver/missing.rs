@@ -4,6 +4,7 @@ use hopcast_core::{Duration, Instant};
 
 use super::asked::Asked;
 use super::object::Object;
+use super::progress::Place;
 use super::remote::Remote;
 use crate::norm::wire::Flags;
 
@@ -39,12 +40,12 @@ impl Remote {
             if found.is_full() {
                 break;
             }
-            let busy = self.progress.busy_before((number, 0));
             match self.objects.get(number) {
                 Some(object) if object.is_known() || object.flags.contains(Flags::INFO) => {
                     self.missing_of(number, object, &mut found);
                 }
-                _ => found.note(self.objects.asked_of(number), busy, || Missing::Object(number)),
+                _ => self
+                    .note(&mut found, self.objects.asked_of(number), (number, 0), || Missing::Object(number)),
             }
         }
         (found.missing, found.overdue)
@@ -54,8 +55,7 @@ impl Remote {
     fn missing_of(&self, number: u64, object: &Object, found: &mut Found) {
         let (last, last_block) = self.progress.last.unwrap_or_default();
         if object.lacks_info() && (number < last || last_block > 0 || self.progress.end.is_some()) {
-            let busy = self.progress.busy_before((number, 0));
-            found.note(object.asked_info, busy, || Missing::Info(number));
+            self.note(found, object.asked_info, (number, 0), || Missing::Info(number));
         }
         let known = object.count().unwrap_or(object.heard.map_or(0, |heard| heard + 1));
         let end = self.progress.end.filter(|&(at, ..)| at == number);
@@ -72,8 +72,12 @@ impl Remote {
             let at_end = end.filter(|&(_, at, _)| at == block).map(|(.., symbol)| symbol);
             let missing = || Self::missing_of_block(number, object, block, at_end);
             let Some(missing) = missing() else { continue };
-            found.note(object.asked_of(block), self.progress.busy_before((number, block)), || missing);
+            self.note(found, object.asked_of(block), (number, block), || missing);
         }
+    }
+
+    fn note(&self, found: &mut Found, asked: Asked, place: Place, missing: impl FnOnce() -> Missing) {
+        found.note(asked, self.progress.busy_before(place, asked.at()), missing);
     }
 
     /// Symbols that are missing of a block, of which the sender has sent all or, at its end, those up to a symbol.

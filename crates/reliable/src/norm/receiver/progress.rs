@@ -16,6 +16,8 @@ pub(super) struct Progress {
     pub(super) end: Option<(u64, u32, u16)>,
     /// The block of which repairs were heard last, and when.
     repairing: Option<(Place, Instant)>,
+    /// The block of whose repairs something new came last: when it had been asked for, and when that was.
+    serving: Option<(Place, Instant, Instant)>,
     /// Sequence number of the last packet of new data.
     fresh: Option<u16>,
 }
@@ -62,8 +64,39 @@ impl Progress {
         self.repairing.take().map(|(other, _)| other)
     }
 
-    /// When the sender was heard at repairs that come before a place, or of it.
-    pub(super) fn busy_before(&self, place: Place) -> Option<Instant> {
-        self.repairing.filter(|&(at, _)| at <= place).map(|(_, at)| at)
+    /// Takes note of a repair that this receiver lacked, of a block that was asked for at a time.
+    pub(super) fn served(&mut self, now: Instant, place: Place, asked: Option<Instant>) {
+        let asked = asked.or(self.serving.filter(|&(at, ..)| at == place).map(|(_, asked, _)| asked));
+        self.serving = asked.map(|asked| (place, asked, now)).or(self.serving);
+    }
+
+    /// When the sender was heard at repairs that come before those of a place which was asked for at a time: of that
+    /// place or one before it, or such as were asked for earlier, since senders may answer in the order of requests.
+    pub(super) fn busy_before(&self, place: Place, asked: Option<Instant>) -> Option<Instant> {
+        let before = self.repairing.filter(|&(at, _)| at <= place).map(|(_, at)| at);
+        let earlier = self.serving.filter(|&(_, served, _)| asked.is_some_and(|asked| served < asked));
+        before.max(earlier.map(|(.., at)| at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::from_nanos(millis * 1_000_000)
+    }
+
+    #[test]
+    fn who_asked_later_waits_while_what_was_asked_for_earlier_is_sent_whichever_place_that_has() {
+        let mut progress = Progress::default();
+        progress.served(at(20), (1, 7), Some(at(10)));
+        assert_eq!(progress.busy_before((1, 2), Some(at(11))), Some(at(20)));
+        assert_eq!(progress.busy_before((1, 2), Some(at(10))), None, "it was asked for no later");
+        assert_eq!(progress.busy_before((1, 2), None), None, "it was not asked for");
+        // The rest of an answer, once its first symbol has come, and data that nobody had asked for.
+        progress.served(at(21), (1, 7), None);
+        progress.served(at(30), (1, 9), None);
+        assert_eq!(progress.busy_before((1, 2), Some(at(11))), Some(at(21)));
     }
 }

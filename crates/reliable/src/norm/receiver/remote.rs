@@ -173,6 +173,7 @@ impl Remote {
                 object.heard = Some(object.heard.map_or(block, |heard| heard.max(block)));
             });
         }
+        let asked = self.objects.get(number).and_then(|object| object.asked_of(block).at());
         self.passed(now, (number, block), data.flags, ask);
         let has = self.objects.get(number).is_none_or(|object| {
             object.has(block)
@@ -183,6 +184,7 @@ impl Remote {
         } else if !self.has_room(number, Some(block), ask) {
             ask.counts.no_room += 1;
         } else {
+            self.progress.served(now, (number, block), asked);
             self.objects.change(number, |object| object.insert(block, id.symbol, data.payload));
             match was_known {
                 true => self.decode(number, block),
