@@ -15,7 +15,7 @@ use hopcast_node::Clock;
 use hopcast_runner::{Executor, Job, RunError};
 use hopcast_twin::collect::{LiveObservations, ObservedLink};
 use hopcast_twin::results::{Live, Run};
-use hopcast_twin::scenario::model::Scenario;
+use hopcast_twin::scenario::model::{Link, NodeId, Scenario};
 use hopcast_twin::scenario::needs_virtual_time;
 use hopcast_twin::{Identities, Monitor, run_end};
 
@@ -23,7 +23,7 @@ pub use self::error::{Error, NodeFailure};
 use self::supervisor::Supervisor;
 use self::workloads::Workloads;
 use crate::capture::{CaptureWriter, Devices};
-use crate::emulator::{Emulator, EmulatorReport, Options, Readings};
+use crate::emulator::{Emulator, EmulatorReport, Options, Readings, Transfer};
 use crate::lab::Lab;
 use crate::layout::Captured;
 use crate::worker::NodeReport;
@@ -166,8 +166,14 @@ impl Kernel {
         if clock.now() > Instant::ZERO {
             return Err(Error::SlowStart(lead));
         }
-        let mut run =
-            Running { lab: &lab, supervisor: &mut supervisor, workloads: &mut workloads, clock, monitor };
+        let mut run = Running {
+            lab: &lab,
+            supervisor: &mut supervisor,
+            workloads: &mut workloads,
+            clock,
+            monitor,
+            receivers: scenario.transfer().map(|flow| flow.to.as_slice()),
+        };
         if !run.attend(run_end(scenario), reported)? {
             return Ok(None);
         }
@@ -175,12 +181,14 @@ impl Kernel {
         let heard = devices.map_or(Ok(()), Devices::finish);
         let nodes = supervisor.finish()?;
         let routes_late = rerouter.finish()?;
-        let report = emulator.finish(&lab)?;
+        let mut report = emulator.finish(&lab)?;
+        let transfer = std::mem::take(&mut report.transfer);
         let written = writer.map_or(Ok(()), CaptureWriter::finish);
         written.map_err(Error::CaptureIncomplete)?;
         heard.map_err(Error::CaptureMissed)?;
         let mut observed = observations(nodes, report, routes_late);
-        workloads.finish(scenario, &mut observed);
+        observed.sent = self::transfer(scenario).map(|_| transfer.sent);
+        workloads.finish(scenario, transfer.began, &mut observed);
         Ok(Some(observed.collect(job.case, job.repeat, job.bounds)))
     }
 
@@ -208,7 +216,18 @@ fn options(scenario: &Scenario, writer: Option<&CaptureWriter>) -> Options {
         interval: Some(scenario.measure.interval),
         end: run_end(scenario),
     };
-    Options { readings, capture: writer.map(CaptureWriter::recorder), ..Options::default() }
+    let capture = writer.map(CaptureWriter::recorder);
+    Options { readings, capture, transfer: transfer(scenario), ..Options::default() }
+}
+
+/// The transfer of a run whose one flow is of bounded size and to several receivers.
+fn transfer(scenario: &Scenario) -> Option<Transfer> {
+    let flow = scenario.transfer()?;
+    let mtu =
+        |link: &Link| link.ends.iter().position(|&end| end == flow.from).map(|from| link.direction(from).mtu);
+    let mtu = scenario.links.iter().filter_map(mtu).min()?;
+    // What programs say before they begin has at most some hundred bytes; data fill their packets.
+    Some(Transfer { sender: flow.from, data_frame: mtu as usize / 2 })
 }
 
 /// A run in progress.
@@ -218,19 +237,26 @@ struct Running<'r> {
     workloads: &'r mut Workloads,
     clock: Clock,
     monitor: &'r Monitor,
+    /// The receivers of a transfer that is the run's only flow.
+    receivers: Option<&'r [NodeId]>,
 }
 
 impl Running<'_> {
-    /// Waits for the end of the run and for frames under way; false if the monitor was cancelled. Reports progress
-    /// beyond `reported`.
-    fn attend(&mut self, end: Instant, reported: &mut Instant) -> Result<bool, Error> {
+    /// Waits for the end of the run, or until all receivers of its only transfer have it, and for frames under way;
+    /// false if the monitor was cancelled. Reports progress beyond `reported`.
+    fn attend(&mut self, last: Instant, reported: &mut Instant) -> Result<bool, Error> {
+        let mut end = last;
         loop {
             let now = self.clock.now();
+            if end == last && now > Instant::ZERO && self.is_complete() {
+                // Nothing more comes, and hours of that would show nothing.
+                end = now.min(last);
+            }
             if self.monitor.is_cancelled() {
                 return Ok(false);
             }
             // Time beyond the end of the run is not part of the announced progress.
-            let reached = now.min(end).max(*reported);
+            let reached = if end < last { last } else { now.min(last) }.max(*reported);
             self.monitor.advance(reached.since(*reported));
             *reported = reached;
             self.supervisor.check_running()?;
@@ -249,6 +275,15 @@ impl Running<'_> {
                 next.as_nanos().max(MIN_POLL_INTERVAL.as_nanos()),
             ));
         }
+    }
+
+    /// Whether all receivers of the run's only transfer have it, or its programs have ended.
+    fn is_complete(&mut self) -> bool {
+        let Some(receivers) = self.receivers else { return false };
+        if self.workloads.has_programs() {
+            return self.workloads.is_done();
+        }
+        receivers.iter().all(|&node| self.supervisor.is_complete(node))
     }
 }
 
@@ -284,7 +319,7 @@ fn observations(
         steps: directions.into_iter().map(|d| d.steps).collect(),
     };
     let links = emulator.links.into_iter().map(link).collect();
-    LiveObservations { sites, links, programs: Vec::new(), live }
+    LiveObservations { sites, links, live, ..LiveObservations::default() }
 }
 
 fn live(report: &EmulatorReport) -> Live {

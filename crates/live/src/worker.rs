@@ -7,6 +7,7 @@
 //!      │        <- loaded IDENTITY     │   its part of this case is built
 //!      │  zero N ->                    │   the clock's zero, in nanoseconds of the monotonic clock
 //!      │        <- ready               │   sockets and devices are open
+//!      │        <- complete            │   it has received all of the only flow, which is of bounded size
 //!      │  (end of input) ->            │   the run is over, or its supervisor is gone
 //!      │        <- report {...}        │   what was measured, and it ends
 //! ```
@@ -31,6 +32,12 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 pub use self::error::Error;
+
+/// The line of a node that has received all of a transfer.
+pub(crate) const COMPLETE: &str = "complete";
+/// Time between two looks at whether a transfer is complete. Chosen; shorter takes processor time from the run, longer
+/// lets it last longer.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// Report of a node at the end of a run.
 #[derive(Default, Serialize, Deserialize)]
@@ -89,7 +96,13 @@ fn converse(
     let running = loaded.begin(Clock::with_zero(zero), &event_sender)?;
     say(output, "ready")?;
     // Until the input ends or a thread fails.
-    while let Ok(Event::Line(_)) = events.recv() {}
+    loop {
+        match events.recv() {
+            Ok(Event::Line(_)) => {}
+            Ok(Event::Complete) => say(output, COMPLETE)?,
+            Ok(Event::End | Event::Failed) | Err(_) => break,
+        }
+    }
     let report = running.end()?;
     let report = serde_json::to_string(&report).map_err(Error::Report)?;
     say(output, &format!("report {report}"))
@@ -116,7 +129,8 @@ pub fn run_standalone(
     let clock = Clock::starting_in(Duration::from_nanos(u64::try_from(left.as_nanos()).unwrap_or(u64::MAX)));
     let (event_sender, events) = mpsc::channel();
     let running = loaded.begin(clock, &event_sender)?;
-    while !stop.is_requested() && clock.now() < run_end(scenario) && events.try_recv().is_err() {
+    let is_over = |event| matches!(event, Ok(Event::Line(_) | Event::End | Event::Failed));
+    while !stop.is_requested() && clock.now() < run_end(scenario) && !is_over(events.try_recv()) {
         #[allow(clippy::disallowed_methods)] // real time is what passes here
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
@@ -138,6 +152,8 @@ enum Event {
     Line(String),
     /// End of the supervisor's input.
     End,
+    /// All of a transfer was received.
+    Complete,
     /// Failure of the node's machines.
     Failed,
 }
@@ -176,7 +192,7 @@ impl LoadedNode {
                 let _ = ready.send(());
                 return Ok(NodeReport::default());
             };
-            run(&scenario, &instance, clock, (&ready, &own_stop)).inspect_err(|_| {
+            run(&scenario, &instance, clock, (&ready, &events), &own_stop).inspect_err(|_| {
                 // Without this node the run has no valid result.
                 let _ = events.send(Event::Failed);
             })
@@ -207,12 +223,13 @@ impl LoadedNode {
     }
 }
 
-/// Runs the machines until they are stopped; says when they are `ready`.
+/// Runs the machines until they are stopped; says when they are `ready`, and when a transfer is complete.
 fn run(
     scenario: &Scenario,
     instance: &NodeInstance,
     clock: Clock,
-    (ready, stop): (&mpsc::Sender<()>, &Stop),
+    (ready, events): (&mpsc::Sender<()>, &mpsc::Sender<Event>),
+    stop: &Stop,
 ) -> Result<NodeReport, Error> {
     let opened = Runtime::open(instance.machine(), instance.plugs(), clock);
     let mut runtime = opened.map_err(|source| {
@@ -220,6 +237,12 @@ fn run(
         Error::Open { flow: flow.map_or_else(String::new, |flow| scenario.flows[flow].name.clone()), source }
     })?;
     let _ = ready.send(());
+    while instance.has_transfer(scenario) == Some(false) && !stop.is_requested() {
+        runtime.run(Some(clock.now() + LOOK), stop)?;
+    }
+    if instance.has_transfer(scenario) == Some(true) {
+        let _ = events.send(Event::Complete);
+    }
     runtime.run(None, stop)?;
     let mut report = NodeReport { sites: instance.reports(), ..NodeReport::default() };
     runtime.counters(&mut |name, value| _ = report.sockets.insert(name.to_owned(), value));

@@ -62,7 +62,7 @@ fn ends(scenario: &Scenario, flow: usize) -> Vec<Ends> {
         to: group,
         connect: group,
         port: 10_000 + 2 * flow as u16,
-        member: Some(GroupMember { interface: 0, source: None }),
+        member: Some(GroupMember::alone(addresses_of(spec.to[0])[usize::from(spec.ipv6)])),
     };
     vec![ends; spec.to.len()]
 }

@@ -6,8 +6,12 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
 use hopcast_core::{Bytes, Duration, Instant, Rate};
-use hopcast_live::programs::{Ends, GroupMember, Measurement, Outputs, Task, commands, parse};
-use hopcast_twin::scenario::model::{CopyProgram, FileCopy, Load, PingOptions, Program, Socket, TestPicture};
+use hopcast_live::programs::{
+    CommandLine, Ends, GroupMember, Measurement, Outputs, SenderLink, Task, commands, parse,
+};
+use hopcast_twin::scenario::model::{
+    CopyProgram, FileCopy, GroupFile, GroupFileProgram, Load, PingOptions, Program, Socket, TestPicture,
+};
 use proptest::prelude::*;
 
 const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 9, 0, 2));
@@ -18,6 +22,7 @@ fn task(socket: Socket) -> Task<'static> {
     Task {
         flow: "f",
         ends: Ends { from: ADDRESS, to: ADDRESS, connect: ADDRESS, port: 10_000, member: None },
+        receivers: &[],
         socket,
         start: second(1),
         stop: second(3),
@@ -124,6 +129,15 @@ fn recorded() -> Vec<(Program, Socket, Outputs)> {
             Outputs { started_wall: 1_795_301_454.2, ..both(fixture!("ping-client.txt"), "") },
         ),
         (Program::Ffmpeg(picture()), Socket::Udp, ffmpeg()),
+        (
+            Program::GroupFile(group_file(GroupFileProgram::Uftp)),
+            Socket::Udp,
+            Outputs {
+                more: vec![("received", "9000 true 101.5".to_owned())],
+                started_wall: 100.0,
+                ..both("", "")
+            },
+        ),
         (
             Program::Copy(copy()),
             TCP,
@@ -233,7 +247,7 @@ fn all_frames_are_accounted_for_in_a_window_that_has_them_all() {
 
 #[test]
 fn a_copy_is_measured_from_its_start_to_the_last_byte() {
-    let figures = figures(9);
+    let figures = figures(10);
     assert_eq!((figures.completed_s, figures.hash_ok), (Some(0.5), Some(true)));
     assert!((figures.goodput_mbps.unwrap() - 0.016).abs() < 1e-9, "{figures:?}");
 }
@@ -293,7 +307,8 @@ fn what_a_flow_says_is_what_its_program_is_told() {
 fn member_task(group: &str, interface: u32, source: Option<&str>) -> Task<'static> {
     let task = task(Socket::Udp);
     let to = group.parse().unwrap();
-    let member = Some(GroupMember { interface, source: source.map(|source| source.parse().unwrap()) });
+    let source = source.map(|source| source.parse().unwrap());
+    let member = Some(GroupMember { interface, source, ..GroupMember::alone(ADDRESS) });
     Task { ends: Ends { to, connect: to, member, ..task.ends }, ..task }
 }
 
@@ -332,6 +347,101 @@ fn members_have_figures_of_their_own_and_one_that_got_nothing_has_them_too() {
     // Without a word of the server, or of the client, nothing is known.
     for (client, server) in [(client, ""), ("", listening)] {
         assert!(parse(&Program::Iperf2(load(1200)), &task, &outputs(client, server)).is_err());
+    }
+}
+
+fn group_file(with: GroupFileProgram) -> GroupFile {
+    let arguments = vec!["more".to_owned()];
+    GroupFile { with, bytes: Bytes::new(9000), rate: None, arguments }
+}
+
+/// The commands at a sender and at the second of two members, which hear the group on their third interface.
+fn group_file_commands(with: GroupFileProgram) -> [String; 2] {
+    let sender = SenderLink { interface: 1, rate: Some(Rate::from_bits_per_sec(1_474_000)), mtu: 1460 };
+    let task = member_task("239.192.0.1", 0, None);
+    let ends = [2, 3].map(|last| {
+        let address = Ipv4Addr::new(10, 0, 0, last).into();
+        let member = Some(GroupMember { interface: 2, source: None, address, sender });
+        Ends { from: Ipv4Addr::new(10, 0, 0, 1).into(), member, ..task.ends }
+    });
+    let task = Task { ends: ends[1], receivers: &ends, ..task };
+    let told = commands(&Program::GroupFile(group_file(with)), &task);
+    // After the script that gives the interface an address.
+    let words = |line: CommandLine| {
+        assert_eq!((&*line.program, &*line.arguments[0]), ("sh", "-c"));
+        line.arguments[2..].join(" ")
+    };
+    [words(told.server.unwrap()), words(told.client)]
+}
+
+#[test]
+fn uftp_and_udpcast_are_told_the_members_the_interfaces_and_a_rate_that_counts_what_they_count() {
+    let [member, sender] = group_file_commands(GroupFileProgram::Uftp);
+    assert_eq!(
+        member,
+        "eth2 10.0.0.3 uftpd -d -q -p 10000 -M 239.192.0.1 -I eth2 -B 4194304 -U 0x0A000003 -D run/f-received-10.0.0.3"
+    );
+    // A packet of 1,460 bytes is 1,432 of UDP and a frame of 1,474.
+    assert_eq!(
+        sender,
+        "eth1 10.0.0.1 uftp -R 1432 -b 1400 -p 10000 -M 239.192.0.1 -P 239.192.0.1 -I eth1 -B 4194304 -t 255 \
+         -H 0x0A000002,0x0A000003 -S @LOG -T run/f-sent/file more"
+    );
+    let [member, sender] = group_file_commands(GroupFileProgram::Udpcast);
+    assert_eq!(
+        member,
+        "eth2 10.0.0.3 udp-receiver --nokbd --no-progress --portbase 10000 --interface eth2 --mcast-rdv-address 239.192.0.1 \
+         --file run/f-received-10.0.0.3/file"
+    );
+    assert_eq!(
+        sender,
+        "eth1 10.0.0.1 udp-sender --nokbd --no-progress --portbase 10000 --interface eth1 --mcast-rdv-address 239.192.0.1 \
+         --mcast-data-address 239.192.0.1 --ttl 255 --blocksize 1400 --max-bitrate 1432000 --min-receivers 2 --min-wait 2 \
+         --max-wait 5 --rexmit-hello-interval 100 --file run/f-sent/file more"
+    );
+}
+
+#[test]
+fn libnorms_member_is_told_the_same_rate_and_its_arguments_come_last() {
+    let [member, sender] = group_file_commands(GroupFileProgram::Libnorm);
+    assert!(member.contains("/norm-peer-") && sender.contains("/norm-peer-"), "{member} {sender}");
+    assert!(
+        member.ends_with(
+            " role=receive group=239.192.0.1 port=10000 interface=eth2 id=167772163 seconds=4.000 \
+             into=run/f-received-10.0.0.3 linger=3600"
+        ),
+        "{member}"
+    );
+    assert!(
+        sender.contains(" role=send group=239.192.0.1 port=10000 interface=eth1 id=167772161 seconds=4.000 ")
+            && sender.contains(" rate=1432000 segment=1400 ")
+            && sender.ends_with(" file=run/f-sent/file more"),
+        "{sender}"
+    );
+}
+
+#[test]
+fn a_file_to_a_group_lasts_from_the_first_frame_of_data_to_the_last_change_at_the_last_member() {
+    let parsed = |text: &str, data_began| {
+        let more = vec![("received", text.to_owned())];
+        let outputs = Outputs { more, started_wall: 100.0, data_began, ..outputs("", "said") };
+        parse(&Program::GroupFile(group_file(GroupFileProgram::Uftp)), &task(Socket::Udp), &outputs)
+    };
+    // The client was started a second into the run, and the data began at its third.
+    let near = parsed("9000 true 104.5", Some(3.0)).unwrap();
+    let far = parsed("9000 true 105", Some(3.0)).unwrap();
+    let damaged = parsed("9000 false 104", Some(3.0)).unwrap();
+    assert_eq!((near.completed_s, far.completed_s, damaged.completed_s), (Some(2.5), Some(3.0), None));
+    let all = Measurement::together(&[near.clone(), far.clone()]);
+    assert_eq!((all.completed_s, all.hash_ok, all.lasted), (Some(3.0), Some(true), Some((3.0, 6.0))));
+    assert_eq!(all.units, Some((2, 2)));
+    let all = Measurement::together(&[near, damaged]);
+    assert_eq!((all.completed_s, all.hash_ok, all.units), (None, Some(false), Some((2, 1))));
+    // Where no link saw them, from the start of the sender.
+    assert_eq!(parsed("9000 true 104.5", None).unwrap().completed_s, Some(4.5));
+    for text in ["", "9000", "9000 true", "9000 true soon"] {
+        let error = parsed(text, None).unwrap_err().to_string();
+        assert_eq!(error, "uftp: nothing arrived: said", "{text}");
     }
 }
 

@@ -18,7 +18,7 @@ use crate::scenario::BlockBound;
 use crate::scenario::model::{self, Action, Case, LinkId, Measure, Scenario};
 use crate::world::InstanceReport;
 
-pub use crate::observed::ObservedLink;
+pub use crate::observed::{ObservedLink, SentBytes};
 
 /// Number of points of a latency curve. Chosen: enough for a smooth line; more make results longer.
 const CURVE_POINTS: usize = 200;
@@ -30,6 +30,8 @@ pub struct LiveObservations {
     pub sites: Vec<InstanceReport>,
     /// The observations of each link, in the order of the scenario.
     pub links: Vec<ObservedLink>,
+    /// Bytes sent over the time of the run, if its only flow is of bounded size and to several receivers.
+    pub sent: Option<SentBytes>,
     /// Measurements of real programs.
     pub programs: Vec<ProgramResult>,
     /// Figures of the machine itself: lateness, drops, validity.
@@ -44,6 +46,8 @@ pub struct ProgramResult {
     pub figures: Figures,
     /// The figures of each receiver of the flow.
     pub receivers: Vec<Figures>,
+    /// Time at which the last receiver had all of it, if it is of bounded size and all have it.
+    pub completed: Option<Instant>,
     /// Goodput in Mbit/s in each step of the time series.
     pub series: Vec<f64>,
     /// Its latency distributions.
@@ -56,12 +60,23 @@ impl LiveObservations {
     /// The part of the document of one repeat of `case`.
     pub fn collect(self, case: &Case, repeat: u64, bounds: &Bounds) -> Run {
         let scenario = &case.scenario;
-        let Self { sites, links, programs, live } = self;
-        let flows = (0..scenario.flows.len()).map(|number| joined(scenario, number, &sites)).collect();
-        let network_bytes = sent_on_pairs(scenario, &links);
-        let observed = Observed { flows, links, network_bytes, transfer_bytes: None, hosts: BTreeMap::new() };
+        let Self { sites, links, sent, programs, live } = self;
+        let flows: Vec<_> =
+            (0..scenario.flows.len()).map(|number| joined(scenario, number, &sites)).collect();
+        let Measure { from, to, .. } = scenario.measure;
+        let sent_in = |sent: &SentBytes, to: Instant| sent.until(to).saturating_sub(sent.until(from));
+        let completed = match &*programs {
+            [program] => program.completed,
+            _ => flows.first().and_then(|flow| all_completed(&flow.meters)),
+        };
+        let transfer_bytes = sent.as_ref().zip(completed).map(|(sent, at)| sent_in(sent, at.min(to)));
+        let network_bytes = match &sent {
+            Some(sent) => Some(sent_in(sent, to)),
+            None => sent_on_pairs(scenario, &links),
+        };
+        let observed = Observed { flows, links, network_bytes, transfer_bytes, hosts: BTreeMap::new() };
         let mut run = Run { live: Some(live), ..collect(case, repeat, bounds, observed) };
-        for ProgramResult { flow: number, figures, receivers, series, latency, counters } in programs {
+        for ProgramResult { flow: number, figures, receivers, series, latency, counters, .. } in programs {
             let cuts = bounds.of_flow(scenario, number);
             let flow = &mut run.flows[number];
             let goodputs: Vec<f64> = receivers.iter().filter_map(|figures| figures.goodput_mbps).collect();
@@ -72,14 +87,28 @@ impl LiveObservations {
             }
             // The bound of all receivers together is that of the worst placed one.
             let cut = cuts.iter().copied().flatten().min_by(f64::total_cmp);
-            let (min_cut_fraction, network_bytes) = (mean_share(&goodputs, cut), flow.figures.network_bytes);
-            flow.figures = Figures { min_cut_fraction, network_bytes, ..figures };
+            let min_cut_fraction = mean_share(&goodputs, cut);
+            let Figures { network_bytes, network_bytes_bound, completed_bound_s, .. } = flow.figures;
+            let of_network = Figures {
+                network_bytes,
+                network_bytes_bound,
+                completed_bound_s,
+                min_cut_fraction,
+                ..figures
+            };
+            flow.figures = of_network;
             flow.counters.extend(counters);
             run.series.flows[number].1 = series;
             run.latency.extend(latency);
         }
         run
     }
+}
+
+/// The time at which the last of the receivers had all of a flow of bounded size; `None` unless all have it.
+fn all_completed(meters: &[Meter]) -> Option<Instant> {
+    let times: Option<Vec<Instant>> = meters.iter().map(|meter| meter.completed).collect();
+    times?.into_iter().max()
 }
 
 /// The mean of rates in Mbit/s as shares of a bound in bit/s, each at most 1.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use hopcast_core::Instant;
 use hopcast_link::{Attachment, Counters};
 
 use crate::meter::Meter;
@@ -39,4 +40,22 @@ pub struct ObservedLink {
     /// For each direction, (bytes sent, frames lost, frames delivered) in each step of the time series; empty if it
     /// carried nothing.
     pub steps: Vec<Vec<[u64; 3]>>,
+}
+
+/// Bytes of frames that were sent on all links, each counted once where it was sent, over the time of a run.
+#[derive(Clone, Debug, Default)]
+pub struct SentBytes {
+    /// For each link, the bytes so far at the times at which they had grown.
+    pub links: Vec<Vec<(Instant, u64)>>,
+}
+
+impl SentBytes {
+    /// The bytes that were sent by `at`.
+    pub fn until(&self, at: Instant) -> u64 {
+        let of_link = |steps: &Vec<(Instant, u64)>| {
+            let known = steps.partition_point(|&(time, _)| time <= at);
+            known.checked_sub(1).map_or(0, |last| steps[last].1)
+        };
+        self.links.iter().map(of_link).sum()
+    }
 }

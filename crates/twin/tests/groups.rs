@@ -420,7 +420,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "cbr: { rate: 100 kbit/s }",
         "iperf3: { rate: 100 kbit/s }",
-        "bad.yaml:5:25: `to`: `iperf3` has one receiver; several may have `cbr`, `bulk`, `file`, `video`, and by `ip-multicast` `iperf2`",
+        "bad.yaml:5:25: `to`: `iperf3` has one receiver; several may have `cbr`, `bulk`, `file`, `video`, and by `ip-multicast` `iperf2`, `libnorm`, `uftp`, `udpcast`",
     ),
     (
         "cbr: { rate: 100 kbit/s }",
@@ -525,6 +525,47 @@ fn iperf2_has_a_group_where_it_can_serve_one_and_else_a_line_with_the_place() {
         refused("ip-multicast", ", parallel: 2"),
         "bad.yaml:5:25: `to`: `iperf2` to a group has one connection, and `parallel` asks for 2"
     );
+}
+
+#[test]
+fn programs_that_send_a_file_to_a_group_say_what_they_need() {
+    let with = |to: &str, app: &str| {
+        let text = format!(
+            "title: t\nduration: 1 s\ngroups: [{{ name: one, members: [n1], delivery: {{ ip-multicast: {{ one-source: on }} }} }}]\n\
+             topology: {{ chain: {{ hops: 2, link: {{ rate: 1 Mbit/s }} }} }}\n\
+             flows: [{{ from: n0, to: {to}, app: {app} }}]\n"
+        );
+        load_text(Path::new("bad.yaml"), &text, &Overrides::default()).map_err(|error| error.to_string())
+    };
+    for program in ["libnorm", "uftp", "udpcast"] {
+        let app = format!("{{ {program}: {{ bytes: 800 kB, rate: 500 kbit/s, arguments: [a, b] }} }}");
+        let plan = with("[n1, n2], over: udp, delivery: ip-multicast", &app).unwrap();
+        assert!(plan.cases[0].scenario.flows[0].is_bounded());
+        assert!(with("[n1], over: udp, delivery: ip-multicast", &app).is_ok());
+        let refused = |to: &str| with(to, &app).err().unwrap();
+        assert_eq!(
+            refused("n1, over: udp"),
+            format!(
+                "bad.yaml:5:25: `to`: `{program}` sends to groups: add `delivery: ip-multicast`, also for one receiver"
+            )
+        );
+        assert_eq!(
+            refused("[n1, n2], over: udp, delivery: unicast"),
+            format!(
+                "bad.yaml:5:25: `to`: `{program}` sends to several receivers by `ip-multicast` alone, not by `unicast`"
+            )
+        );
+        assert_eq!(
+            refused("[n1, n2], over: udp, ip: 6, delivery: ip-multicast"),
+            format!("bad.yaml:5:50: `ip`: `{program}` sends over IPv4 alone")
+        );
+        assert_eq!(
+            refused("one, over: udp"),
+            format!("bad.yaml:5:25: `to`: `{program}` joins groups of any source, not of `one-source`")
+        );
+        let refused = refused("[n1, n2], over: norm, delivery: ip-multicast");
+        assert!(refused.contains("sends to groups by the host's own UDP, and `norm` offers"), "{refused}");
+    }
 }
 
 #[test]

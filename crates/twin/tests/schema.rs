@@ -104,6 +104,9 @@ flows:
   - {from: a, to: b, over: ip, app: {ping: {every: 1s @/$defs/app/anyOf/10/properties/ping/anyOf/1/properties}}}
   - {from: a, to: b, over: udp, app: {ffmpeg: {picture: 64x64 @/$defs/app/anyOf/11/properties/ffmpeg/anyOf/1/properties}}}
   - {from: a, to: b, over: tcp-bbr, app: {copy: {path: Cargo.toml @/$defs/app/anyOf/12/properties/copy/properties}}}
+  - {from: a, to: [b], over: udp, delivery: ip-multicast, app: {libnorm: {bytes: 1 kB @/$defs/app/anyOf/13/properties/libnorm/properties}}}
+  - {from: a, to: [b], over: udp, delivery: ip-multicast, app: {uftp: {bytes: 1 kB @/$defs/app/anyOf/14/properties/uftp/properties}}}
+  - {from: a, to: [b], over: udp, delivery: ip-multicast, app: {udpcast: {bytes: 1 kB @/$defs/app/anyOf/15/properties/udpcast/properties}}}
 exec:
   - {at: a, command: [ss], expect: {exit: 0 @/properties/exec/items/properties/expect/properties} @/properties/exec/items/properties}
 variants:

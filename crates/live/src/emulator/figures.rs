@@ -4,6 +4,8 @@ use hdrhistogram::Histogram;
 use hopcast_core::Duration;
 use hopcast_link::{Attachment, Counters};
 
+use super::transfer::TransferReport;
+
 /// Traffic of the links of a run, and whether it is valid.
 #[derive(Clone, Debug)]
 pub struct EmulatorReport {
@@ -15,6 +17,8 @@ pub struct EmulatorReport {
     pub processor: Vec<Duration>,
     /// The reason why the figures of this run must not be used; `None` if they are valid.
     pub verdict: Option<String>,
+    /// The traffic of the transfer of [`Options::transfer`](super::Options::transfer).
+    pub transfer: TransferReport,
 }
 
 /// One direction of a link.

@@ -8,6 +8,7 @@ use hopcast_node::Clock;
 use hopcast_twin::world::{LinkSamples, directions};
 
 use super::figures::{DirectionReport, Tally};
+use super::transfer::{Transfer, TransferMeter};
 use crate::capture::{FrameEvent, Record, Recorder};
 use crate::lab::Tap;
 use crate::layout::{LinkLayout, Scheduled};
@@ -25,6 +26,9 @@ pub struct Readings {
     pub end: Instant,
 }
 
+/// The number of a link, its directions, and the traffic of the run's transfer on it.
+pub(super) type FinishedLink = (usize, Vec<DirectionReport>, Option<TransferMeter>);
+
 /// A link and its measurements.
 pub(super) struct EmulatedLink {
     number: usize,
@@ -35,10 +39,13 @@ pub(super) struct EmulatedLink {
     captured: Vec<Option<usize>>,
     recorder: Option<Recorder>,
     script: Script,
+    /// For each attachment, the node and the number of its interface.
+    ends: Vec<(usize, u32)>,
     deadline: Option<Instant>,
     directions: Vec<DirectionReport>,
     sampled: LinkSamples,
     without_reports: bool,
+    transfer: Option<TransferMeter>,
 }
 
 /// Ethernet destinations of the frames in which kernels report memberships: of 224.0.0.22 (IGMPv3, RFC 3376 section
@@ -56,7 +63,7 @@ impl EmulatedLink {
         readings: Readings,
         recorder: Option<Recorder>,
     ) -> Self {
-        let LinkLayout { name, mut model, captured, .. } = link;
+        let LinkLayout { name, mut model, captured, ends: nodes } = link;
         let recorder = recorder.filter(|_| captured.iter().any(Option::is_some));
         model.report_sent(recorder.is_some());
         let ends = model.attachments();
@@ -75,10 +82,12 @@ impl EmulatedLink {
             captured,
             recorder,
             script,
+            ends: nodes,
             deadline: None,
             directions,
             sampled,
             without_reports: false,
+            transfer: None,
         };
         link.look_ahead();
         link
@@ -87,6 +96,12 @@ impl EmulatedLink {
     /// Sets whether the kernels' reports of memberships are left out.
     pub(super) fn without_reports(self, without_reports: bool) -> Self {
         Self { without_reports, ..self }
+    }
+
+    /// Meters the traffic of a transfer, if there is one.
+    pub(super) fn metering(self, transfer: Option<Transfer>) -> Self {
+        let transfer = transfer.map(|transfer| TransferMeter::new(transfer, &self.ends));
+        Self { transfer, ..self }
     }
 
     pub(super) fn taps(&self) -> &[Tap] {
@@ -133,6 +148,9 @@ impl EmulatedLink {
             if self.without_reports && REPORTS.iter().any(|group| buffer[..length].starts_with(group)) {
                 continue;
             }
+            if let Some(transfer) = &mut self.transfer {
+                transfer.offered(now, from, length);
+            }
             self.model.offer(now, from, Buffer::copy_from(&buffer[..length]));
         }
     }
@@ -156,11 +174,14 @@ impl EmulatedLink {
         {
             recorder.record(records);
         }
+        if let Some(transfer) = &mut self.transfer {
+            transfer.look(now, &mut *self.model);
+        }
         self.look_ahead();
     }
 
     /// The counters at the end of the run.
-    pub(super) fn finish(mut self, now: Instant) -> (usize, Vec<DirectionReport>) {
+    pub(super) fn finish(mut self, now: Instant) -> FinishedLink {
         // A window that is still open closes now; one that never opened is empty.
         if self.script.awaits(|step| matches!(step, Step::Open)) {
             self.open(now);
@@ -171,7 +192,7 @@ impl EmulatedLink {
         for (direction, steps) in self.directions.iter_mut().zip(self.sampled.steps()) {
             direction.steps.clone_from(steps);
         }
-        (self.number, self.directions)
+        (self.number, self.directions, self.transfer)
     }
 
     fn look_ahead(&mut self) {

@@ -8,19 +8,21 @@
 mod error;
 mod figures;
 mod link;
+mod transfer;
 mod worker;
 
 use std::num::NonZeroUsize;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
-use hopcast_core::Duration;
+use hopcast_core::{Duration, earliest};
 use hopcast_node::Clock;
 use hopcast_node::runtime::Stop;
 
 pub use error::Error;
 pub use figures::{DirectionReport, EmulatorReport, Fidelity, LATE};
 pub use link::Readings;
+pub use transfer::{Transfer, TransferReport};
 
 use crate::capture::Recorder;
 use crate::lab::{KernelDrops, Lab};
@@ -43,6 +45,8 @@ pub struct Options {
     /// Whether the kernels' reports of memberships are left out: routers know the members already, and links then carry
     /// the same frames as in virtual time.
     pub without_reports: bool,
+    /// The transfer whose traffic is reported.
+    pub transfer: Option<Transfer>,
 }
 
 /// Running links.
@@ -83,6 +87,7 @@ impl Emulator {
             let recorder = options.capture.clone();
             EmulatedLink::new((number, link), taps, changes, options.readings, recorder)
                 .without_reports(options.without_reports)
+                .metering(options.transfer)
         });
         let processors = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let (count, threads) = (emulated.len(), options.threads.unwrap_or(processors).get());
@@ -122,10 +127,17 @@ impl Emulator {
         let reports = self.stop()?;
         let mut tally = Tally::new();
         let mut links = Vec::new();
+        let mut transfer = TransferReport::default();
         let mut processor: Vec<Duration> = Vec::new();
         for part in reports {
             tally.add(&part.tally);
-            links.extend(part.links);
+            for (number, directions, meter) in part.links {
+                links.push((number, directions));
+                if let Some(meter) = meter {
+                    transfer.began = earliest(transfer.began, meter.began);
+                    transfer.sent.links.push(meter.sent);
+                }
+            }
             processor.push(part.processor);
         }
         links.sort_by_key(|&(number, _)| number);
@@ -137,7 +149,7 @@ impl Emulator {
         let fidelity = tally.fidelity(unseen, dropped(|drops| drops.socket_full));
         let verdict = fidelity.verdict();
         let links = links.into_iter().map(|(_, directions)| directions).collect();
-        Ok(EmulatorReport { links, fidelity, processor, verdict })
+        Ok(EmulatorReport { links, fidelity, processor, verdict, transfer })
     }
 
     fn stop(&mut self) -> Result<Vec<WorkerReport>, Error> {

@@ -10,8 +10,8 @@ use hopcast_node::runtime::Stop;
 use rustix::event::{Timespec, epoll};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::figures::{DirectionReport, Tally};
-use super::link::EmulatedLink;
+use super::figures::Tally;
+use super::link::{EmulatedLink, FinishedLink};
 use crate::layout::MAX_FRAME;
 
 /// Maximum number of frames taken from one interface before the others get their turn. A frame takes one or two
@@ -47,7 +47,7 @@ pub(super) struct Worker {
 
 /// Results of a thread.
 pub(super) struct WorkerReport {
-    pub(super) links: Vec<(usize, Vec<DirectionReport>)>,
+    pub(super) links: Vec<FinishedLink>,
     pub(super) tally: Tally,
     pub(super) processor: Duration,
 }

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use hopcast_core::Instant;
-use hopcast_twin::scenario::model::{Action, CopyProgram, Flow, FlowId, NodeId, Program, Scenario, Socket};
+use hopcast_twin::scenario::model::{
+    Action, CopyProgram, Flow, FlowId, GroupFileProgram, NodeId, Program, Scenario, Socket,
+};
 
 use super::error::{CongestionConflict, Error};
 use super::run::{program_of, span};
-use super::{find, needed_by};
+use super::{find, libnorm, needed_by};
 
 /// Checks a scenario's programs before anything is made.
 ///
@@ -19,6 +21,12 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), Error> {
     for (number, flow) in scenario.flows.iter().enumerate() {
         if let Some(missing) = needed_by(flow).into_iter().find(|program| find(program).is_none()) {
             return Err(Error::FlowNeeds { flow: flow.name.clone(), program: missing });
+        }
+        if let Some(Program::GroupFile(file)) = program_of(flow)
+            && file.with == GroupFileProgram::Libnorm
+            && !libnorm::is_installed()
+        {
+            return Err(Error::NoLibnorm);
         }
         if program_of(flow).is_some() && starts_again(scenario, number) {
             return Err(Error::StartsAgain(flow.name.clone()));

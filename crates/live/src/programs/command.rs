@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use hopcast_core::{Duration, Instant};
+use hopcast_core::{Duration, Instant, Rate};
 use hopcast_stack::network::interface_name;
 use hopcast_stack::transport::{ProgramCommand, ProgramEnds, ReadyAt};
 use hopcast_twin::scenario::model::{Signal, Socket};
@@ -119,6 +119,28 @@ pub struct GroupMember {
     pub interface: u32,
     /// The only sender that it listens to; `None` for any.
     pub source: Option<IpAddr>,
+    /// Its own address.
+    pub address: IpAddr,
+    /// The link by which the sender's packets to the group leave.
+    pub sender: SenderLink,
+}
+
+/// The link by which packets to a group leave their sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenderLink {
+    /// Number of the sender's interface.
+    pub interface: u32,
+    /// Rate of the link, if it has one.
+    pub rate: Option<Rate>,
+    /// Maximum length of a packet there, in bytes.
+    pub mtu: u32,
+}
+
+impl GroupMember {
+    /// A member with this address, on its first interface, as is the sender.
+    pub fn alone(address: IpAddr) -> Self {
+        Self { interface: 0, source: None, address, sender: SenderLink::default() }
+    }
 }
 
 impl Ends {
@@ -162,8 +184,10 @@ impl Ends {
 pub struct Task<'a> {
     /// The flow's name.
     pub flow: &'a str,
-    /// Its addresses.
+    /// Its addresses, at the receiver that the task is of.
     pub ends: Ends,
+    /// Its addresses at each of its receivers.
+    pub receivers: &'a [Ends],
     /// The kind of sockets that it uses.
     pub socket: Socket,
     /// The time of its start.
@@ -225,6 +249,8 @@ pub struct Outputs {
     pub started_wall: f64,
     /// End of both, in seconds of the run.
     pub ended: f64,
+    /// First frame of data of a file to a group, in seconds of the run, if a link saw it.
+    pub data_began: Option<f64>,
 }
 
 impl Outputs {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use super::not_installed;
+use super::{libnorm, not_installed};
 
 /// A program cannot be used, started or understood.
 #[derive(Debug, Error)]
@@ -72,6 +72,37 @@ pub enum Error {
     /// Two programs at one node would need different congestion controls.
     #[error(transparent)]
     CongestionConflict(Box<CongestionConflict>),
+    /// The header of libnorm is not installed.
+    #[error("libnorm is not installed, with which `libnorm` is built: apt-get install {}", libnorm::PACKAGE)]
+    NoLibnorm,
+    /// There is no directory for the program on libnorm.
+    #[error(
+        "`libnorm` is built into the cache directory of the user, and neither XDG_CACHE_HOME nor HOME is set"
+    )]
+    NoCache,
+    /// The program on libnorm cannot be built.
+    #[error("`libnorm` cannot be built: {0}")]
+    NotBuilt(String),
+    /// A program that sends on one interface would have to send on several.
+    #[error(
+        "flow `{flow}`: `{program}` sends on one interface, and the routes from the sender to the group leave by {found}"
+    )]
+    NotOneInterface {
+        /// The flow's name.
+        flow: String,
+        /// The program.
+        program: &'static str,
+        /// Number of interfaces.
+        found: usize,
+    },
+    /// A program needs a rate.
+    #[error("flow `{flow}`: `{program}` needs `rate`: the link by which it sends has none")]
+    NeedsRate {
+        /// The flow's name.
+        flow: String,
+        /// The program.
+        program: &'static str,
+    },
     /// The program failed.
     #[error("{0}")]
     Failed(String),

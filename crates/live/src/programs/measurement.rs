@@ -92,6 +92,9 @@ impl Measurement {
         let samples = |of: fn(&Self) -> &Samples| {
             Samples::new(receivers.iter().flat_map(|measured| of(measured).0.iter().copied()))
         };
+        let completed: Option<Vec<f64>> = receivers.iter().map(|measured| measured.completed_s).collect();
+        let intact: Option<Vec<bool>> = receivers.iter().map(|measured| measured.hash_ok).collect();
+        let lasted: Option<Vec<(f64, f64)>> = receivers.iter().map(|measured| measured.lasted).collect();
         let mut counters: BTreeMap<String, u64> = BTreeMap::new();
         for (name, value) in receivers.iter().flat_map(|measured| &measured.counters) {
             *counters.entry(name.clone()).or_default() += value;
@@ -104,7 +107,14 @@ impl Measurement {
             round_trip: samples(|measured| &measured.round_trip),
             jitter_ms: mean(&mut receivers.iter().filter_map(|measured| measured.jitter_ms)),
             counters,
-            // Files and videos have one receiver.
+            // All have it when the last one does.
+            completed_s: completed.and_then(|times| times.into_iter().max_by(f64::total_cmp)),
+            hash_ok: intact.filter(|all| !all.is_empty()).map(|all| all.into_iter().all(|intact| intact)),
+            lasted: lasted.and_then(|spans| {
+                let from = spans.iter().map(|span| span.0).min_by(f64::total_cmp)?;
+                Some((from, spans.iter().map(|span| span.1).max_by(f64::total_cmp)?))
+            }),
+            // Videos have one receiver.
             ..Self::default()
         }
     }

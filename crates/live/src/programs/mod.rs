@@ -8,6 +8,7 @@
 //! | `command` | a command line, and the socket by which it is known to be ready |
 //! | `measurement` | measurements, brought into the run's time and window |
 //! | `iperf3`, `iperf2`, `nuttcp`, `ping`, `ffmpeg`, `copy` | the programs |
+//! | `group_file`, `libnorm` | those that send a file to a group, and the one that is built |
 //! | `spawn` | where programs are started |
 //! | `job` | servers and a client, from start to end |
 //! | `check` | whether the programs of a scenario can run |
@@ -19,9 +20,11 @@ mod command;
 mod copy;
 mod error;
 mod ffmpeg;
+mod group_file;
 mod iperf2;
 mod iperf3;
 mod job;
+pub(crate) mod libnorm;
 mod measurement;
 mod nuttcp;
 mod pictures;
@@ -30,7 +33,7 @@ mod run;
 mod spawn;
 
 pub(crate) use check::check;
-pub use command::{CommandLine, Commands, Ends, GroupMember, ListenPort, Outputs, Task};
+pub use command::{CommandLine, Commands, Ends, GroupMember, ListenPort, Outputs, SenderLink, Task};
 pub use error::{CongestionConflict, Error, Missing};
 pub use measurement::{Interval, Measurement, Samples};
 pub use pictures::{FramePair, pictures};
@@ -43,7 +46,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::{env, fs};
 
-use hopcast_twin::scenario::model::{App, CopyProgram, Flow, Program};
+use hopcast_twin::scenario::model::{App, CopyProgram, Flow, GroupFileProgram, Program};
 
 /// The programs of applications, each with the package of Debian and Ubuntu that has it.
 const KNOWN: &[(&str, &str)] = &[
@@ -54,6 +57,11 @@ const KNOWN: &[(&str, &str)] = &[
     ("ffmpeg", "ffmpeg"),
     ("socat", "socat"),
     ("nc", "netcat-openbsd"),
+    ("uftp", "uftp"),
+    ("uftpd", "uftp"),
+    ("udp-sender", "udpcast"),
+    ("udp-receiver", "udpcast"),
+    (libnorm::COMPILER, "g++"),
 ];
 
 /// The programs that live runs may start: of applications and of transports, each with its package.
@@ -99,6 +107,11 @@ pub fn needed_by(flow: &Flow) -> Vec<&'static str> {
             Program::Ffmpeg(_) => vec!["ffmpeg", "socat"],
             Program::Copy(copy) if copy.with == CopyProgram::Nc => vec!["nc"],
             Program::Copy(_) => vec!["socat"],
+            Program::GroupFile(file) => match file.with {
+                GroupFileProgram::Libnorm => vec![libnorm::COMPILER],
+                GroupFileProgram::Uftp => vec!["uftp", "uftpd"],
+                GroupFileProgram::Udpcast => vec!["udp-sender", "udp-receiver"],
+            },
         });
     }
     needed
@@ -113,6 +126,7 @@ pub fn commands(program: &Program, task: &Task<'_>) -> Commands {
         Program::Ping(ping) => ping::commands(ping, task),
         Program::Ffmpeg(picture) => ffmpeg::commands(picture, task),
         Program::Copy(copy) => copy::commands(copy, task),
+        Program::GroupFile(file) => group_file::commands(file, task),
     }
 }
 
@@ -128,6 +142,7 @@ pub fn parse(program: &Program, task: &Task<'_>, outputs: &Outputs) -> Result<Me
         Program::Ping(ping) => ping::parse(ping, task, outputs),
         Program::Ffmpeg(picture) => ffmpeg::parse(picture, task, outputs),
         Program::Copy(copy) => copy::parse(copy, task, outputs),
+        Program::GroupFile(_) => group_file::parse(outputs),
     };
     measurement.map_err(|missing| Error::NoMeasurement { program: program.name(), missing })
 }

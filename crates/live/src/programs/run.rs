@@ -10,9 +10,9 @@ use hopcast_twin::scenario::model::{Action, App, Exec, Flow, FlowId, NodeId, Pro
 
 use super::command::{CommandLine, Commands, Ends, Outputs, Task};
 use super::job::{Job, Process};
-use super::measurement::Measurement;
+use super::measurement::{Measurement, seconds};
 use super::spawn::Spawner;
-use super::{Error, commands, copy, ffmpeg, parse};
+use super::{Error, commands, copy, ffmpeg, group_file, parse};
 
 /// Maximum duration of a client whose failure counts as a wrong use, and not as the network's. Chosen; longer counts
 /// failures of the network too, shorter misses wrong options on a busy machine.
@@ -31,6 +31,7 @@ pub struct Programs {
     /// In the order of the scenario.
     execs: Vec<Job>,
     now: Instant,
+    data_began: Option<Instant>,
 }
 
 /// Results of all programs.
@@ -107,7 +108,8 @@ impl Programs {
         ends: impl Fn(FlowId) -> Vec<Ends>,
     ) -> Result<Self, Error> {
         let dir = dir.join("programs");
-        let mut programs = Self { dir, flows: Vec::new(), execs: Vec::new(), now: Instant::ZERO, scenario };
+        let (flows, execs, now) = (Vec::new(), Vec::new(), Instant::ZERO);
+        let mut programs = Self { dir, flows, execs, now, data_began: None, scenario };
         let scenario = Arc::clone(&programs.scenario);
         let has_programs = |flow: &Flow| flow.is_over_program() || program_of(flow).is_some();
         if !scenario.flows.iter().any(has_programs) && scenario.execs.is_empty() {
@@ -146,6 +148,11 @@ impl Programs {
         self.jobs().fold(None, |first, job| earliest(first, job.deadline(self.now)))
     }
 
+    /// Whether there are any.
+    pub fn has_any(&self) -> bool {
+        self.jobs().next().is_some()
+    }
+
     /// Whether all programs have ended.
     pub fn is_done(&self) -> bool {
         self.jobs().all(Job::is_done)
@@ -154,6 +161,11 @@ impl Programs {
     /// Failures so far, as messages.
     pub fn failures(&self) -> impl Iterator<Item = &str> {
         self.jobs().filter_map(|job| job.failure.as_deref())
+    }
+
+    /// Notes when the first frame of a file to a group was sent: its programs find each other before.
+    pub fn data_began(&mut self, at: Instant) {
+        self.data_began = Some(at);
     }
 
     /// Reads the output of all programs, and ends those that still run.
@@ -195,9 +207,11 @@ impl Programs {
             // Its application is a machine of ours, which programs carry as long as the run lasts.
             return Ok(Some(Job::new(Instant::ZERO, end, servers, None)));
         };
-        let Some(task) = self.task(number, ends) else { return Ok(None) };
-        if let Program::Copy(copy) = program {
-            copy::prepare(copy, &task)?;
+        let Some(task) = self.task(number, ends, receivers) else { return Ok(None) };
+        match program {
+            Program::Copy(copy) => copy::prepare(copy, &task)?,
+            Program::GroupFile(file) => group_file::prepare(file, &task)?,
+            _ => {}
         }
         // The client is the same for all of them.
         let Commands { client, .. } = commands(program, &task);
@@ -214,13 +228,14 @@ impl Programs {
     }
 
     /// The task of a flow's program; `None` if it never starts.
-    fn task(&self, number: FlowId, ends: Ends) -> Option<Task<'_>> {
+    fn task<'t>(&'t self, number: FlowId, ends: Ends, receivers: &'t [Ends]) -> Option<Task<'t>> {
         let scenario = &self.scenario;
         let flow = &scenario.flows[number];
         let (start, stop) = span(scenario, number)?;
         Some(Task {
             flow: &flow.name,
             ends: task_ends(flow, ends),
+            receivers,
             socket: flow.socket()?,
             start,
             stop,
@@ -242,7 +257,7 @@ impl Programs {
     }
 
     fn outcome(&self, flow: FlowId, program: &Program, receivers: &[Ends], job: &Job) -> FlowOutcome {
-        let task = receivers.first().and_then(|&ends| self.task(flow, ends));
+        let task = receivers.first().and_then(|&ends| self.task(flow, ends, receivers));
         let (Some(task), Some(end)) = (task, job.client_end(self.now)) else {
             let measured = receivers.iter().map(|_| Ok(Measurement::default())).collect();
             return FlowOutcome { flow, measured, note: None, failed: false, recording: None };
@@ -253,25 +268,44 @@ impl Programs {
                 let (sent, received) = (ffmpeg::sent(&task), ffmpeg::received(&task));
                 (ffmpeg::inspect(&task), Some(Recording { sent, received, fps: picture.fps }))
             }
-            Program::Iperf3(_) | Program::Iperf2(_) | Program::Nuttcp(_) | Program::Ping(_) => {
-                (Vec::new(), None)
-            }
+            // Of a file to a group there is one at each member.
+            Program::Iperf3(_)
+            | Program::Iperf2(_)
+            | Program::Nuttcp(_)
+            | Program::Ping(_)
+            | Program::GroupFile(_) => (Vec::new(), None),
         };
         let (started, ended) = end.span;
         let started_wall = end.started_wall;
         let [client, client_errors] = job.written_by_client();
-        let mut outputs =
-            Outputs { client, client_errors, more, started, started_wall, ended, ..Outputs::default() };
+        let data_began = self.data_began.map(seconds);
+        let mut outputs = Outputs {
+            client,
+            client_errors,
+            more,
+            started,
+            started_wall,
+            ended,
+            data_began,
+            ..Outputs::default()
+        };
         let failed = !end.was_signalled && end.exit != Some(0);
         let failure = job.failure.clone().or_else(|| failed.then_some(end.words));
         let of_flow = &self.scenario.flows[flow];
         let measured = receivers.iter().zip((0..receivers.len()).rev()).map(|(&ends, from_last)| {
             [outputs.server, outputs.server_errors] = job.written_by_server(from_last);
             // The measurement of a failed program is kept, with the failure as a note.
-            let measured = parse(program, &Task { ends: task_ends(of_flow, ends), ..task }, &outputs);
+            let task = Task { ends: task_ends(of_flow, ends), ..task };
+            if let Program::GroupFile(_) = program {
+                outputs.more = vec![group_file::inspect(&task)];
+            }
+            let measured = parse(program, &task, &outputs);
             measured.map_err(|error| job.failure.clone().map_or(error, Error::Failed))
         });
         let measured: Vec<_> = measured.collect();
+        if let Program::GroupFile(_) = program {
+            group_file::clean_up(&task);
+        }
         // A failure caused by the network takes longer.
         let at_once = failed && measured.iter().all(Result::is_err) && end.ran < MISUSE_TIME;
         FlowOutcome { flow, measured, note: failure, failed: job.failure.is_some() || at_once, recording }

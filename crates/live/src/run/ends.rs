@@ -1,11 +1,11 @@
 //! The addresses at which the programs of a flow find each other.
 
 use hopcast_stack::network::NetworkPlan;
-use hopcast_twin::scenario::model::{FlowId, NodeId, Scenario};
+use hopcast_twin::scenario::model::{App, Flow, FlowId, NodeId, Program, Scenario};
 use hopcast_twin::world::NodeInstance;
 
 use super::error::Error;
-use crate::programs::{Ends, GroupMember};
+use crate::programs::{self, Ends, GroupMember, SenderLink};
 
 /// The ends of a flow, for each receiver of its program. A member of a group joins on the interface by which the
 /// group's tree leads to it at the start of the run.
@@ -23,17 +23,51 @@ pub(super) fn ends(scenario: &Scenario, flow: FlowId) -> Result<Vec<Ends>, Error
     };
     let address = group.address(spec.ipv6);
     let source = group.delivery.settings().is_of_one_source().then_some(one.from);
-    let mut routes = scenario.global_routes(&NetworkPlan::of(scenario.network()));
+    let plan = NetworkPlan::of(scenario.network());
+    let mut routes = scenario.global_routes(&plan);
+    // The tree at the sender is that to the receivers of the flow.
+    for &node in &spec.to {
+        routes.change_member(node, address, source, true);
+    }
+    let leaves_by = routes.group_route(spec.from, one.from, address).map(|route| route.egress.to_vec());
+    let sender = sender_link(scenario, &plan, spec, &leaves_by.unwrap_or_default())?;
     let of_member = |&node: &NodeId| {
         let route = routes.group_route(node, one.from, address);
         let Some(interface) = route.and_then(|route| route.ingress) else {
             let [from, member] = [spec.from, node].map(|node| scenario.nodes[node].name.clone());
             return Err(Error::NoTree { flow: spec.name.clone(), from, member });
         };
-        let member = Some(GroupMember { interface, source });
+        let own = plan.addresses().first(node, spec.ipv6);
+        let member = Some(GroupMember { interface, source, address: own, sender });
         Ok(Ends { to: address, connect: address, member, ..one })
     };
     spec.to.iter().map(of_member).collect()
+}
+
+/// The link by which a flow's packets to its group leave, by these interfaces of the sender. A program that sends
+/// a file by one interface must have one, and a rate.
+fn sender_link(
+    scenario: &Scenario,
+    plan: &NetworkPlan,
+    flow: &Flow,
+    leaves_by: &[u32],
+) -> Result<SenderLink, programs::Error> {
+    let interface = leaves_by.first().copied().unwrap_or_default();
+    let direction = plan.interfaces(flow.from).get(interface as usize).map(|hop| {
+        let direction = scenario.links[hop.link].direction(hop.attachment);
+        (direction.rate, direction.mtu)
+    });
+    let (rate, mtu) = direction.unwrap_or_default();
+    if let App::Program { program: Program::GroupFile(file), .. } = &flow.app {
+        let (flow, program) = (flow.name.clone(), file.with.name());
+        if leaves_by.len() != 1 {
+            return Err(programs::Error::NotOneInterface { flow, program, found: leaves_by.len() });
+        }
+        if file.rate.or(rate).is_none() {
+            return Err(programs::Error::NeedsRate { flow, program });
+        }
+    }
+    Ok(SenderLink { interface, rate, mtu })
 }
 
 #[cfg(test)]

@@ -10,11 +10,11 @@ use std::time;
 
 use hopcast_node::Clock;
 use hopcast_twin::Monitor;
-use hopcast_twin::scenario::model::Scenario;
+use hopcast_twin::scenario::model::{NodeId, Scenario};
 
 use super::error::{Error, NodeFailure};
 use crate::lab::Lab;
-use crate::worker::NodeReport;
+use crate::worker::{COMPLETE, NodeReport};
 
 /// Maximum silence of a node; one that is silent for longer counts as hanging. Chosen; shorter, and so does a node of a
 /// busy machine; longer delays the error.
@@ -37,6 +37,8 @@ struct Node {
     lines: Receiver<String>,
     /// Its standard error.
     errors: Option<JoinHandle<String>>,
+    /// Whether it has received all of a transfer.
+    complete: bool,
 }
 
 impl Supervisor {
@@ -76,7 +78,7 @@ impl Supervisor {
             });
             let errors = errors.transpose().map_err(failed)?;
             let input = process.stdin.take();
-            nodes.push(Node { name: node.name.clone(), process, input, lines, errors });
+            nodes.push(Node { name: node.name.clone(), process, input, lines, errors, complete: false });
         }
         Ok(Self { nodes })
     }
@@ -117,6 +119,14 @@ impl Supervisor {
         Ok(())
     }
 
+    /// Whether a node has said that it has received all of a transfer.
+    pub(super) fn is_complete(&mut self, node: NodeId) -> bool {
+        let node = &mut self.nodes[node];
+        // Nothing else is said while the run lasts.
+        node.complete |= node.lines.try_iter().any(|line| line == COMPLETE);
+        node.complete
+    }
+
     /// Ends the run, and returns the report of each node.
     pub(super) fn finish(mut self) -> Result<Vec<(String, NodeReport)>, Error> {
         // All at once: no node goes on without the others.
@@ -139,6 +149,7 @@ impl Node {
         let mut waited = time::Duration::ZERO;
         while waited < SILENCE_TIMEOUT {
             match self.lines.recv_timeout(POLL_INTERVAL) {
+                Ok(line) if line == COMPLETE => self.complete = true,
                 Ok(line) => return Ok(Some(line)),
                 Err(RecvTimeoutError::Disconnected) => return Err(self.end_failed()),
                 Err(RecvTimeoutError::Timeout) if given_up() => return Ok(None),

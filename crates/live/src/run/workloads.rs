@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time;
 
-use hopcast_core::Instant;
+use hopcast_core::{Duration, Instant};
 use hopcast_twin::collect::{LiveObservations, ProgramResult};
 use hopcast_twin::results::{Figures, FramePictures};
 use hopcast_twin::scenario::model::{NodeId, Scenario};
@@ -95,13 +95,26 @@ impl Workloads {
         self.programs.next_deadline()
     }
 
+    /// Whether there are programs.
+    pub(super) fn has_programs(&self) -> bool {
+        self.programs.has_any()
+    }
+
     pub(super) fn is_done(&self) -> bool {
         self.programs.is_done()
     }
 
-    /// Adds the measurements and failures of the programs to `observed`.
-    pub(super) fn finish(self, scenario: &Scenario, observed: &mut LiveObservations) {
-        let Self { programs, dir } = self;
+    /// Adds the measurements and failures of the programs to `observed`; a file to a group began at `data_began`.
+    pub(super) fn finish(
+        self,
+        scenario: &Scenario,
+        data_began: Option<Instant>,
+        observed: &mut LiveObservations,
+    ) {
+        let Self { mut programs, dir } = self;
+        if let Some(at) = data_began {
+            programs.data_began(at);
+        }
         let ended = programs.finish();
         let step = scenario.measure.interval;
         let steps = (scenario.duration.as_nanos() / step.as_nanos().max(1)) as usize;
@@ -144,6 +157,7 @@ impl Workloads {
                 flow,
                 figures: figures(&measured),
                 receivers: receivers.iter().map(figures).collect(),
+                completed: completed(&measured),
                 series: measured.series(step, steps),
                 latency: measured.curves(name),
                 counters: measured.counters,
@@ -189,4 +203,10 @@ fn frames(
         frames.push(FramePictures { flow: flow.to_owned(), number, sent, received });
     }
     Ok(frames)
+}
+
+/// The time at which the last receiver had all of a file.
+fn completed(measured: &Measurement) -> Option<Instant> {
+    measured.completed_s?;
+    measured.lasted.map(|(_, to)| Instant::ZERO + Duration::from_secs_f64(to.max(0.0)))
 }

@@ -14,7 +14,7 @@ use hopcast_config::yaml::{Kind, Node};
 use hopcast_stack::Stack;
 use hopcast_stack::transport::PortKind;
 
-const APPS: [&str; 12] = [
+const APPS: [&str; 15] = [
     "cbr",
     "bulk",
     "file",
@@ -28,6 +28,9 @@ const APPS: [&str; 12] = [
     PROGRAMS[3],
     PROGRAMS[4],
     PROGRAMS[5],
+    PROGRAMS[6],
+    PROGRAMS[7],
+    PROGRAMS[8],
 ];
 /// Maximum UDP payload over IPv4, in bytes (RFC 768, RFC 791).
 const MAX_DATAGRAM: u64 = 65_507;

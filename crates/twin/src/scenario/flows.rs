@@ -6,7 +6,7 @@ use super::apps::app;
 use super::files::Contents;
 use super::fits::{self, Written};
 use super::groups::{self, Groups};
-use super::model::{App, Flow, FlowId, GroupId, NodeId};
+use super::model::{App, Flow, FlowId, GroupId, NodeId, Program};
 use super::programs;
 use super::segments::SegmentMap;
 use super::topology::Topology;
@@ -110,6 +110,17 @@ impl Flows {
                 flows.have_ports_left(from, app_node, topology)?;
             }
             let ipv6 = fields.read("ip", ip_version)?.unwrap_or(false);
+            if let App::Program { program: Program::GroupFile(file), .. } = &app {
+                let name = file.with.name();
+                if group.is_none() {
+                    return Err(to_node.error(format!(
+                        "`to`: `{name}` sends to groups: add `delivery: ip-multicast`, also for one receiver"
+                    )));
+                }
+                if let Some(node) = fields.get("ip").filter(|_| ipv6) {
+                    return Err(node.error(format!("`ip`: `{name}` sends over IPv4 alone")));
+                }
+            }
             let paths = match fields.get("paths") {
                 Some(node) => paths(node, &stack, &to, group)?,
                 None => 1,

@@ -12,7 +12,8 @@ use hopcast_stack::transport::{self, PortKind, Ports, ProgramEnds, ProgramPair};
 use crate::results::Publication;
 
 pub use super::programs::{
-    CopyProgram, Exec, FileCopy, LiveOnly, Load, PingOptions, Program, Signal, TestPicture,
+    CopyProgram, Exec, FileCopy, GroupFile, GroupFileProgram, LiveOnly, Load, PingOptions, Program, Signal,
+    TestPicture,
 };
 pub use super::workload::{
     App, Arrivals, FrameType, Frames, OnOff, Pattern, SendSpan, SizeLaw, Spread, TraceFrame,
@@ -240,6 +241,14 @@ pub struct Flow {
     pub paths: usize,
 }
 
+impl Scenario {
+    /// Its only flow, if that is of bounded size and to several receivers.
+    pub fn transfer(&self) -> Option<&Flow> {
+        let [flow] = &*self.flows else { return None };
+        (flow.transfer().is_some() && flow.is_to_several()).then_some(flow)
+    }
+}
+
 impl Flow {
     /// Whether the application sends a stream, and not datagrams or messages: it prefers a stream to datagrams where
     /// the stack offers both.
@@ -256,7 +265,17 @@ impl Flow {
 
     /// Whether it ends by itself, once a file or a number of bytes has been sent.
     pub fn is_bounded(&self) -> bool {
-        matches!(self.app, App::File { .. } | App::Bulk { bytes: Some(_), .. })
+        self.transfer().is_some()
+    }
+
+    /// Bytes of payload after which it ends by itself; `None` if it does not, or if a real program alone knows.
+    pub fn transfer(&self) -> Option<u64> {
+        match &self.app {
+            App::Bulk { bytes: Some(bytes), .. } => Some(bytes.get()),
+            App::File { contents, .. } => Some(contents.len() as u64),
+            App::Program { program: Program::GroupFile(file), .. } => Some(file.bytes.get()),
+            _ => None,
+        }
     }
 
     /// Whether it is to several receivers, or to a group that may have several.

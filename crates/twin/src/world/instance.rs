@@ -101,6 +101,16 @@ impl NodeInstance {
         Box::new(self.assembly.clone())
     }
 
+    /// Whether this node has received all of a run's only flow, which is of bounded size; `None` unless it is one of
+    /// its several receivers.
+    pub fn has_transfer(&self, scenario: &Scenario) -> Option<bool> {
+        let flow = scenario.transfer()?;
+        let place = flow.to.iter().position(|&to| to == self.node)?;
+        let meter = self.flows.first()?.meters.iter().nth(place)?;
+        let completed = meter.borrow().completed;
+        Some(completed.is_some())
+    }
+
     /// The measurements and counters of each flow at this node.
     pub fn reports(&self) -> Vec<InstanceReport> {
         let assembly = self.assembly.get();

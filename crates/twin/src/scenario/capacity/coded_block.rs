@@ -3,7 +3,7 @@
 use hopcast_link::{Attachment, Loss};
 
 use super::timeline::loss_between;
-use crate::scenario::model::{Action, App, Flow, LinkModel, Scenario};
+use crate::scenario::model::{Action, ETHERNET_HEADER, Flow, LinkModel, Scenario};
 
 /// Number of source packets of a block. Chosen: that of NORM's senders, as in the published experiments. With fewer the
 /// bound is higher, since losses vary more from block to block; with more it is lower than such senders can reach.
@@ -28,11 +28,7 @@ impl BlockBound {
     /// The bound of a flow of bounded size, with frames of at most `frame` bytes. `None` unless all receivers are on
     /// one switch with the sender, lose frames independently, and nothing changes there.
     pub fn of(scenario: &Scenario, flow: &Flow, frame: u64) -> Option<Self> {
-        let bytes = match &flow.app {
-            App::Bulk { bytes: Some(bytes), .. } => bytes.get(),
-            App::File { contents, .. } => contents.len() as u64,
-            _ => return None,
-        };
+        let bytes = flow.transfer()?;
         let (number, link, from) = scenario.links.iter().enumerate().find_map(|(number, link)| {
             let end = |node| link.ends.iter().position(|&end| end == node);
             let is_switch = matches!(link.model, LinkModel::Switch(_));
@@ -48,6 +44,9 @@ impl BlockBound {
         let losses: Option<Vec<f64>> =
             attachments.map(|(to, _)| independent(loss_between(link, from, to))).collect();
         let headers = flow.full_overhead();
+        // A program fills the packets of its first link; it has no machine that would say so.
+        let mtu = link.direction(from as Attachment).mtu;
+        let frame = if flow.is_program() { u64::from(mtu) + ETHERNET_HEADER } else { frame };
         let payload = frame.checked_sub(headers).filter(|&payload| payload > 0)?;
         let packets = bytes.div_ceil(payload);
         let repairs = transmissions(packets, &losses?) - packets as f64;

@@ -2,7 +2,10 @@
 
 use hopcast_core::{Bytes, Duration, Rate};
 
-use super::{CopyProgram, DATAGRAM_SIZE, FileCopy, Load, PING_SIZE, PingOptions, Program, TestPicture};
+use super::{
+    CopyProgram, DATAGRAM_SIZE, FileCopy, GroupFile, GroupFileProgram, Load, PING_SIZE, PingOptions, Program,
+    TestPicture,
+};
 use crate::scenario::files::Contents;
 use crate::scenario::frequency::frequency;
 use crate::scenario::model::{Socket, socket};
@@ -13,7 +16,8 @@ use hopcast_stack::Stack;
 use hopcast_stack::transport::PortKind;
 
 /// The programs that an `app` may be.
-pub(crate) const PROGRAMS: [&str; 6] = ["iperf3", "iperf2", "nuttcp", "ping", "ffmpeg", "copy"];
+pub(crate) const PROGRAMS: [&str; 9] =
+    ["iperf3", "iperf2", "nuttcp", "ping", "ffmpeg", "copy", "libnorm", "uftp", "udpcast"];
 
 /// Maximum payload of a datagram of a program, in bytes: IPv4's maximum (RFC 768, RFC 791).
 const MAX_DATAGRAM: u64 = 65_507;
@@ -30,6 +34,7 @@ fn keys(name: &str) -> &'static [&'static str] {
         "ping" => &["size", "rate", "every", "arguments", "start", "stop"],
         "ffmpeg" => &["rate", "picture", "fps", "gop", "deadline", "size", "start", "stop"],
         "copy" => &["path", "with", "start", "stop"],
+        "libnorm" | "uftp" | "udpcast" => GroupFile::KEYS,
         // Each of its connections has a port of its own, and a flow has two.
         "nuttcp" => &["rate", "size", "reverse", "arguments", "start", "stop"],
         _ => &["rate", "size", "parallel", "reverse", "arguments", "start", "stop"],
@@ -46,6 +51,9 @@ pub(crate) fn program<'a>(
 ) -> Result<(Program, Fields<'a>), Diagnostic> {
     let fields = fields(keys(name))?;
     let on = carries(node, name, stack)?;
+    if let Some(with) = GroupFileProgram::named(name) {
+        return Ok((Program::GroupFile(GroupFile::decode(with, fields)?), fields));
+    }
     let program = match name {
         "ping" => Program::Ping(ping(fields)?),
         "ffmpeg" => Program::Ffmpeg(picture(fields)?),
@@ -64,6 +72,10 @@ fn carries(node: &Node, name: &str, stack: &Stack) -> Result<Socket, Diagnostic>
         Some(Socket::Icmp) if name == "ping" => Ok(Socket::Icmp),
         _ if name == "ping" => Err(node.error(format!(
             "`app`: `ping` sends packets, and `{protocol}` offers {offers}: use `ip`, or a stack with `tunnel` on top"
+        ))),
+        Some(Socket::Udp) if GroupFileProgram::named(name).is_some() => Ok(Socket::Udp),
+        _ if GroupFileProgram::named(name).is_some() => Err(node.error(format!(
+            "`app`: `{name}` sends to groups by the host's own UDP, and `{protocol}` offers {offers}: use `udp`"
         ))),
         Some(Socket::Udp) if name == "copy" => Err(node.error(format!(
             "`app`: `copy` writes a stream, and `{protocol}` offers {offers}: use `tcp-cubic`, or `ffmpeg`"

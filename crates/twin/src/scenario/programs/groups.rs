@@ -6,13 +6,17 @@ use hopcast_core::Instant;
 use hopcast_stack::group::Group;
 
 impl Program {
-    /// The reason why it cannot send to the nodes `to` of a group, if it cannot: of the programs only iperf2 joins
-    /// groups.
+    /// The reason why it cannot send to the nodes `to` of a group, if it cannot: of the programs only iperf2 and those
+    /// that send files to groups join any.
     pub(crate) fn refuses_group(&self, group: Option<&Group>, to: &[NodeId]) -> Option<String> {
         let name = self.name();
-        let (Self::Iperf2(Load { parallel, reverse, .. }), Some(group)) = (self, group) else {
+        let (parallel, reverse) = match self {
+            Self::Iperf2(Load { parallel, reverse, .. }) => (*parallel, *reverse),
+            _ => (1, false),
+        };
+        let (Self::Iperf2(_) | Self::GroupFile(_), Some(group)) = (self, group) else {
             return Some(format!(
-                "`{name}` has one receiver; several may have `cbr`, `bulk`, `file`, `video`, and by `ip-multicast` `iperf2`"
+                "`{name}` has one receiver; several may have `cbr`, `bulk`, `file`, `video`, and by `ip-multicast` `iperf2`, `libnorm`, `uftp`, `udpcast`"
             ));
         };
         // Its sockets may not broadcast (no SO_BROADCAST in 2.1.8), and machines alone make copies.
@@ -22,11 +26,14 @@ impl Program {
                 "`{name}` sends to several receivers by `ip-multicast` alone, not by `{delivery}`"
             ));
         }
-        if *reverse {
+        if matches!(self, Self::GroupFile(_)) && group.delivery.settings().is_of_one_source() {
+            return Some(format!("`{name}` joins groups of any source, not of `one-source`"));
+        }
+        if reverse {
             return Some(format!("`{name}` with `reverse` has one receiver: a group sends nothing back"));
         }
         // A server takes one sender of a group at a time, and another connection for another sender.
-        if *parallel > 1 {
+        if parallel > 1 {
             return Some(format!(
                 "`{name}` to a group has one connection, and `parallel` asks for {parallel}"
             ));

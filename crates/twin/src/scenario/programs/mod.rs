@@ -6,6 +6,7 @@
 
 mod decode;
 mod exec;
+mod group_file;
 mod groups;
 
 use std::fmt;
@@ -22,6 +23,7 @@ use hopcast_config::yaml::{Kind, Node};
 
 pub(crate) use decode::{PROGRAMS, program};
 pub(crate) use exec::execs;
+pub use group_file::{GroupFile, GroupFileProgram};
 
 /// Payload of ping's requests unless the scenario says another, in bytes (ping(8)).
 const PING_SIZE: u64 = 56;
@@ -43,6 +45,8 @@ pub enum Program {
     Ffmpeg(TestPicture),
     /// A plain copy through `socat` or `nc`.
     Copy(FileCopy),
+    /// A file to a group, by `libnorm`, `uftp` or `udpcast`.
+    GroupFile(GroupFile),
 }
 
 /// The traffic of a program for measuring throughput.
@@ -119,6 +123,7 @@ impl Program {
             Self::Ping(_) => "ping",
             Self::Ffmpeg(_) => "ffmpeg",
             Self::Copy(_) => "copy",
+            Self::GroupFile(file) => file.with.name(),
         }
     }
 
@@ -130,7 +135,13 @@ impl Program {
                 Some(load.datagram().get())
             }
             Self::Ffmpeg(picture) if on == Some(Socket::Udp) => Some(picture.size.get()),
-            Self::Iperf3(_) | Self::Iperf2(_) | Self::Nuttcp(_) | Self::Ffmpeg(_) | Self::Copy(_) => None,
+            Self::Iperf3(_)
+            | Self::Iperf2(_)
+            | Self::Nuttcp(_)
+            | Self::Ffmpeg(_)
+            | Self::Copy(_)
+            // They make their packets to fit.
+            | Self::GroupFile(_) => None,
         }
     }
 
@@ -139,6 +150,7 @@ impl Program {
         match self {
             // IP's header, and ICMP's (RFC 792, RFC 4443).
             Self::Ping(_) => (if ipv6 { 40 } else { 20 }) + 8,
+            Self::GroupFile(_) => GroupFile::HEADERS,
             Self::Iperf3(_) | Self::Iperf2(_) | Self::Nuttcp(_) | Self::Ffmpeg(_) | Self::Copy(_) => 0,
         }
     }
@@ -220,6 +232,7 @@ pub(crate) fn live_app(node: &Node) -> Option<Diagnostic> {
         }
         "ffmpeg" => ("ffmpeg", "`video` is its like"),
         "copy" => ("copy", "`file` is its like"),
+        name @ ("libnorm" | "uftp" | "udpcast") => (name, "`bulk` with `bytes` over `norm` is its like"),
         _ => return None,
     };
     let (name, like) = like;
@@ -292,6 +305,7 @@ impl fmt::Display for Program {
                 };
                 write!(f, "a file of {} bytes through {with}", contents.len())
             }
+            Self::GroupFile(file) => file.fmt(f),
         }
     }
 }

@@ -1,0 +1,73 @@
+//! Real programs send a file to a group in live runs: libnorm, uftp and udpcast, over links that lose.
+
+#![allow(clippy::unwrap_used)] // helpers of tests
+
+mod common;
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+
+use common::text;
+use hopcast_node::testing::{Requirement, require};
+use serde_json::Value;
+
+/// A machine of two processors carries one live run at a time.
+static MACHINE: Mutex<()> = Mutex::new(());
+
+/// Sends 100 kB to two members that each lose 5 %, and holds that both have the file.
+fn sends_a_file(app: &str, needs: &[Requirement<'static>]) {
+    let common =
+        [Requirement::Root, Requirement::Tun, Requirement::Program("ip"), Requirement::Program("setpriv")];
+    if !require(&[&common, needs].concat()) {
+        return;
+    }
+    let _machine = MACHINE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let dir = tempfile::tempdir().unwrap();
+    let scenario = format!(
+        "title: t\nduration: 30 s\n\
+         topology: {{ switch: {{ nodes: 3, link: {{ rate: 2 Mbit/s, delay: 1 ms, loss: 5 %, queue: 100 packets }} }} }}\n\
+         flows: [{{ name: f, from: n0, to: [n1, n2], over: udp, delivery: ip-multicast, \
+         app: {{ {app}: {{ bytes: 100 kB, start: 1 s }} }} }}]\n"
+    );
+    fs::write(dir.path().join("peer.yaml"), scenario).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_hopcast"))
+        .args(["run", "peer.yaml", "--live", "--format", "json", "--out", "out"])
+        .current_dir(dir.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let run = &document["runs"][0];
+    assert!(run["live"]["invalid"].is_null() && run["live"]["programs"].is_null(), "{}", run["live"]);
+    let flow = &run["flows"][0];
+    let receivers = flow["receivers"].as_array().unwrap();
+    assert_eq!(receivers.len(), 2);
+    for receiver in receivers {
+        assert_eq!(receiver["hash_ok"], true, "{receiver}");
+        // 100 kB take 0.4 s at the rate of the link; the programs that ask slowly take a few seconds.
+        assert!((0.3..25.0).contains(&receiver["completed_s"].as_f64().unwrap()), "{receiver}");
+    }
+    // Payload, headers and repairs: less than the file would be a frame that was not counted.
+    let bytes = flow["network_bytes"].as_f64().unwrap();
+    assert!((100_000.0..300_000.0).contains(&bytes), "{bytes}");
+}
+
+#[test]
+fn libnorm_sends_a_file_to_each_member() {
+    sends_a_file(
+        "libnorm",
+        &[Requirement::Program("c++"), Requirement::Library("norm", "/usr/include/normApi.h")],
+    );
+}
+
+#[test]
+fn uftp_sends_a_file_to_each_member() {
+    sends_a_file("uftp", &[Requirement::Program("uftp"), Requirement::Program("uftpd")]);
+}
+
+#[test]
+fn udpcast_sends_a_file_to_each_member() {
+    sends_a_file("udpcast", &[Requirement::Program("udp-sender"), Requirement::Program("udp-receiver")]);
+}
