@@ -432,7 +432,7 @@ fn a_file_to_a_group_lasts_from_the_first_frame_of_data_to_the_last_change_at_th
     let far = parsed("9000 true 105", Some(3.0)).unwrap();
     let damaged = parsed("9000 false 104", Some(3.0)).unwrap();
     assert_eq!((near.completed_s, far.completed_s, damaged.completed_s), (Some(2.5), Some(3.0), None));
-    let all = Measurement::together(&[near.clone(), far.clone()]);
+    let all = Measurement::together(&[near.clone(), far]);
     assert_eq!((all.completed_s, all.hash_ok, all.lasted), (Some(3.0), Some(true), Some((3.0, 6.0))));
     assert_eq!(all.units, Some((2, 2)));
     let all = Measurement::together(&[near, damaged]);

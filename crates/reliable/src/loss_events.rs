@@ -6,7 +6,7 @@ use hopcast_core::{Duration, Instant};
 
 /// Loss event rate out of sequence numbers: losses within a round trip are one event.
 ///
-/// A packet is lost once [`LATER`] of higher sequence numbers have come: one that is overtaken by fewer is late.
+/// A packet is lost once three of higher sequence numbers have come: one that is overtaken by fewer is late.
 #[derive(Clone, Debug, Default)]
 pub struct LossEvents {
     /// The last packet before which each one has come or is lost; none before the first packet.

@@ -179,7 +179,7 @@ pub(crate) fn read_latency(path: &Path, document: &mut Document) -> Result<(), R
 }
 
 const QUANTILES: [&str; 6] = ["mean", "p50", "p95", "p99", "p99_9", "max"];
-const FIGURE_COLUMNS: [&str; 12] = [
+const FIGURE_COLUMNS: [&str; 13] = [
     "goodput_mbps",
     "sent_units",
     "delivered_units",
@@ -192,6 +192,7 @@ const FIGURE_COLUMNS: [&str; 12] = [
     "network_bytes",
     "network_bytes_bound",
     "completed_bound_s",
+    "nacks_per_round",
 ];
 const VIDEO_COLUMNS: [&str; 7] = [
     "frames_sent",
@@ -264,6 +265,7 @@ fn figures(figures: &Figures) -> Vec<String> {
         optional(figures.network_bytes.as_ref()),
         optional(figures.network_bytes_bound.as_ref()),
         optional(figures.completed_bound_s.as_ref()),
+        optional(figures.nacks_per_round.as_ref()),
     ];
     let quantiles =
         |of: &Quantiles| [of.mean, of.p50, of.p95, of.p99, of.p99_9, of.max].map(|ms| ms.to_string());

@@ -76,6 +76,7 @@ pub(crate) const MEASURES: &[Measure] = &[
     measure("network_bytes_bound", "load bound", "MB", 1e-6, Better::Neither, 6),
     measure("completed_s", "completed", "s", 1.0, Better::Low, 6),
     measure("completed_bound_s", "time bound", "s", 1.0, Better::Neither, 6),
+    measure("nacks_per_round", "NACKs per round", "", 1.0, Better::Low, 7),
     measure("hash_ok", "file intact", "", 1.0, Better::Neither, 7),
 ];
 

@@ -242,6 +242,7 @@ fn flow(
         let min_cut = min_cuts.into_iter().flatten().min_by(f64::total_cmp);
         total = figures(spec, &all, &counted, window, Bound { min_cut, share });
         total.network_bytes = network_bytes;
+        total.nacks_per_round = nacks_per_round(&counters);
         if let Some(bound) = bound {
             (total.network_bytes_bound, total.completed_bound_s) = (Some(bound.bytes), bound.seconds);
         }
@@ -259,6 +260,17 @@ fn flow(
         counters,
         receivers,
     }
+}
+
+/// Requests for a block for each round of repairs of one, by what the flow's transports have counted.
+fn nacks_per_round(counters: &BTreeMap<String, u64>) -> Option<f64> {
+    // Where the stack has several layers, a name has its layer's before it.
+    let of = |name: &str| -> u64 {
+        let own = |found: &str| found.rsplit('.').next() == Some(name);
+        counters.iter().filter(|(found, _)| own(found)).map(|(_, count)| count).sum()
+    };
+    let rounds = of("repair_rounds");
+    (rounds > 0).then(|| of("blocks_requested") as f64 / rounds as f64)
 }
 
 /// The min-cut of a flow towards each receiver over its window, in bit/s.
@@ -338,6 +350,7 @@ fn figures(
         network_bytes: None,
         network_bytes_bound: None,
         completed_bound_s: None,
+        nacks_per_round: None,
         video: meter.frames.as_ref().map(FrameLog::figures),
     }
 }

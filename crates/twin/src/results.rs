@@ -236,6 +236,10 @@ pub struct Figures {
     /// Time that these bytes take at the sender's rate, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_bound_s: Option<f64>,
+    /// Requests for a block that came to the sender, for each time that it repaired one; absent unless the flow's
+    /// transport repairs blocks for a group, and repaired any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nacks_per_round: Option<f64>,
     /// Frames of a video; absent unless it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub video: Option<Video>,

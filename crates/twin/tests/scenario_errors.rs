@@ -541,7 +541,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "duration: 10s",
         "duration: 10s\npublished: { file: nothere.csv, figures: { a: goodput } }",
-        "bad.yaml:2:47: `figures`: expected one of `goodput_mbps`, `sent_units`, `delivered_units`, `reliability`, `min_cut_fraction`, `payload_bound_fraction`, `completed_s`, `jitter_ms`, `network_bytes`, `latency_ms.mean`, `latency_ms.p50`, `latency_ms.p95`, `latency_ms.p99`, `latency_ms.p99_9`, `latency_ms.max`, `round_trip_ms.mean`, `round_trip_ms.p50`, `round_trip_ms.p95`, `round_trip_ms.p99`, `round_trip_ms.p99_9`, `round_trip_ms.max`, found `goodput`: did you mean `goodput_mbps`?",
+        "bad.yaml:2:47: `figures`: expected one of `goodput_mbps`, `sent_units`, `delivered_units`, `reliability`, `min_cut_fraction`, `payload_bound_fraction`, `completed_s`, `jitter_ms`, `network_bytes`, `nacks_per_round`, `latency_ms.mean`, `latency_ms.p50`, `latency_ms.p95`, `latency_ms.p99`, `latency_ms.p99_9`, `latency_ms.max`, `round_trip_ms.mean`, `round_trip_ms.p50`, `round_trip_ms.p95`, `round_trip_ms.p99`, `round_trip_ms.p99_9`, `round_trip_ms.max`, found `goodput`: did you mean `goodput_mbps`?",
     ),
 ];
 

@@ -32,6 +32,7 @@ const char *const usage =
     "  id=NUMBER                    of this member; default: 1\n"
     "  loss=PERCENT                 of what arrives here is dropped by the library\n"
     "  seconds=NUMBER               limit of the whole run; default: 60\n"
+    "  hash=no                      hashes are left out, since they take time\n"
     "  debug=LEVEL                  what the library says on standard error, 0 to 12\n"
     "sender:\n"
     "  data=FILE file=FILE stream=FILE   objects, in this order, each any number of times\n"
@@ -66,7 +67,10 @@ double now() {
 
 double started;
 
+bool hashing = true;
+
 uint64_t hash(const char *bytes, size_t len, uint64_t from = 0xcbf29ce484222325) {
+    if (!hashing) return 0;
     for (size_t i = 0; i < len; i++) from = (from ^ static_cast<uint8_t>(bytes[i])) * 0x100000001b3;
     return from;
 }
@@ -492,6 +496,7 @@ private:
 int main(int count, char **words) {
     started = now();
     const Settings settings(count, words);
+    hashing = settings.text("hash", "yes") != "no";
     NormSetDebugLevel(static_cast<unsigned>(settings.number("debug", 0)));
     const std::string role = settings.text("role", "");
     const NormInstanceHandle instance = NormCreateInstance();

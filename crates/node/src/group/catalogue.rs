@@ -182,7 +182,7 @@ mod tests {
     fn the_oldest_file_that_somebody_lacks_goes_first() {
         let mut catalogue = catalogue();
         assert_eq!((catalogue.len(), catalogue.due(Instant::ZERO, &[0, 1])), (2, None));
-        catalogue.get_mut(3).unwrap().standings[0] = Some(Standing::Lacks(vec![0..u32::MAX]));
+        catalogue.get_mut(3).unwrap().standings[0] = Some(Standing::lacks(0..u32::MAX));
         assert_eq!(
             (catalogue.due(Instant::ZERO, &[0, 1]), catalogue.due(Instant::ZERO, &[1])),
             (Some(3), None)
@@ -204,7 +204,7 @@ mod tests {
         let (mut now, mut pauses) = (Instant::ZERO, Vec::new());
         for _ in 0..9 {
             let file = catalogue.get_mut(7).unwrap();
-            file.standings[0] = Some(Standing::Lacks(vec![0..1]));
+            file.standings[0] = Some(Standing::lacks(0..1));
             file.end_round(now);
             assert_eq!(file.standings[0], None, "it is asked again");
             pauses.push(file.retry.since(now).as_secs_f64());

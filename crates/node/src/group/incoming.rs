@@ -91,8 +91,8 @@ impl Incoming {
         match self.partial.get(&id) {
             // What is not complete under its name is missing for others.
             Some(partial) if partial.written.left() > 0 => Standing::Lacks(partial.written.missing()),
-            Some(partial) => Standing::Lacks(vec![partial.written.count() - 1..partial.written.count()]),
-            None => Standing::Lacks(vec![0..u32::MAX]),
+            Some(partial) => Standing::lacks(partial.written.count() - 1..partial.written.count()),
+            None => Standing::lacks(0..u32::MAX),
         }
     }
 
@@ -218,7 +218,7 @@ mod tests {
             assert_eq!(give(&mut incoming, 1, "a", size, piece).0, Verdict::Nothing, "it is with the disk");
         }
         assert_eq!(incoming.written(at(1), 1, 2), Progress::Goes);
-        assert_eq!(incoming.standing(1), Standing::Lacks(vec![0..2]));
+        assert_eq!(incoming.standing(1), Standing::lacks(0..2));
         assert_eq!(incoming.written(at(1), 1, 0), Progress::Goes);
         assert_eq!(incoming.written(at(1), 1, 1), Progress::Complete("a".into()));
         assert!(matches!(incoming.standing(1), Standing::Lacks(_)), "it has no name yet");
@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(give(&mut incoming, 3, "c", 3 << 19, 0), refuses(Refusal::NoRoom));
         assert_eq!(incoming.standing(3), Standing::Refused(Refusal::NoRoom));
         incoming.look(at(40), &mut Vec::new());
-        assert_eq!(incoming.standing(3), Standing::Lacks(vec![0..u32::MAX]));
+        assert_eq!(incoming.standing(3), Standing::lacks(0..u32::MAX));
         assert_eq!(incoming.standing(2), Standing::Refused(Refusal::TooLarge));
     }
 
@@ -263,7 +263,7 @@ mod tests {
     fn the_files_that_are_remembered_are_bounded() {
         let mut incoming = Incoming::default();
         incoming.remember(0..MAX_KNOWN as u64 + 10);
-        assert_eq!(incoming.standing(9), Standing::Lacks(vec![0..u32::MAX]));
+        assert_eq!(incoming.standing(9), Standing::lacks(0..u32::MAX));
         assert_eq!(incoming.standing(10), Standing::Has);
     }
 }

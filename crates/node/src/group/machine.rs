@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::mpsc::TryRecvError;
 
 use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Machine, Message, Outbox, Port, earliest};
 use log::Level;
@@ -140,11 +139,7 @@ impl LocalMember {
             }
             *was_up = is_up;
         }
-        loop {
-            let event = match self.disk.as_ref().map(|disk| disk.events.try_recv()) {
-                Some(Ok(event)) => event,
-                Some(Err(TryRecvError::Empty | TryRecvError::Disconnected)) | None => break,
-            };
+        while let Some(Ok(event)) = self.disk.as_ref().map(|disk| disk.events.try_recv()) {
             self.on_disk(now, event);
         }
         // Without a disk there is nothing to remember.
@@ -323,7 +318,7 @@ impl LocalMember {
         self.say(Level::Warn, line);
     }
 
-    fn discard(&mut self, from: usize, ids: Vec<u64>) {
+    fn discard(&self, from: usize, ids: Vec<u64>) {
         ids.into_iter().for_each(|id| self.order(Command::Discard { from, id }));
     }
 

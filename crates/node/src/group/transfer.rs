@@ -125,7 +125,7 @@ mod tests {
     fn begun() -> (Catalogue, Transfer) {
         let mut catalogue = Catalogue::default();
         catalogue.add((1, "a".into(), 300 << 16), 300, 2);
-        let all = Some(Standing::Lacks(vec![0..u32::MAX]));
+        let all = Some(Standing::lacks(0..u32::MAX));
         catalogue.get_mut(1).unwrap().standings = vec![all.clone(), all];
         (catalogue, Transfer::new(1, at(0), 2, 0))
     }
@@ -145,16 +145,16 @@ mod tests {
         let (mut catalogue, mut transfer) = begun();
         assert_eq!(send(&mut transfer, catalogue.get(1).unwrap(), at(0)).len(), WINDOW);
         let file = catalogue.get_mut(1).unwrap();
-        file.standings[0] = Some(Standing::Lacks(vec![100..u32::MAX]));
+        file.standings[0] = Some(Standing::lacks(100..u32::MAX));
         transfer.progressed(at(1), 0);
         assert!(!transfer.settle(at(1), file, &UP, 1));
         assert_eq!(send(&mut transfer, file, at(1)), [0; 0], "the other has nothing yet");
-        file.standings[1] = Some(Standing::Lacks(vec![50..u32::MAX]));
+        file.standings[1] = Some(Standing::lacks(50..u32::MAX));
         transfer.progressed(at(2), 1);
         transfer.settle(at(2), file, &UP, 2);
         assert_eq!(send(&mut transfer, file, at(2)).len(), 50);
         // The other falls silent.
-        file.standings[0] = Some(Standing::Lacks(vec![178..u32::MAX]));
+        file.standings[0] = Some(Standing::lacks(178..u32::MAX));
         transfer.progressed(at(30), 0);
         transfer.settle(at(30), file, &UP, 3);
         assert_eq!(send(&mut transfer, file, at(30)).len(), 122, "it is no longer waited for");

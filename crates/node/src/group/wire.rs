@@ -140,6 +140,13 @@ pub(crate) enum Standing {
     Refused(Refusal),
 }
 
+impl Standing {
+    /// All but one range of pieces.
+    pub(crate) fn lacks(pieces: Range<u32>) -> Self {
+        Self::Lacks(std::iter::once(pieces).collect())
+    }
+}
+
 /// A statement of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Statement {

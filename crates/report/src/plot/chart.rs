@@ -27,9 +27,14 @@ impl Axis {
         Self { title, low: first as f64 * step, high: last as f64 * step, log: false, names: false, ticks }
     }
 
-    /// An axis with a tick at each of these values, and a little room beside them.
+    /// An axis with a tick at each of these values, and a little room beside them; logarithmic if they span more than
+    /// an even axis can tell apart.
     pub(crate) fn at(title: String, ticks: Vec<(f64, String)>) -> Self {
         let (low, high) = range(ticks.iter().map(|(at, _)| *at));
+        if low > 0.0 && high >= LOG_SPAN * low {
+            let room = (high / low).powf(0.04);
+            return Self { title, low: low / room, high: high * room, log: true, names: false, ticks };
+        }
         let room = if high > low { (high - low) * 0.04 } else { 0.5 };
         Self { title, low: low - room, high: high + room, log: false, names: false, ticks }
     }
@@ -73,6 +78,10 @@ impl Axis {
         share.clamp(0.0, 1.0)
     }
 }
+
+/// Ratio of the largest of an axis's values to the smallest from which on they stand by their logarithms. Chosen: on an
+/// even axis the smallest of 1, 10 and 100 are a hair apart; 20 and 300 still are not.
+const LOG_SPAN: f64 = 100.0;
 
 /// An entry of the legend.
 pub(crate) struct Entry {
@@ -296,6 +305,16 @@ mod tests {
         assert_eq!(places(1), [7.5, 17.5, 27.5, 37.5, 47.5, 57.5]);
         assert_eq!(mark_places(&[(3.0, 4.0)], 0, 1), [(3.0, 4.0)]);
         assert_eq!(mark_places(&[], 0, 1), []);
+    }
+
+    #[test]
+    fn values_that_span_two_orders_of_magnitude_stand_by_their_logarithms() {
+        let at =
+            |values: &[f64]| Axis::at("receivers".into(), values.iter().map(|&at| (at, plain(at))).collect());
+        let (log, even) = (at(&[1.0, 10.0, 100.0]), at(&[0.0, 10.0, 100.0]));
+        assert!(log.log && (log.share(10.0) - 0.5).abs() < 1e-9);
+        assert!(!even.log && (even.share(10.0) - 14.0 / 108.0).abs() < 1e-9);
+        assert!(!at(&[20.0, 300.0]).log);
     }
 
     #[test]

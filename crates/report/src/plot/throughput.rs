@@ -180,7 +180,8 @@ fn picture(
         let ours = mark.ours.map(|ours| ours + mark.ci95.unwrap_or(0.0));
         ours.into_iter().chain(mark.published)
     });
-    let y = Axis::from_zero(format!("{} [{}]", measure.title, measure.unit), tops);
+    let unit = if measure.unit.is_empty() { String::new() } else { format!(" [{}]", measure.unit) };
+    let y = Axis::from_zero(format!("{}{unit}", measure.title), tops);
     let legend = || {
         let ours =
             lines.iter().map(|(line, _)| Entry { text: study.lines[*line].clone(), key: Key::Marked(*line) });

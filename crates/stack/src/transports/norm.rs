@@ -34,6 +34,8 @@ struct Norm {
     sender: SenderConfig,
     /// The rate, if it is fixed.
     rate: Option<Rate>,
+    /// Whether the sender estimates the number of receivers, which it is told otherwise.
+    estimates_group: bool,
     subscription: Subscription,
 }
 
@@ -96,6 +98,17 @@ static OPTIONS: Options<Norm> = Options(&[
         },
     },
     Opt {
+        key: "group-size",
+        about: "The number of receivers that their back-off is made for: `told`, that of the flow, or `estimated` from their requests. \
+                Too small a number, and their requests come at once; too large, and they wait without cause.",
+        form: Form::OneOf(&["told", "estimated"]),
+        set: |norm, node, key| {
+            norm.estimates_group = choice(node, key, &["told", "estimated"])?.0 == "estimated";
+            Ok(())
+        },
+        show: |norm| if norm.estimates_group { "estimated" } else { "told" }.to_owned(),
+    },
+    Opt {
         key: "grtt",
         about: "Round-trip time of the group until a receiver has answered. Too short costs a few requests, too long delays the \
                 first repairs.",
@@ -130,7 +143,7 @@ impl Transport for Norm {
             segment,
             rate,
             overhead: flow.overhead(end.depth + 1) as u16,
-            group_size: Some(flow.spec.to.len() as u64),
+            group_size: (!self.estimates_group).then_some(flow.spec.to.len() as u64),
             unicast_feedback: flow.spec.to.len() > 1,
             slack: flow.slack,
             ..self.sender.clone()

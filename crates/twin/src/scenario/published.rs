@@ -18,7 +18,7 @@ use hopcast_config::decode::{self, Fields, choice, did_you_mean, entries, listed
 use hopcast_config::yaml::{Entry, Node};
 
 /// Our names of the figures that a publication may have, without those of distributions.
-const FIGURES: [&str; 9] = [
+const FIGURES: [&str; 10] = [
     "goodput_mbps",
     "sent_units",
     "delivered_units",
@@ -28,6 +28,7 @@ const FIGURES: [&str; 9] = [
     "completed_s",
     "jitter_ms",
     "network_bytes",
+    "nacks_per_round",
 ];
 const DISTRIBUTIONS: [&str; 2] = ["latency_ms", "round_trip_ms"];
 const OF_A_DISTRIBUTION: [&str; 6] = ["mean", "p50", "p95", "p99", "p99_9", "max"];

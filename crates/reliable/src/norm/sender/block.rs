@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use hopcast_core::Instant;
+use hopcast_core::{Duration, Instant};
 
 /// The repairs of one block.
 ///
@@ -27,6 +27,10 @@ pub(super) struct Block {
     pub(super) asked: Option<Instant>,
     /// Rounds of repairs.
     pub(super) rounds: u32,
+    /// Number of receivers for which the back-off of the first round of requests was made.
+    pub(super) made_for: f64,
+    /// When the first request of that round came, and how many have come.
+    first_round: Option<(Instant, u32)>,
     /// The largest number of symbols that somebody lacked when the block had been sent once, with the proactive
     /// parity: the block's whole need as far as it shows.
     pub(super) need: Option<u16>,
@@ -57,6 +61,22 @@ impl Block {
             self.sent.pop_front();
         }
         self.sent.push_back(now);
+    }
+
+    /// Notes a NACK for it. Returns how many have come in the first round of requests; none if that is over, a GRTT
+    /// after the first of them.
+    pub(super) fn nack(&mut self, now: Instant, grtt: Duration) -> u32 {
+        let (began, nacks) = self.first_round.get_or_insert((now, 0));
+        if now.since(*began) > grtt {
+            return 0;
+        }
+        *nacks = nacks.saturating_add(1);
+        *nacks
+    }
+
+    /// NACKs of the first round of requests so far.
+    pub(super) fn nacks(&self) -> u32 {
+        self.first_round.map_or(0, |(_, nacks)| nacks)
     }
 
     /// Whether there is something to be sent.

@@ -40,8 +40,7 @@ impl Sender {
             (None, None) => None,
             (cc, heard) => self.response(now, nack.grtt_response, cc, heard),
         };
-        let round = self.round();
-        self.group.nack(now, from.0, round);
+        self.group.note(now, from.0);
         if let Some(cc) = nack.cc {
             self.congestion_feedback(now, from, cc, round_trip);
         }
@@ -247,7 +246,7 @@ impl Sender {
             return false;
         }
         *left -= 1;
-        let loss = self.need.loss();
+        let (loss, grtt) = (self.need.loss(), self.grtt());
         let Some(object) = self.objects.get_mut(&number) else { return false };
         if block < object.first_block() {
             self.say_what_is_left();
@@ -256,12 +255,16 @@ impl Sender {
         let source = object.source(block);
         let parity = if object.is_whole(block) { self.config.parity } else { 0 };
         let Some(state) = object.blocks.get_mut(&block) else { return false };
+        self.counts.blocks_requested += 1;
+        let (nacks, made_for) = (state.nack(now, grtt), state.made_for);
         let request = Request { count: count.min(source), named, symbols: source + parity, seen, loss };
         let raised = state.request(now, request, parity);
         if state.is_pending() {
             let spent = state.rounds > u32::from(self.config.robust);
             self.pending.insert((number, block), state.asked.unwrap_or(now), spent);
         }
+        let delay = self.delay(made_for);
+        self.group.nacks(nacks, made_for, delay);
         raised
     }
 

@@ -75,6 +75,8 @@ pub(super) struct Sender {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) nacks_received: u64,
+    /// Blocks that were asked for, once for each NACK that did.
+    pub(super) blocks_requested: u64,
     /// Feedback that names what was never sent, or a time that never was.
     pub(super) refused: u64,
     /// Objects, and blocks of streams, that were dropped while somebody asked for them.
@@ -124,7 +126,11 @@ impl Sender {
             pending: Pending::default(),
             need: Need::new(config.proactive),
             grtt: Grtt::new(config.grtt, config.max_grtt),
-            group: GroupSize::new(config.group_size, ASSUMED_GROUP),
+            group: GroupSize::new(
+                config.group_size,
+                ASSUMED_GROUP,
+                delay(&config, backoff(&config, f64::INFINITY)),
+            ),
             flush: Flush::new(config.robust, &config.ackers),
             probe: Probe::default(),
             congestion,
@@ -155,15 +161,13 @@ impl Sender {
         self.grtt.get().max(self.rate().time_for(segment)).min(self.config.max_grtt)
     }
 
-    /// Back-off factor: with few receivers their NACKs cost little, and time more.
     fn backoff(&self) -> u8 {
-        let follows = match self.group.get() {
-            size if size <= 1.0 => 0,
-            size if size <= 10.0 => 1,
-            size if size <= 50.0 => 2,
-            _ => 4,
-        };
-        self.config.backoff.unwrap_or(follows).min(15)
+        backoff(&self.config, self.group.get())
+    }
+
+    /// Time until a NACK is heard by others, as a share of the longest back-off of a group of this size.
+    fn delay(&self, size: f64) -> f64 {
+        delay(&self.config, backoff(&self.config, size))
     }
 
     /// Longest time from a request to the last one of its round, as receivers are told to draw it.
@@ -389,6 +393,7 @@ impl Sender {
     pub(super) fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
         self.traffic.counters(report);
         Requests { received: self.counts.nacks_received, ..Requests::default() }.counters(report);
+        report("blocks_requested", self.counts.blocks_requested);
         report("feedback_refused", self.counts.refused);
         report("repairs_given_up", self.counts.given_up);
         report("repair_rounds", self.counts.rounds);
@@ -424,6 +429,26 @@ impl Sender {
             self.advertise(now);
         }
     }
+}
+
+/// Back-off factor for a group of this size: with few receivers their NACKs cost little, and time more. For large
+/// ones RFC 5401, section 3.2.2, has 4, and 6 where a NACK goes to the sender alone, so that the others hear of it a
+/// round trip later.
+fn backoff(config: &SenderConfig, size: f64) -> u8 {
+    let follows = match size {
+        size if size <= 1.0 => 0,
+        size if size <= 10.0 => 1,
+        size if size <= 50.0 => 2,
+        _ if config.unicast_feedback => 6,
+        _ => 4,
+    };
+    config.backoff.unwrap_or(follows).min(15)
+}
+
+/// Time until a NACK is heard by others, as a share of the longest back-off of this factor.
+fn delay(config: &SenderConfig, backoff: u8) -> f64 {
+    let round_trips = if config.unicast_feedback { 1.0 } else { 0.5 };
+    round_trips / f64::from(backoff)
 }
 
 /// Block numbers are of 24 bits (RFC 5510, section 5.1).

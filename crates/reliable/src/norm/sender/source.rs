@@ -382,6 +382,9 @@ impl Sender {
         let sending = self.rate().time_for(u64::from(parity + 4) * u64::from(self.config.segment));
         let at = now + sending + self.round() + self.grtt() * 2;
         self.source.settle.push_back((at, number, block));
+        let made_for = self.group.get();
+        let state = self.objects.get_mut(&number).and_then(|object| object.blocks.get_mut(&block));
+        state.into_iter().for_each(|state| state.made_for = made_for);
     }
 
     /// Learns what blocks needed whose round of requests is over.
@@ -393,6 +396,8 @@ impl Sender {
             // Where nobody asked, what was sent ahead was enough, and less may be.
             let need = state.need.unwrap_or_else(|| state.parity_sent().saturating_sub(1));
             self.need.block(source, need);
+            let (nacks, delay) = (state.nacks(), self.delay(state.made_for));
+            self.group.round(nacks, delay);
         }
         if self.stalls() && self.source.stalled.is_none() {
             self.source.stalled = Some(now);

@@ -72,8 +72,8 @@ fn an_application_that_is_granted_messages_is_refused_none() {
         let credit = |(_, item): &(_, Item)| if let Item::Credit(more) = item { *more } else { 0 };
         net.run(Duration::from_millis(20 * step), |_| false);
         let granted: u64 = net.members[0].up.iter().map(credit).sum();
-        for number in sent..granted.min(600) {
-            net.give(0, Item::Message(message(number, 1_000)));
+        while sent < granted.min(600) {
+            net.give(0, Item::Message(message(sent, 1_000)));
             sent += 1;
         }
         step += 1;

@@ -4,6 +4,7 @@ mod backpressure;
 mod figures;
 mod groups;
 mod hostile;
+mod long;
 mod net;
 mod order;
 mod receivers;

@@ -1,7 +1,7 @@
 //! Members on a network in virtual time: each has a link into it of some rate, and loses packets of its own.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::net::SocketAddr;
 
 use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Machine, Port, Rate, Seed, Stream};
@@ -64,6 +64,9 @@ pub(super) struct Member {
 pub(super) struct Net {
     pub(super) now: Instant,
     pub(super) members: Vec<Member>,
+    /// When each member is to be woken next, if at all; and the same by time.
+    deadlines: Vec<Option<Instant>>,
+    waking: BTreeSet<(Instant, usize)>,
     flying: BinaryHeap<Reverse<(Instant, u64, usize)>>,
     packets: BTreeMap<u64, Datagram>,
     number: u64,
@@ -72,8 +75,16 @@ pub(super) struct Net {
 
 impl Net {
     pub(super) fn new(seed: u64) -> Self {
-        let (flying, packets) = Default::default();
-        Self { now: Instant::ZERO, members: Vec::new(), flying, packets, number: 0, seed: Seed::new(seed, 0) }
+        Self {
+            now: Instant::ZERO,
+            members: Vec::new(),
+            deadlines: Vec::new(),
+            waking: BTreeSet::new(),
+            flying: BinaryHeap::new(),
+            packets: BTreeMap::new(),
+            number: 0,
+            seed: Seed::new(seed, 0),
+        }
     }
 
     /// A sender to receivers, each with a link of its own.
@@ -151,6 +162,11 @@ impl Net {
         }
         let deadline = self.members[member].session.deadline();
         assert!(deadline.is_none_or(|at| at > self.now), "member {member}: {deadline:?} at {:?}", self.now);
+        self.deadlines.resize(self.members.len(), None);
+        if let Some(before) = std::mem::replace(&mut self.deadlines[member], deadline) {
+            self.waking.remove(&(before, member));
+        }
+        self.waking.extend(deadline.map(|at| (at, member)));
     }
 
     fn transmit(&mut self, from: usize, mut datagram: Datagram) {
@@ -195,7 +211,7 @@ impl Net {
         }
         while !done(self) {
             let flying = self.flying.peek().map(|Reverse((at, ..))| *at);
-            let waking = self.members.iter().filter_map(|member| member.session.deadline()).min();
+            let waking = self.waking.first().map(|&(at, _)| at);
             let Some(next) = flying.into_iter().chain(waking).min().filter(|&next| next <= until) else {
                 self.now = until;
                 return false;
@@ -211,11 +227,16 @@ impl Net {
                     self.drain(to);
                 }
             }
-            for member in 0..self.members.len() {
-                if self.members[member].session.deadline().is_some_and(|at| at <= self.now) {
-                    self.members[member].session.wake(self.now);
-                    self.drain(member);
-                }
+            // Those that are due now, in their order; whoever is drained is due later.
+            let due: BTreeSet<usize> = self
+                .waking
+                .iter()
+                .take_while(|&&(at, _)| at <= self.now)
+                .map(|&(_, member)| member)
+                .collect();
+            for member in due {
+                self.members[member].session.wake(self.now);
+                self.drain(member);
             }
         }
         true
