@@ -7,6 +7,7 @@
 
 mod carry;
 mod cut_short;
+mod group;
 mod howto;
 mod lab;
 mod limits;

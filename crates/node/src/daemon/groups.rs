@@ -115,11 +115,11 @@ impl GroupPart {
         Ok(())
     }
 
-    /// Hands over what the disk says and which members are up, and logs what there is to say.
+    /// Hands over which members are up, and logs what there is to say.
     pub(super) fn look_after(&self, now: Instant, site: &Site) {
         let up: Vec<bool> = self.peers.iter().map(|&peer| site.switchboard.peers[peer].is_up()).collect();
         let mut member = self.member.get_mut();
-        member.exchange(now, &up);
+        member.note_up(now, &up);
         while let Some((level, line)) = member.line() {
             log!(level, "{line}");
         }

@@ -23,6 +23,10 @@ const MAX_LINES: usize = 64;
 /// is full, longer delays the file once there is room.
 const LOOK_INTERVAL: Duration = Duration::from_secs(30);
 
+/// Time between two turns, in which what the disk says is taken. Chosen; shorter takes processor time where nothing
+/// happens, longer delays files of a few pieces.
+const TURN: Duration = Duration::from_millis(100);
+
 /// A machine of the transport.
 pub(crate) type Session = Box<dyn Machine>;
 
@@ -68,6 +72,7 @@ pub(crate) struct LocalMember {
     /// Bytes that files of others take.
     pub(super) used: u64,
     writes: usize,
+    next_turn: Instant,
     next_look: Instant,
     out: Outbox,
     lines: VecDeque<Line>,
@@ -108,6 +113,7 @@ impl LocalMember {
             talk: Talk::new(config.instance, members),
             used: 0,
             writes: 0,
+            next_turn: Instant::ZERO,
             next_look: Instant::ZERO,
             out: Outbox::new(),
             lines: VecDeque::new(),
@@ -129,9 +135,8 @@ impl LocalMember {
         self.lines.pop_front()
     }
 
-    /// Takes what the disk says, and who is up; `up` is of each member. To be called often, as nothing of this wakes
-    /// it.
-    pub(crate) fn exchange(&mut self, now: Instant, up: &[bool]) {
+    /// Takes who is up; `up` is of each member.
+    pub(crate) fn note_up(&mut self, now: Instant, up: &[bool]) {
         for (member, (&is_up, was_up)) in up.iter().zip(&mut self.up).enumerate() {
             if is_up && !*was_up {
                 self.catalogue.forget_standings(member, false);
@@ -139,6 +144,11 @@ impl LocalMember {
             }
             *was_up = is_up;
         }
+    }
+
+    /// Takes what the disk says, and does what is due.
+    fn turn(&mut self, now: Instant) {
+        self.next_turn = now + TURN;
         while let Some(Ok(event)) = self.disk.as_ref().map(|disk| disk.events.try_recv()) {
             self.on_disk(now, event);
         }
@@ -443,6 +453,9 @@ impl Machine for LocalMember {
     }
 
     fn wake(&mut self, now: Instant) {
+        if self.next_turn <= now {
+            self.turn(now);
+        }
         let due = |machine: &Session| machine.deadline().is_some_and(|at| at <= now);
         if due(&self.files) {
             self.files.wake(now);
@@ -458,11 +471,9 @@ impl Machine for LocalMember {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        // What was put there from outside of a turn goes at once.
-        if !self.out.is_empty() {
-            return Some(Instant::ZERO);
-        }
-        earliest(self.files.deadline(), self.messages.as_ref().and_then(|messages| messages.deadline()))
+        let transports =
+            earliest(self.files.deadline(), self.messages.as_ref().and_then(|messages| messages.deadline()));
+        earliest(Some(self.next_turn), transports)
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {

@@ -14,8 +14,8 @@
 //! 4. Messages of programs are datagrams of a second machine of the transport, so that files do not delay them, and
 //!    are numbered ([`talk`]): receipts say how many came.
 //!
-//! [`LocalMember`] is the machine that composes these. The thread that carries data gives it what the disk says, and
-//! who is up, ten times a second.
+//! [`LocalMember`] is the machine that composes these. Ten times a second it takes what the disk says; the thread that
+//! carries data tells it as often who is up.
 
 pub(crate) mod catalogue;
 pub(crate) mod disk;

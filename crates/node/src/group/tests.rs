@@ -214,7 +214,7 @@ impl Net {
                     self.sites[site].serve();
                     let others = (0..NAMES.len()).filter(|&other| other != site);
                     let up: Vec<bool> = others.map(|other| self.sites[other].is_up).collect();
-                    self.sites[site].member.exchange(self.now, &up);
+                    self.sites[site].member.note_up(self.now, &up);
                 }
                 if self.sites[site].member.deadline().is_some_and(|at| at <= self.now) {
                     self.sites[site].member.wake(self.now);
