@@ -57,9 +57,10 @@ fuzz:
 miri:
 	@scripts/miri
 
-## Packet-hops a second of the engine, on this machine. The codes beside their rivals are `make bench-codes`.
+## Packet-hops a second of the engine, and NORM to ten receivers beside libnorm, on this machine. The codes beside their rivals are `make bench-codes`.
 bench:
 	$(CARGO) run --release --quiet --package hopcast-bench --bin packet-hops
+	$(CARGO) run --release --quiet --package hopcast-bench --bin norm
 
 ## The codes beside memcpy, XOR, ISA-L and the crates that one would pick instead; a few minutes. See bench/README.md.
 ## With another kernel than the machine's best: make bench-codes KERNEL=AVX2
