@@ -43,7 +43,7 @@ fn what_cannot_be_is_said_in_one_line_and_leaves_nothing() {
     assert!(
         line.ends_with(
             "harbour.yaml:4:10: unknown key `packet` in `carry`: did you mean `packets`? \
-             (allowed here: to, via, channel, packets, tcp)"
+             (allowed here: to, via, channel, packets, tcp, group)"
         ),
         "{line}"
     );
