@@ -61,7 +61,7 @@ fn config(stations: usize, (w, m): (u32, u32), access: Access, each_listed: bool
     }
 }
 
-/// What arrives where each station always has a frame for its neighbour.
+/// The frames that arrive where each station always has a frame for its neighbour.
 fn simulated(config: &MediumConfig, seconds: u64) -> Saturation {
     let n = config.stations.len();
     let mut link = medium(config.clone(), 1);

@@ -85,7 +85,7 @@ fn yard(kbit: u64) -> Box<dyn Link> {
     Box::new(switch(&config, 1))
 }
 
-/// What a link did in a stretch of time.
+/// The work of a link in a stretch of time.
 #[derive(Debug)]
 struct Stretch {
     allocations: u64,

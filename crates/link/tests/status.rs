@@ -1,4 +1,4 @@
-//! What a link tells those who use it: how a frame was received, what became of it, and how good the link is.
+//! The state that a link reports to its users: how a frame was received, what became of it, and how good the link is.
 
 mod common;
 

@@ -7,9 +7,9 @@ pub enum Kind {
     Data,
     /// Data again, and parity.
     Repair,
-    /// What the sender says beside it: probes, ends, advertisements.
+    /// Control of the sender beside it: probes, ends, advertisements.
     Control,
-    /// What receivers say: requests and acknowledgements.
+    /// Feedback of receivers: requests and acknowledgements.
     Feedback,
 }
 

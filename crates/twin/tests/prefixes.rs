@@ -191,7 +191,7 @@ flows: [{{ name: f, from: s, {flow} }}]
     )
 }
 
-/// What a check says of the hops of the flow.
+/// The line of a check about the flow's hops.
 fn hops(flow: &str) -> String {
     let plan = load_text(Path::new("t.yaml"), &three_routes(flow), &Overrides::default()).unwrap();
     let text = describe(&plan);

@@ -14,7 +14,7 @@ use crate::{LOSS, OBJECT, OBJECTS, RECEIVERS};
 /// Port of the session.
 pub(crate) const PORT: u16 = 6003;
 
-/// What all members of a run have in common.
+/// The settings that all members of a run share.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     seed: u64,
@@ -23,7 +23,7 @@ pub(crate) struct Run {
     /// Address of each member, the sender's first.
     addresses: Vec<SocketAddr>,
     group: SocketAddr,
-    /// What each object is.
+    /// The contents of each object.
     object: Arc<[u8]>,
     /// How late the kernel may wake a member.
     slack: Duration,

@@ -15,7 +15,7 @@ pub struct Cell {
     pub collision: f64,
 }
 
-/// What a cell carries.
+/// The throughput of a cell.
 #[derive(Clone, Copy, Debug)]
 pub struct Saturation {
     /// Frames that arrive in a second.

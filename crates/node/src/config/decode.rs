@@ -118,7 +118,7 @@ fn peer(node: &Node, key: &str, peers: &[Peer]) -> Result<usize, Diagnostic> {
     })
 }
 
-/// What goes to a far site; `None` if there is a group alone.
+/// The carrier to a far site; `None` if there is a group alone.
 fn carrier(node: &Node, peers: &[Peer]) -> Result<Option<Carrier>, Diagnostic> {
     let fields = Fields::of(node, "`carry`", &["to", "via", "channel", "packets", "tcp", "group"])?;
     let is_group_alone = fields.keys().all(|key| ["group", "channel"].contains(&key));

@@ -23,7 +23,7 @@ pub(crate) struct File {
     pub(crate) size: u64,
     /// Number of its pieces.
     pub(crate) pieces: u32,
-    /// What each member has of it; `None` until it has said so.
+    /// Each member's pieces of it; `None` until it has told them.
     pub(crate) standings: Vec<Option<Standing>>,
     /// Rounds in which it was sent, and before when there is no other.
     rounds: u32,

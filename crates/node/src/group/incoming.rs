@@ -43,7 +43,7 @@ struct Partial {
     touched: Instant,
 }
 
-/// What is to be done with a piece.
+/// The next step for a piece.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// It goes to the disk.
@@ -54,7 +54,7 @@ pub(crate) enum Verdict {
     Refuse(Refusal),
 }
 
-/// What is to be done once a piece is on the disk.
+/// The next step once a piece is on the disk.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// All of it is there: it gets its name.
@@ -80,7 +80,7 @@ impl Incoming {
         }
     }
 
-    /// What this site has of a file.
+    /// The pieces that this site has of a file.
     pub(crate) fn standing(&self, id: u64) -> Standing {
         if self.known.contains(&id) {
             return Standing::Has;

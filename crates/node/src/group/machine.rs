@@ -79,7 +79,7 @@ pub(crate) struct LocalMember {
     pub(super) counts: Counts,
 }
 
-/// What a member counts beside what its transport does.
+/// Counters of a member, beside its transport's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     /// Datagrams and messages that made no sense, or are of another group; below, of nobody here.
@@ -283,7 +283,7 @@ impl LocalMember {
         }
     }
 
-    /// What this site has of a member's file; `None` while it does not know.
+    /// The pieces that this site has of a member's file; `None` while it does not know.
     pub(super) fn standing(&self, member: usize, id: u64) -> Option<super::wire::Standing> {
         if !self.config.receives {
             return Some(super::wire::Standing::Refused(Refusal::NoFiles));

@@ -5,7 +5,7 @@ use super::wire::MAX_NAME;
 /// Whether a file of this name may be made: in one directory, visible, and harmless on a terminal.
 ///
 /// # Errors
-/// What is wrong with it. Such a name is refused and not changed, so that no two names become one.
+/// The fault of the name. Such a name is refused and not changed, so that no two names become one.
 pub(crate) fn check(name: &str) -> Result<(), &'static str> {
     if name.is_empty() || name.len() > MAX_NAME {
         return Err("names have 1 to 200 bytes");

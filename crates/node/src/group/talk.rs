@@ -60,7 +60,7 @@ impl Talk {
         Some(message)
     }
 
-    /// What to tell a member of its messages.
+    /// The receipt for a member's messages.
     pub(crate) fn heard(&mut self, member: usize) -> Heard {
         self.due[member] = None;
         self.heard[member]

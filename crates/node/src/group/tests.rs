@@ -251,7 +251,7 @@ impl Net {
         found.is_some() && found == self.sites[from].own.get(&id)
     }
 
-    /// What the status of a site says of a file.
+    /// The words of a site's status about a file.
     fn standings(&self, site: usize, id: u64) -> Vec<String> {
         let status = self.sites[site].member.status(self.now);
         let file = status.files.into_iter().find(|file| file.name == format!("{id}.bin")).expect("the file");

@@ -129,7 +129,7 @@ impl Refusal {
     }
 }
 
-/// What a member has of a file.
+/// A member's pieces of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// All of it, under its name.

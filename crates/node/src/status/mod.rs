@@ -190,7 +190,7 @@ pub struct GroupFile {
     pub name: String,
     /// Its length.
     pub bytes: u64,
-    /// What each member has: `has`, a percentage, `asked`, `down`, or why it does not take it.
+    /// State at each member: `has`, a percentage, `asked`, `down`, or why it does not take it.
     pub members: BTreeMap<String, String>,
 }
 

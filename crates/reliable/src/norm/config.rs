@@ -123,7 +123,7 @@ pub enum RateControl {
 /// Settings of a receiver.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReceiverConfig {
-    /// What it asks for of what was sent before it came.
+    /// The part that it asks for of what was sent before it came.
     pub join: Join,
     /// Whether it sends nothing: it decodes what it can, and gives up the rest.
     pub silent: bool,
@@ -165,7 +165,7 @@ impl From<Subscription> for ReceiverConfig {
     }
 }
 
-/// What the bytes of a stream are.
+/// The framing of the bytes of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// Messages as our own senders put them there, each after its length, if one begins in the first symbol that

@@ -27,9 +27,9 @@ pub struct Config {
     pub local: SocketAddr,
     /// The group's address, or that of the only other member.
     pub group: SocketAddr,
-    /// What it sends with; `None` if it sends nothing.
+    /// The sender; `None` if it sends nothing.
     pub sender: Option<SenderConfig>,
-    /// What it receives with; `None` if it receives nothing.
+    /// The receiver; `None` if it receives nothing.
     pub receiver: Option<ReceiverConfig>,
     /// Whether it grants datagrams to the application above, and takes none beyond that.
     pub unit_credit: bool,

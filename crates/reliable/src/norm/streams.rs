@@ -162,7 +162,7 @@ mod tests {
         (NodeId(1), object)
     }
 
-    /// What the application was handed of streams.
+    /// Items of streams that the application was handed.
     fn up(out: &mut Outbox) -> Vec<(u64, StreamItem)> {
         std::iter::from_fn(|| out.pop())
             .map(|(_, item)| match item {

@@ -8,7 +8,7 @@ use crate::table::{Form, Opt};
 
 /// Settings that have a subscription.
 pub(super) trait Subscribes {
-    /// What all members ask for.
+    /// The subscription that all members have.
     fn subscription(&self) -> Subscription;
 
     /// The same, to be changed.
@@ -37,7 +37,7 @@ pub(super) const fn order<S: Subscribes>() -> Opt<S> {
     }
 }
 
-/// What a member asks for that was sent before it came.
+/// The part of what was sent before a member came that it asks for.
 pub(super) const fn join<S: Subscribes>() -> Opt<S> {
     Opt {
         key: "join",

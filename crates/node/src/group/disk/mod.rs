@@ -25,7 +25,7 @@ const POLL: Duration = Duration::from_millis(500);
 /// Looks between two counts of what others' files take. Chosen: programs that take files away make room within that.
 const LOOKS_PER_COUNT: u32 = 10;
 
-/// What a group does with the disk.
+/// A group's order to the disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Places {
     /// The directory whose files are sent.
@@ -49,7 +49,7 @@ pub(crate) enum Command {
     Discard { from: usize, id: u64 },
 }
 
-/// What the disk says.
+/// An answer of the disk.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// Files of a member that were complete in earlier runs.

@@ -180,7 +180,7 @@ fn identity(name: &str, metadata: &Metadata) -> u64 {
 mod tests {
     use super::*;
 
-    /// What a look says in words.
+    /// The result of a look, in words.
     fn words(events: Vec<Event>) -> Vec<String> {
         let word = |event| match event {
             Event::Found { name, size, .. } => format!("found {name} {size}"),

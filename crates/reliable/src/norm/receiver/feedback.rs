@@ -1,4 +1,4 @@
-//! What a receiver tells a sender's congestion control (RFC 5740, section 5.5.2).
+//! Feedback of a receiver to a sender's congestion control (RFC 5740, section 5.5.2).
 
 use hopcast_core::{Duration, Instant, Stream};
 
@@ -159,7 +159,7 @@ impl Congestion {
         }
     }
 
-    /// What is to be said; nothing to a sender that does not ask.
+    /// The feedback; none to a sender that does not ask.
     pub(super) fn feedback(&self, grtt: Duration) -> Option<CcFeedback> {
         let sequence = self.probe?;
         let measured = if self.round_trip.is_some() { CcFlags::RTT } else { CcFlags(0) };

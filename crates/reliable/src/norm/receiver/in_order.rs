@@ -1,10 +1,10 @@
-//! What is complete of a sender and waits for what was sent before it.
+//! Objects of a sender that are complete and wait for those sent before them.
 
 use std::collections::BTreeMap;
 
 use super::{Delivered, Delivery};
 
-/// What waits, by the number of its object.
+/// Objects that wait, by their numbers.
 #[derive(Debug, Default)]
 pub(super) struct InOrder {
     waiting: BTreeMap<u64, Vec<Delivery>>,

@@ -47,7 +47,7 @@ pub(super) struct Receiver {
     pub(super) counts: Counts,
 }
 
-/// What a receiver counts beside its packets.
+/// Counters of a receiver, beside its packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) nacks_sent: u64,
@@ -73,7 +73,7 @@ pub(super) struct Counts {
     pub(super) forgotten: u64,
 }
 
-/// What is handed up.
+/// A delivery to the application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Delivery {
     /// The sender.
@@ -82,18 +82,18 @@ pub(super) struct Delivery {
     pub(super) address: SocketAddr,
     /// Number of what it belongs to, of which the low 16 bits are the object transport id.
     pub(super) object: u64,
-    /// What it is.
+    /// The delivered part of the object.
     pub(super) what: Delivered,
 }
 
-/// What is handed up of an object.
+/// A part of an object that is handed up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Delivered {
     /// All of an object.
     Object {
         /// Whether its sender says that it is a file.
         file: bool,
-        /// What its sender says of it, such as a name.
+        /// Information of its sender about it, such as a name.
         info: Option<Vec<u8>>,
         /// Its contents.
         bytes: Vec<u8>,
@@ -108,14 +108,14 @@ pub(super) enum Delivered {
     Missing,
 }
 
-/// What a receiver says to a sender.
+/// Feedback of a receiver to a sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Feedback {
     pub(super) to: SocketAddr,
     pub(super) body: Body<'static>,
 }
 
-/// What comes of a packet or of time.
+/// Results of a packet or of the passing of time.
 #[derive(Debug, Default)]
 pub(super) struct Output {
     pub(super) delivered: Vec<Delivery>,
@@ -260,7 +260,7 @@ impl Receiver {
     }
 }
 
-/// What a [`Remote`] needs of its receiver.
+/// The parts of a receiver that a [`Remote`] uses.
 struct Ask<'a> {
     config: &'a ReceiverConfig,
     node: NodeId,

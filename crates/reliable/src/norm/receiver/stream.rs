@@ -19,7 +19,7 @@ pub(super) struct Stream {
     pub(super) ended: bool,
 }
 
-/// What a symbol brings.
+/// The contents of a symbol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Piece {
     Bytes(Vec<u8>),
@@ -115,7 +115,7 @@ impl Stream {
     }
 }
 
-/// What goes before a message of `length` bytes in a stream.
+/// The prefix of a message of `length` bytes in a stream.
 pub(in crate::norm) fn length_prefix(length: u16) -> [u8; LENGTH] {
     length.to_be_bytes()
 }

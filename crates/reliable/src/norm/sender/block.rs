@@ -1,4 +1,4 @@
-//! What receivers lack of a block, and what of it has been sent.
+//! Symbols that receivers lack of a block, and symbols that have been sent.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -1,4 +1,4 @@
-//! What receivers say: requests for repair, and acknowledgements.
+//! Feedback of receivers: requests for repair, and acknowledgements.
 
 use hopcast_core::{Duration, Instant};
 

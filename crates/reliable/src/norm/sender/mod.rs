@@ -71,7 +71,7 @@ pub(super) struct Sender {
     pub(super) counts: Counts,
 }
 
-/// What a sender counts beside its packets.
+/// Counters of a sender, beside its packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) nacks_received: u64,
@@ -389,7 +389,7 @@ impl Sender {
         Some(Self::position(number, block, symbol))
     }
 
-    /// What the sender tells of itself to counters.
+    /// Reports the sender's counters.
     pub(super) fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
         self.traffic.counters(report);
         Requests { received: self.counts.nacks_received, ..Requests::default() }.counters(report);

@@ -23,7 +23,7 @@ pub(super) enum Contents {
 #[derive(Clone, Debug)]
 pub(super) struct Object {
     pub(super) contents: Contents,
-    /// What receivers may know of it beside its contents.
+    /// Information about it, sent beside its contents.
     pub(super) info: Option<Arc<[u8]>>,
     /// Whether the info is to be sent again.
     pub(super) info_wanted: bool,

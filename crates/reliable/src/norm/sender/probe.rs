@@ -22,7 +22,7 @@ const MAX_KNOWN: usize = 64;
 /// Precision of times on the wire.
 const PRECISION: Duration = Duration::from_micros(2);
 
-/// What a sender's clock shows at the start: a zero on the wire is no time.
+/// Time that a sender's clock shows at the start: a zero on the wire is no time.
 const EPOCH: Duration = Duration::from_secs(1);
 
 impl Probe {

@@ -1,4 +1,4 @@
-//! What is new: the objects in the order in which they were given, symbol by symbol.
+//! New data: the objects in the order in which they were given, symbol by symbol.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

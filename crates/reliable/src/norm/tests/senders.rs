@@ -1,4 +1,4 @@
-//! What a sender does for its group: its rate, what it holds, and what requests and feedback may cost.
+//! A sender and its group: its rate, what it holds, and what requests and feedback may cost.
 
 use std::sync::Arc;
 

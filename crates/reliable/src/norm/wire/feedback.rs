@@ -85,11 +85,11 @@ pub struct Nack {
     pub sender: NodeId,
     /// Its instance.
     pub instance: u16,
-    /// What it last sent of its clock, and the time since then added; zero if nothing.
+    /// The time that it last sent by its clock, and the time since then added; zero if nothing.
     pub grtt_response: Timestamp,
     /// Feedback for congestion control.
     pub cc: Option<CcFeedback>,
-    /// What is missing.
+    /// The missing parts.
     pub repairs: Vec<Repair>,
 }
 
@@ -132,22 +132,22 @@ pub struct Ack<'a> {
     pub instance: u16,
     /// Identifier of the request: of NORM_CMD(ACK_REQ) its own, otherwise 0.
     pub id: u8,
-    /// What the sender last sent of its clock, and the time since then added; zero if nothing.
+    /// The time that the sender last sent by its clock, and the time since then added; zero if nothing.
     pub grtt_response: Timestamp,
     /// Feedback for congestion control.
     pub cc: Option<CcFeedback>,
-    /// What is acknowledged.
+    /// The acknowledged part.
     pub what: Acknowledged<'a>,
 }
 
-/// What a NORM_ACK acknowledges.
+/// The subject of a NORM_ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acknowledged<'a> {
     /// A NORM_CMD(CC).
     CongestionControl,
     /// All up to this position: an answer to a NORM_CMD(FLUSH) that named the receiver.
     Flush(Position),
-    /// What a NORM_CMD(ACK_REQ) of this type asked for; 16 and above are the applications'.
+    /// The answer to a NORM_CMD(ACK_REQ) of this type; 16 and above are the applications'.
     Other {
         /// `ack_type`.
         kind: u8,

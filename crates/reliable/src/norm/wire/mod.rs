@@ -80,7 +80,7 @@ pub struct Message<'a> {
     pub body: Body<'a>,
 }
 
-/// What a message is, after the header that all have.
+/// The body of a message, after the header that all have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body<'a> {
     /// NORM_INFO, from a sender.

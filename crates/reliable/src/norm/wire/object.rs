@@ -49,7 +49,7 @@ bits! {
     }
 }
 
-/// What every message of a sender begins with, after the header that all messages have.
+/// The beginning of every message of a sender, after the header that all messages have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Drawn by the sender when it starts: another instance has forgotten everything.

@@ -18,7 +18,7 @@ use super::bits::bits;
 use super::{Malformed, Position, Reader, Writer};
 
 bits! {
-    /// What the items of a request name: of SEGMENT, BLOCK and OBJECT one, and with it or alone INFO.
+    /// The level that the items of a request name: of SEGMENT, BLOCK and OBJECT one, and with it or alone INFO.
     RepairFlags {
         /// Symbols.
         SEGMENT = 0x01;
@@ -47,7 +47,7 @@ pub enum RepairForm {
 pub struct Repair {
     /// How to read the items.
     pub form: RepairForm,
-    /// What the items name.
+    /// The level that the items name.
     pub flags: RepairFlags,
     /// The items, at least one; of [`RepairForm::Ranges`] an even number.
     pub items: Vec<Position>,
