@@ -433,13 +433,13 @@ impl Sender {
 
 /// Back-off factor for a group of this size: with few receivers their NACKs cost little, and time more. For large
 /// ones RFC 5401, section 3.2.2, has 4, and 6 where a NACK goes to the sender alone, so that the others hear of it a
-/// round trip later.
+/// round trip later: not before feedback shows a large group, since a few receivers that lose half would wait minutes.
 fn backoff(config: &SenderConfig, size: f64) -> u8 {
     let follows = match size {
         size if size <= 1.0 => 0,
         size if size <= 10.0 => 1,
         size if size <= 50.0 => 2,
-        _ if config.unicast_feedback => 6,
+        size if config.unicast_feedback && size > 2.0 * ASSUMED_GROUP as f64 => 6,
         _ => 4,
     };
     config.backoff.unwrap_or(follows).min(15)
