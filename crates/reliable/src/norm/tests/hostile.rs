@@ -96,6 +96,34 @@ fn a_round_trip_that_lies_leaves_the_others_unharmed() {
 }
 
 #[test]
+fn a_crowd_that_is_not_there_slows_the_others_by_a_factor_and_no_more() {
+    let estimating = || SenderConfig { group_size: None, ..sender() };
+    let quiet = run(6, estimating(), |_, _| {});
+    let crowded = run(6, estimating(), |net, step| {
+        // Each step another member asks for a symbol, so that the group seems to be of thousands.
+        let ask =
+            Repair { form: RepairForm::Items, flags: RepairFlags::SEGMENT, items: vec![position(1, 0, 70)] };
+        net.forge(0, 9, &nack(1_000 + step as u32, Timestamp::default(), vec![ask]));
+    });
+    assert!(crowded < 4.0 * quiet + 2.0, "{crowded} s in place of {quiet}");
+}
+
+#[test]
+fn a_clock_that_jumps_ahead_costs_a_few_requests() {
+    for (seed, jump) in [(7, 1), (8, 60), (9, 86_400)] {
+        let mut net =
+            Net::star(seed, sender(), &ReceiverConfig::default(), &[Link::default(), lossy(0.1), lossy(0.1)]);
+        let file = send(&mut net);
+        net.run(Duration::from_millis(300), |_| false);
+        net.jump(Duration::from_secs(jump));
+        let end = Duration::from_secs(jump + 20);
+        assert!(net.run(end, |net| (1..=2).all(|member| objects(net, member) == [file.clone()])), "{jump} s");
+        let asked = net.counter(1, "nacks_sent") + net.counter(2, "nacks_sent");
+        assert!(asked < 60, "{asked} requests after a jump of {jump} s");
+    }
+}
+
+#[test]
 fn a_receiver_that_never_has_enough_leaves_the_others_unharmed() {
     let links = [Link::default(), lossy(0.05), lossy(0.97)];
     let mut net = Net::star(3, sender(), &ReceiverConfig::default(), &links);
