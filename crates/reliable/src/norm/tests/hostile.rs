@@ -205,6 +205,49 @@ fn forged_senders_and_objects_take_bounded_memory() {
 }
 
 #[test]
+fn the_highest_numbers_of_blocks_and_symbols_overflow_nothing() {
+    let fti = Fti {
+        fec: Fec::SmallBlock,
+        object_size: 1 << 20,
+        segment: 100,
+        source: 8,
+        parity: 4,
+        field: 0,
+        group: 0,
+        instance: 0,
+    };
+    for (flags, fti) in
+        [(Flags(0), None), (Flags::STREAM, None), (Flags::STREAM, Some(fti)), (Flags(0), Some(fti))]
+    {
+        let mut net = Net::star(1, sender(), &ReceiverConfig::default(), &[Link::default(), Link::default()]);
+        let header = Header { instance: 1, grtt: 100, backoff: 4, group_size: 0 };
+        let highest = |symbol| PayloadId { block: u32::MAX, symbol, block_len: 8 };
+        for (sequence, object) in [1, 2, 4].into_iter().enumerate() {
+            let id = highest(0);
+            let data = Data { header, flags, fec: Fec::SmallBlock, object, id, fti, payload: &[7; 100] };
+            let message = Message { sequence: sequence as u16, source: NodeId(7), body: Body::Data(data) };
+            net.forge(1, 8, &message.emit());
+        }
+        let last = Position { fec: Fec::SmallBlock, object: 4, id: highest(u16::MAX) };
+        let ask = Repair { form: RepairForm::Items, flags: RepairFlags::BLOCK, items: vec![last] };
+        let asked = Nack {
+            sender: NodeId(7),
+            instance: 1,
+            grtt_response: Timestamp::default(),
+            cc: None,
+            repairs: vec![ask],
+        };
+        let flush = Command::Flush { last, acknowledge: Vec::new() };
+        for body in [Body::Command(header, flush), Body::Nack(asked)] {
+            let message = Message { sequence: 9, source: NodeId(7), body };
+            net.forge(1, 8, &message.emit());
+        }
+        net.run(Duration::from_secs(60), |_| false);
+        assert_eq!(net.counter(1, "malformed"), 0, "{flags:?} {fti:?}: read, and taken for what it is");
+    }
+}
+
+#[test]
 fn one_forged_packet_of_another_instance_does_not_end_a_transfer() {
     let seconds = run(6, sender(), |net, step| {
         if step % 5 == 0 {
