@@ -21,9 +21,10 @@ pub(super) struct Asked {
 /// Tries in vain before the time to wait is doubled. Chosen: at 50 % loss one of eight receivers hears nothing of
 /// three.
 const PATIENT: u16 = 3;
-/// Maximum number of doublings of the time to wait. Chosen: a sender that is gone is asked more and more rarely, one
-/// that comes back within seconds.
+/// Maximum number of doublings of the time to wait, and the time beyond which nothing is doubled. Chosen: a sender that
+/// is gone is asked more and more rarely, one that comes back within seconds, also where a round trip takes one.
 const MAX_DOUBLINGS: u16 = 5;
+const MAX_WAIT: Duration = Duration::from_secs(5);
 /// Maximum number of rounds in a row that others may ask in place of this receiver while nothing comes. Chosen: at 50 %
 /// loss one of eight receivers hears nothing of three answers; whoever forges requests holds others up no longer.
 const MAX_SPARED: u8 = 3;
@@ -44,7 +45,7 @@ impl Asked {
     pub(super) fn until(&self, hold: Duration, busy: Option<Instant>) -> Option<Instant> {
         let at = self.at?;
         let doublings = self.tries.saturating_sub(PATIENT).min(MAX_DOUBLINGS);
-        Some(at.max(busy.unwrap_or(at)) + hold * (1 << doublings))
+        Some(at.max(busy.unwrap_or(at)) + hold.max((hold * (1 << doublings)).min(MAX_WAIT)))
     }
 
     /// This receiver asks, of a sender that was last heard at `heard`. False if it has asked in vain `robust` times of

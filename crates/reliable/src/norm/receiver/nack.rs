@@ -142,7 +142,10 @@ impl Remote {
         if missing.is_empty() {
             ask.counts.nacks_suppressed += u64::from(std::mem::take(&mut self.requests.spared));
         }
-        let robust = if ask.config.silent { SILENT_ROUNDS.min(ask.config.robust) } else { ask.config.robust };
+        let robust = match ask.config.silent {
+            true => SILENT_ROUNDS.min(ask.config.robust),
+            false => self.patience(ask.config.robust),
+        };
         let heard = self.last_heard;
         let mut repairs: Vec<Repair> = Vec::new();
         let mut room = MAX_REQUESTS;

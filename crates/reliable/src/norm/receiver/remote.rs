@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use hopcast_core::{Duration, Instant};
+use hopcast_core::{Duration, FadingLoss, Instant};
 
 use super::feedback::Congestion;
 use super::in_order::InOrder;
@@ -37,6 +37,9 @@ pub(super) struct Remote {
     codec: Option<(u16, u16, Codec)>,
     /// Sequence number of the packet at hand.
     sequence: u16,
+    /// Whether a packet was heard, and the share of packets that was not.
+    has_begun: bool,
+    loss: FadingLoss,
     pub(super) requests: Requests,
     /// When to acknowledge, and what.
     pub(super) acknowledge: Option<(Instant, Position)>,
@@ -58,6 +61,14 @@ const RESTART: u8 = 2;
 const BEFORE: u64 = 1 << 10;
 /// Objects that one packet can show to be missing. More are a sender that lies, or was not heard for long.
 pub(super) const MAX_AHEAD: u64 = 1 << 14;
+/// Sequence numbers by which a packet may be ahead of the last one. Chosen: more is a sender that began anew.
+const MAX_GAP: u16 = 1 << 10;
+/// Packets over which the share of lost ones is estimated. Chosen: some blocks.
+const LOSS_WEIGHT: f64 = 256.0;
+/// Chance at which a request that a sender answers is given up all the same, because all requests or their answers were
+/// lost; and how many times the robust factor that may take. Chosen: none of a million; a path that loses two thirds.
+const GIVEN_UP_WRONGLY: f64 = 1e-6;
+const MAX_PATIENCE: f64 = 4.0;
 /// Longest round-trip time that is believed (RFC 5401, section 3.7.4, can say 1000 s).
 const MAX_GRTT: Duration = Duration::from_secs(30);
 
@@ -78,6 +89,8 @@ impl Remote {
             numbering: Numbering::default(),
             codec: None,
             sequence: 0,
+            has_begun: false,
+            loss: FadingLoss::new(LOSS_WEIGHT / 4.0, 0.0),
             requests: Requests::new(now),
             acknowledge: None,
             joined: 0,
@@ -86,6 +99,16 @@ impl Remote {
             congestion: Congestion::default(),
             last_heard: now,
         }
+    }
+
+    /// Number of requests in vain after which a receiver gives up: the robust factor, and more where so much is lost
+    /// that as many requests or their answers may be lost by chance. A request is taken to be lost as often as an
+    /// answer.
+    pub(super) fn patience(&self, robust: u16) -> u16 {
+        let answered = (1.0 - self.loss.share().clamp(0.0, 0.99)).powi(2);
+        let requests = GIVEN_UP_WRONGLY.ln() / (1.0 - answered).ln();
+        let robust = f64::from(robust);
+        requests.clamp(robust, MAX_PATIENCE * robust) as u16
     }
 
     /// Notes what every packet says. False if the packet is not to be looked at.
@@ -112,7 +135,11 @@ impl Remote {
         self.address = heard.from;
         self.last_heard = now;
         self.requests.heard();
-        self.sequence = heard.message.sequence;
+        let ahead = heard.message.sequence.wrapping_sub(self.sequence);
+        if self.has_begun && ahead > 0 && ahead < MAX_GAP {
+            self.loss.add(f64::from(ahead), f64::from(ahead - 1), LOSS_WEIGHT);
+        }
+        (self.sequence, self.has_begun) = (heard.message.sequence, true);
         self.grtt = quantise::rtt(header.grtt).min(MAX_GRTT);
         self.backoff = header.backoff;
         self.group_size = f64::from(quantise::group_size(header.group_size));

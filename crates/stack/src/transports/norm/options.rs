@@ -119,7 +119,7 @@ pub(super) static OPTIONS: Options<Norm> = Options(&[
     Opt {
         key: "robust",
         about: "Robust factor of RFC 5740, 1 to 1000: how often the sender says that it is at its end, and the rounds of requests in \
-                vain after which a receiver gives a block up. Too small loses blocks on bad links, too large holds on to hopeless ones.",
+                vain after which a receiver gives a block up, more where much is lost. Too small loses blocks on bad links, too large holds on to hopeless ones.",
         form: Form::Count,
         set: |norm, node, key| whole(node, key, 1..=1000).map(|found| norm.sender.robust = found as u16),
         show: |norm| shown(&norm.sender.robust),
