@@ -1,7 +1,8 @@
-//! The documents list the transports of the table, with what it says of them.
+//! The documents list the rows of the tables, with their lines and options.
 //!
 //! After a change of the table: `HOPCAST_RECORD=1 cargo test -p hopcast-stack --test docs` writes the lists anew.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -111,12 +112,18 @@ fn options() -> String {
 }
 
 #[test]
-fn the_readme_names_every_transport() {
+fn the_readme_names_every_transport_delivery_and_service_and_no_other() {
     let readme = fs::read_to_string(repository("README.md")).unwrap();
-    let line = readme.lines().find(|line| line.starts_with("| transports |")).unwrap();
-    let missing: Vec<&str> =
-        TRANSPORTS.iter().map(|row| row.name).filter(|name| !line.contains(&format!("`{name}`"))).collect();
-    assert!(missing.is_empty(), "{missing:?}");
+    for (list, rows) in [
+        ("transports", TRANSPORTS.iter().map(|row| row.name).collect::<BTreeSet<_>>()),
+        ("groups", DELIVERIES.iter().map(|row| row.name).collect()),
+        ("services", SERVICES.iter().map(|row| row.name).collect()),
+    ] {
+        let begin = format!("| {list} |");
+        let line = readme.lines().find(|line| line.starts_with(&begin)).expect("a line of the list");
+        let named: BTreeSet<&str> = line.split('`').skip(1).step_by(2).collect();
+        assert_eq!(named, rows, "{list}");
+    }
 }
 
 #[test]
@@ -165,9 +172,10 @@ fn service(row: &ServiceRow) -> Value {
     let mut required = vec!["run", "on"];
     if row.on_host {
         let none = json!({ "type": "array", "maxItems": 0 });
-        add("interfaces", "None: it stands on the host. Default: `[]`.", none);
+        add("interfaces", "None: it is attached to the host. Default: `[]`.", none);
     } else {
-        let about = "The interfaces that it stands on at each node, or the links that they lead to. Needed.";
+        let about =
+            "The interfaces that it is attached to at each node, or the links that they lead to. Needed.";
         add("interfaces", about, words);
         required.push("interfaces");
     }
