@@ -26,8 +26,8 @@ const EXEMPT: [&str; 7] = [
 /// The crates whose modules are protocols.
 const PROTOCOL_CRATES: [&str; 4] = ["hopcast_coded", "hopcast_peers", "hopcast_reliable", "hopcast_bridge"];
 
-/// The rows that everybody may name, as `wire` and `host` are everybody's: datagrams of the host, and IPv4's word for an
-/// address that stands for all hosts.
+/// The rows that everybody may name, as `wire` and `host` are everybody's: datagrams of the host, and IPv4's word for
+/// an address that stands for all hosts.
 const OF_THE_HOST: [&str; 2] = ["udp", "broadcast"];
 
 #[test]

@@ -25,7 +25,8 @@ pub(super) trait Mode: Sized {
     /// Whether the source tells everybody what to spend on a batch.
     const BUDGETED: bool;
 
-    /// Packets that a relay lets its parent be further ahead for each packet of a mean burst of losses.
+    /// Packets that a relay lets its parent be further ahead for each packet by which a mean burst of losses is longer
+    /// than those that count as usual.
     const BURST_ALLOWANCE: f64;
 
     /// Whether a probe asks for a report by itself, and not only by the INFO that goes with it.

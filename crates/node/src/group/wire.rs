@@ -163,7 +163,7 @@ pub(crate) struct Heard {
     pub(crate) session: u32,
     /// The highest number.
     pub(crate) last: u32,
-    /// How many came.
+    /// Number of those that came.
     pub(crate) came: u32,
 }
 

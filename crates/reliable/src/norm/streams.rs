@@ -69,7 +69,7 @@ impl Streams {
         }
     }
 
-    /// What still comes of a stream is dropped.
+    /// Drops whatever still arrives of a stream.
     fn is_over(&mut self, key: (NodeId, u16)) {
         if self.over.len() == MAX_STREAMS {
             self.over.pop_first();

@@ -25,7 +25,7 @@ pub enum PlacementError {
     /// It cannot be attached to these interfaces, whoever has them.
     #[error(transparent)]
     Attach(#[from] AttachError),
-    /// A host has one service of each kind at the most.
+    /// A host has at most one service of each kind.
     #[error("`{kind}` runs there already, as `{other}`")]
     RunsAlready {
         /// The kind of service.

@@ -41,7 +41,9 @@ impl Mode for Ranks {
 
     // Ranks tell what each batch needs.
     const BUDGETED: bool = false;
-    // What a burst takes is repaired over the hop, and meanwhile the next hop has only what waits before it.
+    // Losses of a burst are repaired over the hop, and meanwhile the next hop has only the packets that wait before it.
+    // Chosen: for each packet as many as a relay grants in any case; fewer, and the next hop falls idle during the
+    // repair; more, and the bound in seconds decides alone.
     const BURST_ALLOWANCE: f64 = 128.0;
     const PROBES_ASK: bool = true;
 

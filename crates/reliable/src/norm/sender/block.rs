@@ -42,7 +42,7 @@ const REMEMBERED: usize = 255;
 /// A request for symbols of a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request<'a> {
-    /// How many symbols the receiver lacks.
+    /// Number of symbols that the receiver lacks.
     pub(super) count: u16,
     /// The symbols that it named; of those beyond `symbols` there are none.
     pub(super) named: &'a [u16],

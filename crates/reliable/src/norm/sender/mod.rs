@@ -1,9 +1,10 @@
 //! The sending side of a member.
 //!
-//! What is to be sent is a list of objects. [`Sender::next`] picks, whenever the rate allows a packet: what receivers
-//! lack, then what is new, and where there is neither, the end of what was sent. Each concern has a state of its own:
-//! [`object`] and [`stream`] are the contents, [`block`] is what receivers lack of a block, [`proactive`] how much
-//! parity goes ahead of requests, [`flush`] the end, [`probe`] the round trips; [`feedback`] is what receivers say.
+//! The data to send is a list of objects. [`Sender::next`] picks, whenever the rate allows a packet: repairs
+//! first, then new data, and where there is neither, the end of what was sent. Each concern has a state of its own:
+//! [`object`] and [`stream`] are the contents, [`block`] the symbols of a block that receivers lack, [`proactive`] the
+//! parity that is sent ahead of requests, [`flush`] the end, [`probe`] the round trips, [`feedback`] the reports of
+//! receivers.
 
 mod block;
 mod feedback;

@@ -1,4 +1,4 @@
-//! How much parity to send before anybody asks.
+//! The amount of parity that is sent before anybody asks.
 
 use super::super::config::Proactive;
 

@@ -36,10 +36,12 @@
 use super::bits::bits;
 use super::{Fec, Malformed, Reader, Writer};
 
+// Types, as drawn above (RFC 5740, section 4.1).
+
 const FTI: u8 = 64;
 const CC: u8 = 3;
 const RATE: u8 = 128;
-/// Types from here on are one word, and have no length.
+/// Types from here on are one word, and have no length (RFC 5740, section 4.1).
 const ONE_WORD: u8 = 128;
 
 /// Extensions of one message, the first of each type.
