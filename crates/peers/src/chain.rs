@@ -136,7 +136,7 @@ pub(crate) struct Chain<M> {
     pub accept: (u64, bool),
     pub accept_reading: bool,
     pub window: u64,
-    /// Whether what arrives may be anything, since the datagrams are.
+    /// Whether any bytes may arrive, since datagrams are forged.
     pub unchecked: bool,
     /// A digest of each datagram that left an end, and when.
     pub trace: u64,

@@ -47,7 +47,7 @@ pub(super) struct Heard<L> {
 pub(super) enum Refused {
     /// It is older than one that was taken.
     Stale,
-    /// It speaks of what was never sent.
+    /// It reports packets that were never sent.
     NeverSent,
 }
 

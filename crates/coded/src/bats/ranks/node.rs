@@ -165,7 +165,7 @@ impl Mode for Ranks {
         }
     }
 
-    /// Gives up what has taken too long.
+    /// Gives up batches that have taken too long.
     fn pass(node: &mut Node, now: Instant) {
         for side in [OUT, INTO] {
             while let Some(direction) = &mut node.directions[side]
@@ -282,7 +282,7 @@ impl Mode for Ranks {
 }
 
 impl Node {
-    /// Gives up what all children have been served.
+    /// Gives up batches that all children have.
     fn follow_floor(&mut self, now: Instant, direction: usize) {
         let children = waited_for(&self.neighbours, direction, self.has_deadline(direction));
         if let Some(floor) = children.map(|child| child.sender.floor()).min() {
