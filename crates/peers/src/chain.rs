@@ -245,7 +245,7 @@ impl<M: Machine + core::fmt::Debug> Chain<M> {
         self.hand(end, Port::Above(0), Item::Stream(id, StreamItem::Reset));
     }
 
-    /// Lets an application do what it has to do: read, write, finish.
+    /// Lets an application read, write and finish.
     pub(crate) fn act(&mut self, end: usize, id: StreamId) {
         loop {
             let Some(app) = self.apps[end].get_mut(&id) else { return };

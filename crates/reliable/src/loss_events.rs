@@ -76,7 +76,7 @@ impl LossEvents {
         self.began = sequence - passed.min(FIRST);
     }
 
-    /// Decides what can be decided. True if a loss event has begun.
+    /// Settles the packets whose fate is certain by now, arrived or lost. True if a loss event has begun.
     fn settle(&mut self, round_trip: Duration) -> bool {
         let mut has_begun = false;
         while let (Some(before), Some(&next)) = (self.settled, self.held.first()) {

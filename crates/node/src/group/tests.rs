@@ -87,7 +87,7 @@ fn member(site: usize, run: u64) -> (LocalMember, Receiver<Command>, Sender<Even
 }
 
 impl Site {
-    /// Does what the disk was asked to.
+    /// Carries out the orders to the disk.
     fn serve(&mut self) {
         let commands: Vec<Command> = self.commands.try_iter().collect();
         for command in commands {

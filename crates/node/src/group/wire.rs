@@ -152,7 +152,7 @@ impl Standing {
 pub(crate) enum Statement {
     /// A sender asks.
     Offer { group: u32, session: u32, sent: u32, files: Vec<u64> },
-    /// A receiver says what it has.
+    /// A receiver's report of the pieces that it has.
     Receipt { group: u32, instance: u32, heard: Heard, files: Vec<(u64, Standing)> },
 }
 

@@ -40,7 +40,7 @@ impl BbrHandle {
         Self(Arc::new(Mutex::new(State { bbr, now, refused: false, until: None })))
     }
 
-    /// Something may be sent now: takes in what has happened until now.
+    /// Something may be sent now: takes note of all that has happened until now.
     pub(super) fn begin(&self, now: Instant) {
         let mut state = self.state();
         state.now = now;

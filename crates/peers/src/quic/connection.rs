@@ -43,7 +43,7 @@ impl Context<'_> {
     }
 }
 
-/// A stream that waits to be opened, and what its application has handed over already.
+/// A stream that waits to be opened, and the items that its application has handed over already.
 #[derive(Debug)]
 struct Opening {
     id: StreamId,
@@ -267,7 +267,7 @@ impl Connection {
         Some(stream)
     }
 
-    /// Lets a stream act, and takes in what has become of it.
+    /// Lets a stream act, and takes note of its new state.
     fn with(
         &mut self,
         ctx: &mut Context<'_>,

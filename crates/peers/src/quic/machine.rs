@@ -211,7 +211,7 @@ impl Quic {
         }
     }
 
-    /// Lets a connection act, and takes in what has become of it.
+    /// Lets a connection act, and takes note of its new state.
     fn with(&mut self, now: Instant, handle: usize, act: impl FnOnce(&mut Connection, &mut Context<'_>)) {
         let (connections, mut ctx) = self.context(now);
         let Some(connection) = connections.get_mut(&handle) else { return };

@@ -156,7 +156,7 @@ impl Receiver {
         }
     }
 
-    /// Moves what has become in order, and the FIN, over.
+    /// Moves data that is now in order, and the FIN, over.
     fn join(&mut self) {
         while let Some(first) = self.out_of_order.first_entry() {
             let start = *first.key();

@@ -88,7 +88,7 @@ impl Streams {
         self.streams.retain(|_, stream| !stream.ended || !stream.waiting.is_empty());
     }
 
-    /// Takes what the application says.
+    /// Takes an item of the application's.
     pub(super) fn handle(&mut self, id: StreamId, item: &StreamItem, out: &mut Outbox) {
         let Some((&key, stream)) = self.streams.iter_mut().find(|(_, stream)| stream.id == id) else {
             return;

@@ -47,7 +47,7 @@ pub(super) struct Request<'a> {
     /// The symbols that it named; of those beyond `symbols` there are none.
     pub(super) named: &'a [u16],
     pub(super) symbols: u16,
-    /// The receiver had by then what was sent until here.
+    /// The receiver had by then everything that was sent until here.
     pub(super) seen: Instant,
     /// Share of symbols that are lost again on the way to the group, for which the answer makes up.
     pub(super) loss: f64,

@@ -53,7 +53,7 @@ pub enum Command<'a> {
     },
     /// The sender leaves.
     EndOfTransmission,
-    /// Requests were for what the sender no longer has.
+    /// Requests were for data that the sender no longer has.
     Squelch {
         /// The first symbol that can still be repaired.
         first: Position,

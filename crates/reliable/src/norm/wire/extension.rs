@@ -94,7 +94,7 @@ impl Extensions {
     }
 }
 
-/// FEC object transmission information: what a receiver must know of an object to decode it.
+/// FEC object transmission information, which a receiver needs to decode an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fti {
     /// The object's code. Fields that it does not have are 0 here.

@@ -75,7 +75,7 @@ impl Timestamp {
     }
 }
 
-/// Length of what NACK and ACK have in common, in bytes.
+/// Length of the fields that NACK and ACK have in common, in bytes.
 const COMMON: usize = 4 + 4 + Timestamp::LEN;
 
 /// NORM_NACK.
