@@ -218,6 +218,30 @@ pub fn whole(node: &Node, key: &str, range: RangeInclusive<u64>) -> Result<u64, 
     }
 }
 
+/// A whole number within bounds, or else one of `words`.
+pub fn whole_or<'a>(
+    node: &Node,
+    key: &str,
+    range: RangeInclusive<u64>,
+    words: &[&'a str],
+) -> Result<Result<u64, &'a str>, Diagnostic> {
+    let Kind::Scalar(text) = &node.kind else {
+        return whole(node, key, range).map(Ok);
+    };
+    if let Some(word) = words.iter().find(|word| *word == text) {
+        return Ok(Err(word));
+    }
+    let (min, max) = (*range.start(), *range.end());
+    whole(node, key, range).map(Ok).map_err(|_| {
+        let hint = did_you_mean(text, words.iter().copied());
+        let words = listed(words);
+        node.error(format!(
+            "`{key}`: expected a whole number from {min} to {max}, or {words}, found {}{hint}",
+            node.found()
+        ))
+    })
+}
+
 /// A plain decimal number, as of a coordinate.
 pub fn number(node: &Node, key: &str) -> Result<f64, Diagnostic> {
     match ungrouped(text(node, key)?).and_then(|digits| digits.parse::<f64>().ok()) {

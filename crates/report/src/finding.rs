@@ -47,10 +47,14 @@ fn finding(study: &Study<'_>, group: usize) -> Option<String> {
                 |line: usize, row| Some((study.lines[line].as_str(), figure(row, "goodput_mbps")?, row));
             let mut ranked: Vec<Rank<'_>> = rows.filter_map(|row| rank(row.line, row.summary)).collect();
             ranked.sort_by(|a, b| b.1.mean.total_cmp(&a.1.mean));
+            if ranked.iter().any(|(_, _, row)| !is_partial(row)) {
+                ranked.retain(|(_, _, row)| !is_partial(row));
+            }
             (&study.cases[case], ranked)
         })
         .filter(|(_, ranked)| !ranked.is_empty())
         .collect();
+    let partial = study.group_members(group).any(|(_, mut rows)| rows.any(|row| is_partial(row.summary)));
     let (hardest, last) = cases.iter().min_by(|a, b| top(&a.1).total_cmp(&top(&b.1)))?;
     let (easiest, first) = cases.iter().max_by(|a, b| top(&a.1).total_cmp(&top(&b.1)))?;
     let of = if study.groups.len() > 1 { format!("{}: ", study.groups[group]) } else { String::new() };
@@ -74,12 +78,18 @@ fn finding(study: &Study<'_>, group: usize) -> Option<String> {
         Some(second) if cases.len() > 1 && !study.compares_flows() => {
             let led = cases.iter().filter(|(_, ranked)| ranked[0].0 == best).count();
             let led = if led == cases.len() { "all".into() } else { format!("{led} of {}", cases.len()) };
+            let whole = if partial { ", of those whose file arrives whole," } else { "" };
             format!(
-                "{of}Where least gets through, at {}, {} It has the highest goodput in {led} cases.",
+                "{of}Where least gets through, at {}, {} The goodput of {best}{whole} is the highest in {led} cases.",
                 at(hardest),
                 comparison(best, goodput, second)
             )
         }
+        None if partial && !is_partial(row) && study.lines.len() > 1 && cases.len() > 1 => format!(
+            "{of}Where least gets through, at {}, the file arrives whole over {best} only, at {} Mbit/s.",
+            at(hardest),
+            with_interval(goodput)
+        ),
         Some(_) if study.compares_flows() => {
             let carries = |(line, goodput, _): &Rank<'_>| format!("{line} {}", with_interval(*goodput));
             let shown: Vec<String> = last.iter().take(4).map(carries).collect();
@@ -105,6 +115,11 @@ fn finding(study: &Study<'_>, group: usize) -> Option<String> {
         }
     };
     Some(sentence + &against_published(study, group))
+}
+
+/// Whether the flow carries a file that did not arrive whole in each repeat.
+fn is_partial(row: &Summary) -> bool {
+    figure(row, "hash_ok").is_some_and(|intact| intact.mean < 1.0)
 }
 
 /// Whether the runs have other flows, at whose expense the best may have its goodput.

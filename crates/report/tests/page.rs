@@ -80,6 +80,21 @@ fn the_finding_names_the_best_and_how_far_it_is_ahead() {
 }
 
 #[test]
+fn a_file_that_does_not_arrive_whole_is_not_the_best() {
+    let (mut document, topology) = fixture::six_hops();
+    for row in &mut document.summary {
+        let share = if row.parameters["flows.bulk.over"] == "udp" { 0.8 } else { 1.0 };
+        row.figures.insert("hash_ok".to_owned(), json!({ "mean": share, "n": 5 }));
+    }
+    let page = html::render(&document, &topology, &Value::Null).replace('\u{a0}', " ");
+    assert!(page.contains("at loss 20 %, tcp-bbr carries 11.4 ± 0.1 Mbit/s"), "{page}");
+    assert!(page.contains("The goodput of tcp-bbr, of those whose file arrives whole, is the highest in"));
+    document.summary.retain(|row| row.parameters["flows.bulk.over"] != "tcp-cubic");
+    let page = html::render(&document, &topology, &Value::Null).replace('\u{a0}', " ");
+    assert!(page.contains("at loss 20 %, the file arrives whole over tcp-bbr only, at 11.4 ± 0.1 Mbit/s."));
+}
+
+#[test]
 fn every_case_has_its_pictures() {
     let (document, topology) = fixture::six_hops();
     let stems: Vec<String> = plots(&document, &topology).into_iter().map(|plot| plot.file_stem).collect();

@@ -28,7 +28,19 @@ fn hold(file: &str, name: &str, text: &str) {
     if std::env::var_os("HOPCAST_RECORD").is_some() {
         fs::write(repository(file), format!("{before}{begin}{text}{end}{after}")).expect("the document");
     } else {
-        assert_eq!(held, text, "{file}: {name}");
+        assert_same(&format!("{file}, {name}"), held, text);
+    }
+}
+
+/// Fails with the first line that differs, and with what writes the document anew.
+fn assert_same(what: &str, held: &str, made: &str) {
+    let lines = || held.lines().map(Some).chain([None]).zip(made.lines().map(Some).chain([None]));
+    if held != made {
+        let (held, made) = lines().find(|(held, made)| held != made).unwrap_or_default();
+        let (held, made) = (held.unwrap_or("nothing more"), made.unwrap_or("nothing more"));
+        panic!(
+            "{what}: there is\n  {held}\nwhere the table has\n  {made}\nwrite it with: HOPCAST_RECORD=1 cargo test -p hopcast-stack --test docs"
+        );
     }
 }
 
@@ -175,7 +187,8 @@ fn the_schema_has_what_the_tables_have() {
         if record {
             *written = part;
         } else {
-            assert_eq!(*written, part, "{pointer}");
+            let pretty = |value: &Value| serde_json::to_string_pretty(value).expect("JSON");
+            assert_same(&format!("docs/scenario.schema.json, {pointer}"), &pretty(written), &pretty(&part));
         }
     }
     if record {
@@ -247,6 +260,10 @@ fn described(option: &OptionDoc) -> Value {
         Form::Rate => json!({ "$ref": "#/$defs/rate" }),
         Form::Share => json!({ "$ref": "#/$defs/share" }),
         Form::Count => json!({ "$ref": "#/$defs/count" }),
+        Form::CountOr(max, words) => {
+            let number = json!({ "type": "integer", "minimum": 0, "maximum": max });
+            json!({ "anyOf": [number, { "enum": words }] })
+        }
         Form::Numbers(min, max) => {
             let number = json!({ "type": "integer", "minimum": min, "maximum": max });
             json!({ "anyOf": [number, { "type": "array", "items": number, "minItems": 1 }] })

@@ -31,6 +31,8 @@ pub enum Form {
     Share,
     /// A whole number.
     Count,
+    /// A whole number up to this one, or one of these words.
+    CountOr(u64, &'static [&'static str]),
     /// Whole numbers in this range, one or a list.
     Numbers(u64, u64),
     /// `on` or `off`.

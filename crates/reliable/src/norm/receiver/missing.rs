@@ -3,6 +3,7 @@
 use hopcast_core::{Duration, Instant};
 
 use super::asked::Asked;
+use super::held::OBJECT;
 use super::object::Object;
 use super::progress::Place;
 use super::remote::Remote;
@@ -26,16 +27,13 @@ pub(super) enum Missing {
 pub(super) const MAX_LOOKED_AT: usize = 512;
 
 impl Remote {
-    /// Missing things that are to be asked for, at most `most`, in the order in which they were sent; and when the
-    /// answer to what was asked for is overdue, which is waited for `hold`.
-    pub(super) fn missing(
-        &self,
-        now: Instant,
-        hold: Duration,
-        most: usize,
-    ) -> (Vec<Missing>, Option<Instant>) {
-        let mut found = Found { now, hold, most, missing: Vec::new(), overdue: None, seen: 0 };
-        let Some(last) = self.progress.last else { return (found.missing, None) };
+    /// Missing things that are to be asked for, at most `most`, in the order in which they were sent, where the answer
+    /// to what was asked for is waited for `hold`. Nothing is asked for that `buffer` bytes would have no room for.
+    pub(super) fn missing(&self, now: Instant, hold: Duration, most: usize, buffer: u64) -> Lack {
+        let lack = Lack { missing: Vec::new(), overdue: None, is_held_back: false };
+        let room = buffer.saturating_sub(self.objects.held().incomplete);
+        let mut found = Found { now, hold, most, room, seen: 0, lack };
+        let Some(last) = self.progress.last else { return found.lack };
         for number in self.objects.wanted(last.0) {
             if found.is_full() {
                 break;
@@ -44,18 +42,21 @@ impl Remote {
                 Some(object) if object.is_known() || object.flags.contains(Flags::INFO) => {
                     self.missing_of(number, object, &mut found);
                 }
-                _ => self
-                    .note(&mut found, self.objects.asked_of(number), (number, 0), || Missing::Object(number)),
+                _ => {
+                    self.note(&mut found, self.objects.asked_of(number), (number, 0), OBJECT, || {
+                        Missing::Object(number)
+                    });
+                }
             }
         }
-        (found.missing, found.overdue)
+        found.lack
     }
 
     /// Looks for missing parts of an object.
     fn missing_of(&self, number: u64, object: &Object, found: &mut Found) {
         let (last, last_block) = self.progress.last.unwrap_or_default();
         if object.lacks_info() && (number < last || last_block > 0 || self.progress.end.is_some()) {
-            self.note(found, object.asked_info, (number, 0), || Missing::Info(number));
+            self.note(found, object.asked_info, (number, 0), 0, || Missing::Info(number));
         }
         let known = object.count().unwrap_or(object.heard.map_or(0, |heard| heard + 1));
         let end = self.progress.end.filter(|&(at, ..)| at == number);
@@ -72,12 +73,21 @@ impl Remote {
             let at_end = end.filter(|&(_, at, _)| at == block).map(|(.., symbol)| symbol);
             let missing = || Self::missing_of_block(number, object, block, at_end);
             let Some(missing) = missing() else { continue };
-            self.note(found, object.asked_of(block), (number, block), || missing);
+            let bytes = object.bytes_to_come(block);
+            self.note(found, object.asked_of(block), (number, block), bytes, || missing);
         }
     }
 
-    fn note(&self, found: &mut Found, asked: Asked, place: Place, missing: impl FnOnce() -> Missing) {
-        found.note(asked, self.progress.busy_before(place, asked.at()), missing);
+    /// Notes that something is missing, of which `bytes` are to come.
+    fn note(
+        &self,
+        found: &mut Found,
+        asked: Asked,
+        place: Place,
+        bytes: u64,
+        missing: impl FnOnce() -> Missing,
+    ) {
+        found.note(asked, self.progress.busy_before(place, asked.at()), bytes, missing);
     }
 
     /// Symbols that are missing of a block, of which the sender has sent all or, at its end, those up to a symbol.
@@ -107,27 +117,44 @@ impl Remote {
     }
 }
 
+/// What a receiver lacks of a sender.
+pub(super) struct Lack {
+    /// What is to be asked for.
+    pub(super) missing: Vec<Missing>,
+    /// When the answer to what was asked for is overdue.
+    pub(super) overdue: Option<Instant>,
+    /// Whether more is missing, for which there would be no room.
+    pub(super) is_held_back: bool,
+}
+
 struct Found {
     now: Instant,
     hold: Duration,
     most: usize,
-    missing: Vec<Missing>,
-    overdue: Option<Instant>,
+    /// Bytes for which there is room.
+    room: u64,
     seen: usize,
+    lack: Lack,
 }
 
 impl Found {
     fn is_full(&self) -> bool {
-        self.missing.len() >= self.most || self.seen >= MAX_LOOKED_AT
+        self.lack.missing.len() >= self.most || self.seen >= MAX_LOOKED_AT || self.lack.is_held_back
     }
 
-    fn note(&mut self, asked: Asked, busy: Option<Instant>, missing: impl FnOnce() -> Missing) {
+    fn note(&mut self, asked: Asked, busy: Option<Instant>, bytes: u64, missing: impl FnOnce() -> Missing) {
+        // What is next always has room.
+        if self.seen > 0 && bytes > self.room {
+            self.lack.is_held_back = true;
+            return;
+        }
         self.seen += 1;
+        self.room = self.room.saturating_sub(bytes);
         if asked.is_awaited(self.now, self.hold, busy) {
             let until = asked.until(self.hold, busy);
-            self.overdue = self.overdue.into_iter().chain(until).min();
+            self.lack.overdue = self.lack.overdue.into_iter().chain(until).min();
         } else {
-            self.missing.push(missing());
+            self.lack.missing.push(missing());
         }
     }
 }

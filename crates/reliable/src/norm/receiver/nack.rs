@@ -31,6 +31,8 @@ pub(super) struct Requests {
     not_before: Instant,
     /// Others asked for something that is missing here too.
     pub(super) spared: bool,
+    /// More is missing than there is room for.
+    is_held_back: bool,
 }
 
 /// Bytes of requests in a NACK. Chosen: one datagram on any path, and blocks enough for a round.
@@ -50,7 +52,14 @@ const SILENT_HOLD: Duration = Duration::from_millis(100);
 
 impl Requests {
     pub(super) fn new(now: Instant) -> Self {
-        Self { back_off: None, overdue: None, unanswered: 0, not_before: now, spared: false }
+        Self {
+            back_off: None,
+            overdue: None,
+            unanswered: 0,
+            not_before: now,
+            spared: false,
+            is_held_back: false,
+        }
     }
 
     /// The sender was heard.
@@ -91,11 +100,23 @@ impl Remote {
         if self.requests.back_off.is_some() || self.leaves.is_some() {
             return;
         }
-        let (missing, overdue) = self.missing(now, self.hold_of(ask), 1);
-        self.requests.overdue = overdue;
-        if !missing.is_empty() {
+        if !self.lack(now, 1, ask).is_empty() {
             self.back_off(now, Duration::ZERO, ask);
         }
+    }
+
+    /// Looks again where more is missing than there was room for, now that a block is complete.
+    pub(super) fn look_behind(&mut self, now: Instant, ask: &mut Ask<'_>) {
+        if self.requests.is_held_back {
+            self.look(now, ask);
+        }
+    }
+
+    /// What is to be asked for; notes when to look again.
+    fn lack(&mut self, now: Instant, most: usize, ask: &Ask<'_>) -> Vec<Missing> {
+        let lack = self.missing(now, self.hold_of(ask), most, ask.config.buffer);
+        (self.requests.overdue, self.requests.is_held_back) = (lack.overdue, lack.is_held_back);
+        lack.missing
     }
 
     fn back_off(&mut self, now: Instant, min: Duration, ask: &mut Ask<'_>) {
@@ -117,8 +138,7 @@ impl Remote {
 
     /// Asks for missing data, and gives up data that was asked for in vain.
     fn ask(&mut self, now: Instant, ask: &mut Ask<'_>, out: &mut Output) {
-        let hold = self.hold_of(ask);
-        let (missing, _) = self.missing(now, hold, MAX_LOOKED_AT);
+        let missing = self.lack(now, MAX_LOOKED_AT, ask);
         if missing.is_empty() {
             ask.counts.nacks_suppressed += u64::from(std::mem::take(&mut self.requests.spared));
         }
@@ -154,9 +174,7 @@ impl Remote {
             self.congestion.said();
             out.feedback.push(Feedback { to: self.address, body: Body::Nack(nack) });
         }
-        let (missing, overdue) = self.missing(now, hold, 1);
-        self.requests.overdue = overdue;
-        if !missing.is_empty() {
+        if !self.lack(now, 1, ask).is_empty() {
             // There was more than a NACK has room for, or something shows behind what was given up.
             let min = if gave_up { Duration::ZERO } else { self.grtt / 2 };
             self.back_off(now, MIN_INTERVAL.max(min), ask);

@@ -126,6 +126,16 @@ impl Object {
         self.blocks.get(&block)
     }
 
+    /// Bytes that a block will take beyond those that are held of it, until it is decoded.
+    pub(super) fn bytes_to_come(&self, block: u32) -> u64 {
+        let (Some(layout), Some(source)) = (&self.layout, self.source(block)) else { return held::OBJECT };
+        let symbol = u64::from(layout.fti.segment) + held::SYMBOL;
+        match self.block(block) {
+            Some(found) => u64::from(found.lacking(source)) * symbol,
+            None => held::BLOCK + u64::from(source) * symbol,
+        }
+    }
+
     /// Numbers of the blocks of which something is here.
     pub(super) fn partial(&self) -> Vec<u32> {
         self.blocks.keys().copied().collect()

@@ -191,6 +191,9 @@ impl Remote {
                 false => self.decode_all(number),
             }
             self.hand_up(number, ask, out);
+            if self.objects.get(number).is_none_or(|object| object.has(block)) {
+                self.look_behind(now, ask);
+            }
         }
     }
 

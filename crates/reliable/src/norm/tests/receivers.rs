@@ -70,6 +70,26 @@ fn decoded_bytes_take_no_room_from_what_is_incomplete() {
 }
 
 #[test]
+fn a_receiver_asks_for_no_more_than_it_has_room_for_and_gives_nothing_up() {
+    // Room for three blocks, over a path that has ten under way.
+    let small = ReceiverConfig { buffer: 64 << 10, ..of_messages() };
+    let config = SenderConfig { source: 16, ..sender() };
+    let link = Link { delay: Duration::from_millis(25), ..lossy(0.2) };
+    for seed in 0..5 {
+        let mut net = Net::star(seed, config.clone(), &small, &[Link::default(), link, link, link]);
+        for number in 0..300 {
+            let message = contents(1_400, number);
+            net.give(0, Item::Datagram(Datagram::new(address(0), group(), Buffer::copy_from(&message))));
+        }
+        net.run(Duration::from_secs(120), |net| (1..=3).all(|member| messages(net, member).len() == 300));
+        for member in 1..=3 {
+            let (found, given_up) = (messages(&net, member).len(), net.counter(member, "objects_given_up"));
+            assert_eq!((found, given_up), (300, 0), "seed {seed}, member {member}");
+        }
+    }
+}
+
+#[test]
 fn what_comes_after_the_sender_has_left_is_not_handed_up_again() {
     // A third of the packets come after the sender has left, and was forgotten.
     let link = Link { late: (0.3, Duration::from_secs(30)), loss: 0.1, ..Link::default() };

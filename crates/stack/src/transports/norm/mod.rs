@@ -1,18 +1,14 @@
 //! `norm`: NORM, from one sender to a receiver or to the members of a group.
 
-use hopcast_config::decode::{choice, duration, rate, whole};
-use hopcast_core::{Duration, Machine, Rate};
-use hopcast_reliable::Subscription;
-use hopcast_reliable::norm::wire::{Data, Fec, NodeId, StreamHeader};
-use hopcast_reliable::norm::{
-    Config, Framing, Join, Proactive, RateControl, ReceiverConfig, SenderConfig, Session,
-};
+mod options;
 
-use super::shown;
-use super::subscription::{self, Subscribes};
+use hopcast_core::{Machine, Rate};
+use hopcast_reliable::norm::wire::{Data, Fec, NodeId, StreamHeader};
+use hopcast_reliable::norm::{Config, Framing, Join, RateControl, ReceiverConfig, SenderConfig, Session};
+
+use self::options::{Norm, OPTIONS};
 use crate::error::BuildError;
 use crate::platform::LowerPort;
-use crate::table::{Form, Opt, Options};
 use crate::transport::{End, Feedback, GroupMember, GroupTransport, PortKind, Ports, Row, Transport};
 
 pub(super) static NORM: Row = Row {
@@ -28,27 +24,6 @@ pub(super) static NORM: Row = Row {
     ..Row::BASE
 };
 
-/// The settings of all members.
-#[derive(Clone, Debug, Default)]
-struct Norm {
-    sender: SenderConfig,
-    /// The rate, if it is fixed.
-    rate: Option<Rate>,
-    /// Whether the sender estimates the number of receivers, which it is told otherwise.
-    estimates_group: bool,
-    subscription: Subscription,
-}
-
-impl Subscribes for Norm {
-    fn subscription(&self) -> Subscription {
-        self.subscription
-    }
-
-    fn subscription_mut(&mut self) -> &mut Subscription {
-        &mut self.subscription
-    }
-}
-
 /// Rates of congestion control. Chosen: a start that libnorm's users know, at which a probe takes some milliseconds; a
 /// minimum at which a segment takes a second; and more than any link has.
 const START: Rate = Rate::from_bits_per_sec(256_000);
@@ -57,71 +32,6 @@ const MAX: Rate = Rate::from_mbit(100_000);
 
 /// Bytes of the length that is before each message in its stream.
 const LENGTH: usize = 2;
-
-static OPTIONS: Options<Norm> = Options(&[
-    Opt {
-        key: "rate",
-        about: "The rate at which it sends, headers of all layers included; unless it is set, what a TCP to the receiver with the \
-                worst path would have (RFC 5740 section 5.5.2). Too high, and the excess is lost in queues and repaired.",
-        form: Form::Rate,
-        set: |norm, node, key| rate(node, key).map(|found| norm.rate = Some(found)),
-        show: |norm| norm.rate.map_or_else(|| "a TCP's".to_owned(), |rate| shown(&rate)),
-    },
-    Opt {
-        key: "block",
-        about: "Source symbols of a block, 1 to 254. Large blocks need fewer repairs, small ones less arithmetic and less delay.",
-        form: Form::Count,
-        set: |norm, node, key| whole(node, key, 1..=254).map(|found| norm.sender.source = found as u16),
-        show: |norm| shown(&norm.sender.source),
-    },
-    Opt {
-        key: "parity",
-        about: "Parity symbols that a block can have, with its source symbols at most 255. None: lost symbols are repeated.",
-        form: Form::Count,
-        set: |norm, node, key| whole(node, key, 0..=254).map(|found| norm.sender.parity = found as u16),
-        show: |norm| shown(&norm.sender.parity),
-    },
-    Opt {
-        key: "proactive",
-        about: "Parity that is sent before anybody asks: `adaptive`, as much as the group asks for in any case, or `none`: every \
-                repair waits for a request.",
-        form: Form::OneOf(&["adaptive", "none"]),
-        set: |norm, node, key| {
-            norm.sender.proactive = match choice(node, key, &["adaptive", "none"])?.0 {
-                "none" => Proactive::Fixed(0),
-                _ => Proactive::Adaptive,
-            };
-            Ok(())
-        },
-        show: |norm| {
-            if norm.sender.proactive == Proactive::Adaptive { "adaptive" } else { "none" }.to_owned()
-        },
-    },
-    Opt {
-        key: "group-size",
-        about: "The number of receivers that their back-off is made for: `told`, that of the flow, or `estimated` from their requests. \
-                Too small a number, and their requests come at once; too large, and they wait without cause.",
-        form: Form::OneOf(&["told", "estimated"]),
-        set: |norm, node, key| {
-            norm.estimates_group = choice(node, key, &["told", "estimated"])?.0 == "estimated";
-            Ok(())
-        },
-        show: |norm| if norm.estimates_group { "estimated" } else { "told" }.to_owned(),
-    },
-    Opt {
-        key: "grtt",
-        about: "Round-trip time of the group until a receiver has answered. Too short costs a few requests, too long delays the \
-                first repairs.",
-        form: Form::Duration,
-        set: |norm, node, key| {
-            duration(node, key).map(|found| norm.sender.grtt = found.max(Duration::from_millis(1)))
-        },
-        show: |norm| shown(&norm.sender.grtt),
-    },
-    subscription::order(),
-    subscription::join(),
-    subscription::reliable(),
-]);
 
 impl Transport for Norm {
     fn overhead(&self, _: u64) -> u64 {
@@ -146,15 +56,23 @@ impl Transport for Norm {
             group_size: (!self.estimates_group).then_some(flow.spec.to.len() as u64),
             unicast_feedback: flow.spec.to.len() > 1,
             slack: flow.slack,
+            ackers: match (self.acknowledged, end.is_sender()) {
+                (false, _) => Vec::new(),
+                (true, true) => flow.spec.to.iter().copied().map(member).collect(),
+                (true, false) => vec![member(flow.spec.from)],
+            },
             ..self.sender.clone()
         };
+        let usual = ReceiverConfig::from(self.subscription);
         let receiver = ReceiverConfig {
             unicast_feedback: true,
             framing: Framing::Detect,
-            ..ReceiverConfig::from(self.subscription)
+            robust: self.sender.robust,
+            buffer: self.receive_buffer.unwrap_or(usual.buffer),
+            ..usual
         };
         let config = Config {
-            node: NodeId(end.node as u32 + 1),
+            node: member(end.node),
             instance: random.bits() as u16,
             local: end.ends.local,
             group: end.ends.remote,
@@ -218,6 +136,11 @@ impl GroupTransport for Norm {
 /// with delay, more are memory.
 const MIN_OBJECTS: usize = 4;
 const MAX_OBJECTS: usize = 1024;
+
+/// The identity of the member on a node.
+fn member(node: usize) -> NodeId {
+    NodeId(node as u32 + 1)
+}
 
 /// Bytes of a symbol in a datagram of `room` bytes.
 fn segment(room: u16) -> u16 {
