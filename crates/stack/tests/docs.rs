@@ -150,7 +150,8 @@ fn the_architecture_shows_the_worked_example_as_it_is() {
     };
     let (protocol, row) = (code("crates/coded/src/repeat.rs"), code("crates/stack/src/transports/fec.rs"));
     let (protocol_lines, row_lines) = (protocol.lines().count(), row.lines().count());
-    assert!(section.contains(&format!("in {protocol_lines} lines of protocol and {row_lines} of row")));
+    let size = format!("in {protocol_lines} lines of protocol and {row_lines} of row");
+    assert!(section.contains(&size), "ARCHITECTURE.md does not say: {size}");
     assert!(protocol_lines < 100 && row_lines < 100, "the example is small");
     let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let row = row.lines().map(squeezed).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");

@@ -5,9 +5,8 @@ use hopcast_core::{Bytes, Duration, Rate};
 use hopcast_reliable::Subscription;
 use hopcast_reliable::norm::{Proactive, ReceiverConfig, SenderConfig};
 
-use crate::table::{Form, Opt, Options};
+use crate::table::{Form, Opt, Options, on_off, shown};
 use crate::transports::subscription::{self, Subscribes};
-use crate::transports::{on_off, shown};
 
 /// The settings of all members.
 #[derive(Clone, Debug, Default)]
