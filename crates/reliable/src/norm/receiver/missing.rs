@@ -58,7 +58,7 @@ impl Remote {
         if object.lacks_info() && (number < last || last_block > 0 || self.progress.end.is_some()) {
             self.note(found, object.asked_info, (number, 0), 0, || Missing::Info(number));
         }
-        let known = object.count().unwrap_or(object.heard.map_or(0, |heard| heard + 1));
+        let known = object.count().unwrap_or(object.heard.map_or(0, |heard| heard.saturating_add(1)));
         let end = self.progress.end.filter(|&(at, ..)| at == number);
         let past = match end {
             _ if number < last => known,
@@ -66,7 +66,7 @@ impl Remote {
             Some((_, block, _)) if block == last_block => known.min(last_block.saturating_add(1)),
             _ => known.min(last_block),
         };
-        for block in object.lacking(past) {
+        for block in object.lacking(0..past) {
             if found.is_full() {
                 return;
             }

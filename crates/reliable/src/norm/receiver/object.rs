@@ -1,6 +1,7 @@
 //! An object that is being received.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use super::super::config::Framing;
 use super::asked::Asked;
@@ -117,9 +118,9 @@ impl Object {
         self.next
     }
 
-    /// Blocks below `end` that need something, ascending.
-    pub(super) fn lacking(&self, end: u32) -> impl Iterator<Item = u32> + '_ {
-        self.over.gaps(self.next.into()..end.into()).map(|block| block as u32)
+    /// Blocks of a range that need something, ascending.
+    pub(super) fn lacking(&self, blocks: Range<u32>) -> impl Iterator<Item = u32> + '_ {
+        self.over.gaps(blocks.start.max(self.next).into()..blocks.end.into()).map(|block| block as u32)
     }
 
     pub(super) fn block(&self, block: u32) -> Option<&Block> {
@@ -363,7 +364,7 @@ impl Object {
     /// is left of the object then; a stream leaves out what is missing.
     pub(super) fn give_up(&mut self, block: u32, end: Option<u16>, up: &mut dyn FnMut(Piece)) -> bool {
         let Some(Layout { contents: Contents::Stream(stream), fti }) = &mut self.layout else { return false };
-        let Some(end) = end.filter(|&end| end + 1 < fti.source) else {
+        let Some(end) = end.filter(|&end| end.saturating_add(1) < fti.source) else {
             self.over.insert(block.into());
             self.forget_asked(block);
             return true;

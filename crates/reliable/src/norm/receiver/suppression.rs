@@ -103,10 +103,10 @@ impl Remote {
     ) {
         let hold = self.hold();
         let spared = self.objects.change(number, |object| {
-            let known = object.count().unwrap_or(object.heard.map_or(0, |heard| heard + 1));
+            let known = object.count().unwrap_or(object.heard.map_or(0, |heard| heard.saturating_add(1)));
             let end = range.end().saturating_add(1).min(known);
-            let wanted: Vec<u32> =
-                object.lacking(end).skip_while(|block| block < range.start()).take(*left).collect();
+            // Not from the first block on: a forged name may be four thousand million blocks away.
+            let wanted: Vec<u32> = object.lacking(*range.start()..end).take(*left).collect();
             *left -= wanted.len();
             wanted.into_iter().fold(false, |spared, block| spared | object.asked(block).heard(now, hold))
         });

@@ -145,6 +145,30 @@ fn with_congestion_control_it_finds_what_the_path_carries() {
 }
 
 #[test]
+fn packets_that_a_queue_marked_slow_a_sender_down_as_lost_ones_do() {
+    let seconds = |link: Link| {
+        let rate = RateControl::Tcp {
+            initial: Rate::from_bits_per_sec(64_000),
+            min: Rate::from_bits_per_sec(16_000),
+            max: Rate::from_mbit(100),
+        };
+        let config = SenderConfig { rate, ..SenderConfig::default() };
+        let path = Link { rate: Rate::from_mbit(100), delay: Duration::from_millis(20), ..link };
+        let first = Link { loss: 0.0, marked: 0.0, ..path };
+        let mut net = Net::star(12, config, &ReceiverConfig::default(), &[first, path]);
+        let file = contents(2_000_000, 12);
+        send(&mut net, 0, &file);
+        assert!(net.run(Duration::from_secs(300), |net| objects(net, 1) == [file.clone()]));
+        net.now.since(Instant::ZERO).as_secs_f64()
+    };
+    let clear = seconds(Link::default());
+    let lost = seconds(Link { loss: 0.02, ..Link::default() });
+    let marked = seconds(Link { marked: 0.02, ..Link::default() });
+    assert!(marked > 2.0 * clear, "{clear} s, {marked} s with marks");
+    assert!((0.5..1.5).contains(&(marked / lost)), "{lost} s with losses, {marked} s with marks");
+}
+
+#[test]
 fn a_silent_receiver_is_not_woken_for_ever_by_a_probe() {
     let rate = RateControl::Tcp {
         initial: Rate::from_mbit(1),

@@ -96,6 +96,34 @@ fn a_round_trip_that_lies_leaves_the_others_unharmed() {
 }
 
 #[test]
+fn a_crowd_that_is_not_there_slows_the_others_by_a_factor_and_no_more() {
+    let estimating = || SenderConfig { group_size: None, ..sender() };
+    let quiet = run(6, estimating(), |_, _| {});
+    let crowded = run(6, estimating(), |net, step| {
+        // Each step another member asks for a symbol, so that the group seems to be of thousands.
+        let ask =
+            Repair { form: RepairForm::Items, flags: RepairFlags::SEGMENT, items: vec![position(1, 0, 70)] };
+        net.forge(0, 9, &nack(1_000 + step as u32, Timestamp::default(), vec![ask]));
+    });
+    assert!(crowded < 4.0 * quiet + 2.0, "{crowded} s in place of {quiet}");
+}
+
+#[test]
+fn a_clock_that_jumps_ahead_costs_a_few_requests() {
+    for (seed, jump) in [(7, 1), (8, 60), (9, 86_400)] {
+        let mut net =
+            Net::star(seed, sender(), &ReceiverConfig::default(), &[Link::default(), lossy(0.1), lossy(0.1)]);
+        let file = send(&mut net);
+        net.run(Duration::from_millis(300), |_| false);
+        net.jump(Duration::from_secs(jump));
+        let end = Duration::from_secs(jump + 20);
+        assert!(net.run(end, |net| (1..=2).all(|member| objects(net, member) == [file.clone()])), "{jump} s");
+        let asked = net.counter(1, "nacks_sent") + net.counter(2, "nacks_sent");
+        assert!(asked < 60, "{asked} requests after a jump of {jump} s");
+    }
+}
+
+#[test]
 fn a_receiver_that_never_has_enough_leaves_the_others_unharmed() {
     let links = [Link::default(), lossy(0.05), lossy(0.97)];
     let mut net = Net::star(3, sender(), &ReceiverConfig::default(), &links);
@@ -174,6 +202,49 @@ fn forged_senders_and_objects_take_bounded_memory() {
     // And it goes on to receive.
     let file = send(&mut net);
     assert!(net.run(Duration::from_secs(60), |net| objects(net, 1).contains(&file)));
+}
+
+#[test]
+fn the_highest_numbers_of_blocks_and_symbols_overflow_nothing() {
+    let fti = Fti {
+        fec: Fec::SmallBlock,
+        object_size: 1 << 20,
+        segment: 100,
+        source: 8,
+        parity: 4,
+        field: 0,
+        group: 0,
+        instance: 0,
+    };
+    for (flags, fti) in
+        [(Flags(0), None), (Flags::STREAM, None), (Flags::STREAM, Some(fti)), (Flags(0), Some(fti))]
+    {
+        let mut net = Net::star(1, sender(), &ReceiverConfig::default(), &[Link::default(), Link::default()]);
+        let header = Header { instance: 1, grtt: 100, backoff: 4, group_size: 0 };
+        let highest = |symbol| PayloadId { block: u32::MAX, symbol, block_len: 8 };
+        for (sequence, object) in [1, 2, 4].into_iter().enumerate() {
+            let id = highest(0);
+            let data = Data { header, flags, fec: Fec::SmallBlock, object, id, fti, payload: &[7; 100] };
+            let message = Message { sequence: sequence as u16, source: NodeId(7), body: Body::Data(data) };
+            net.forge(1, 8, &message.emit());
+        }
+        let last = Position { fec: Fec::SmallBlock, object: 4, id: highest(u16::MAX) };
+        let ask = Repair { form: RepairForm::Items, flags: RepairFlags::BLOCK, items: vec![last] };
+        let asked = Nack {
+            sender: NodeId(7),
+            instance: 1,
+            grtt_response: Timestamp::default(),
+            cc: None,
+            repairs: vec![ask],
+        };
+        let flush = Command::Flush { last, acknowledge: Vec::new() };
+        for body in [Body::Command(header, flush), Body::Nack(asked)] {
+            let message = Message { sequence: 9, source: NodeId(7), body };
+            net.forge(1, 8, &message.emit());
+        }
+        net.run(Duration::from_secs(60), |_| false);
+        assert_eq!(net.counter(1, "malformed"), 0, "{flags:?} {fti:?}: read, and taken for what it is");
+    }
 }
 
 #[test]

@@ -31,6 +31,8 @@ pub(super) struct Link {
     pub(super) queue: Duration,
     /// Share of packets that come later than others, and by how much.
     pub(super) late: (f64, Duration),
+    /// Share of packets that a queue on the way marks instead of dropping them, if they may be marked (ECN).
+    pub(super) marked: f64,
 }
 
 impl Default for Link {
@@ -41,6 +43,7 @@ impl Default for Link {
             loss: 0.0,
             queue: Duration::MAX,
             late: (0.0, Duration::ZERO),
+            marked: 0.0,
         }
     }
 }
@@ -198,8 +201,24 @@ impl Net {
             let late = if member.delays.chance(share) { by } else { Duration::ZERO };
             let at = leaves + own + member.link.delay + late;
             self.number += 1;
-            self.packets.insert(self.number, Datagram { local: address(to), ..datagram.clone() });
+            let mut datagram = Datagram { local: address(to), ..datagram.clone() };
+            if datagram.attributes.traffic_class & 0b11 == 0b10 && member.losses.chance(member.link.marked) {
+                datagram.attributes.traffic_class |= 0b11;
+            }
+            self.packets.insert(self.number, datagram);
             self.flying.push(Reverse((at, self.number, to)));
+        }
+    }
+
+    /// The clock of all members jumps ahead, and each is woken if that was due.
+    pub(super) fn jump(&mut self, by: Duration) {
+        self.now += by;
+        for member in 0..self.members.len() {
+            let session = &mut self.members[member].session;
+            if session.deadline().is_some_and(|at| at <= self.now) {
+                session.wake(self.now);
+            }
+            self.drain(member);
         }
     }
 
