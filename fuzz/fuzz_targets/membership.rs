@@ -156,7 +156,7 @@ impl Link {
     }
 }
 
-/// What is sent is whole, fits the link, and means something.
+/// Holds a packet that is sent: it is whole, fits the link, and means something.
 fn look(packet: &[u8]) {
     assert!(packet.len() <= MTU as usize);
     let header = ip::parse(packet).expect("a packet");

@@ -128,8 +128,8 @@ impl Member {
         panic!("there is no end to what it says");
     }
 
-    /// What it sends is what its rate allows; and for each sender, whatever that says of round trips, a request each
-    /// second, and to each datagram that it heard an answer and the requests that come in twice the time of the last.
+    /// It sends no more than its rate allows, and for each sender, whatever that says of round trips, a request each
+    /// second, and for each datagram that it heard an answer and the requests that come in twice the time of the last.
     fn judge(&self) {
         let allowed = (RATE.bits_per_sec() as f64 / 8.0 * self.now.as_secs_f64()) as u64 + BURST;
         assert!(self.sent <= allowed, "{} bytes by {}", self.sent, self.now);

@@ -30,7 +30,7 @@ struct Arguments {
     /// How to print the results.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
-    /// What hopcast runs on, by the kernel's name: "AVX-512", "AVX2", .. By default the best that the machine has. Its
+    /// The kernel that hopcast uses, by its name: "AVX-512", "AVX2", .. By default the best that the machine has. Its
     /// rivals choose for themselves; see bench/README.md for how rlnc-simdx is kept from GFNI.
     #[arg(long, value_parser = kernel)]
     kernel: Option<Kernel>,

@@ -13,7 +13,7 @@ pub(crate) const BLOCKED_THERE: f64 = 228.0;
 #[derive(Serialize)]
 pub(crate) struct Study {
     pub(crate) operation: &'static str,
-    /// Of what the rates are.
+    /// The unit of the rates.
     pub(crate) unit: &'static str,
     pub(crate) note: &'static str,
     pub(crate) requirements: Vec<Requirement>,

@@ -6,6 +6,7 @@
 //! turns, by processor time, and the ratio is the median of the turns' ratios: what disturbs the machine disturbs both.
 
 use std::collections::BTreeSet;
+use std::error::Error;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -57,13 +58,13 @@ const CONTESTS: [Contest; 2] = [
 /// Packet-hops, and the seconds of processor time that they took.
 type Turn = (u64, f64);
 
-fn main() -> Result<(), String> {
+fn main() -> Result<(), Box<dyn Error>> {
     let only = std::env::args().nth(1);
     let wanted = |contest: &&Contest| only.as_ref().is_none_or(|only| contest.scenario.starts_with(only));
     CONTESTS.iter().filter(wanted).try_for_each(compare)
 }
 
-fn compare(contest: &Contest) -> Result<(), String> {
+fn compare(contest: &Contest) -> Result<(), Box<dyn Error>> {
     println!(
         "{:<28} {:>12} {:>10} {:>14} {:>12}",
         contest.title, "packet-hops", "CPU [s]", "hops/s", "memory [MB]"
@@ -83,7 +84,9 @@ fn compare(contest: &Contest) -> Result<(), String> {
         println!("{}\n{}", line("ns-3", theirs), line("hopcast", ours));
         let difference = theirs.0.abs_diff(ours.0);
         if difference > ours.0 / 100 {
-            return Err(format!("{}: not the same traffic: {} and {}", contest.title, theirs.0, ours.0));
+            return Err(
+                format!("{}: not the same traffic: {} and {}", contest.title, theirs.0, ours.0).into()
+            );
         }
         ratios.push(rate(ours) / rate(theirs));
     }
@@ -101,16 +104,16 @@ fn rate((hops, seconds): Turn) -> f64 {
     hops as f64 / seconds
 }
 
-fn world(contest: &Contest, seconds: u64) -> Result<(Arc<Scenario>, World), String> {
+fn world(contest: &Contest, seconds: u64) -> Result<(Arc<Scenario>, World), Box<dyn Error>> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(contest.scenario);
     let overrides = Overrides { sets: vec![format!("duration={seconds} s")], ..Overrides::default() };
-    let plan = load(&file, &overrides).map_err(|error| error.to_string())?;
+    let plan = load(&file, &overrides)?;
     let scenario = plan.cases[0].scenario.clone();
-    let world = World::new(scenario.clone(), 0, None).map_err(|error| error.to_string())?;
+    let world = World::new(scenario.clone(), 0, None)?;
     Ok((scenario, world))
 }
 
-fn ours(contest: &Contest, seconds: u64) -> Result<Turn, String> {
+fn ours(contest: &Contest, seconds: u64) -> Result<Turn, Box<dyn Error>> {
     let (scenario, mut world) = world(contest, seconds)?;
     let began = processor_time();
     world.run_until(hopcast_twin::run_end(&scenario), &Monitor::default());
@@ -119,7 +122,7 @@ fn ours(contest: &Contest, seconds: u64) -> Result<Turn, String> {
 }
 
 /// The network, and the tree of the first flow's packets in it, as the programs for ns-3 read it.
-fn network(contest: &Contest) -> Result<String, String> {
+fn network(contest: &Contest) -> Result<String, Box<dyn Error>> {
     let (scenario, mut world) = world(contest, 1)?;
     world.run_until(hopcast_twin::run_end(&scenario), &Monitor::default());
     let flow = &scenario.flows[0];
@@ -138,7 +141,7 @@ fn network(contest: &Contest) -> Result<String, String> {
     Ok(text)
 }
 
-fn ns3(program: &Path, network: &str, seconds: u64) -> Result<Turn, String> {
+fn ns3(program: &Path, network: &str, seconds: u64) -> Result<Turn, Box<dyn Error>> {
     let failed = |error: std::io::Error| format!("{}: {error}", program.display());
     let mut command = Command::new(program);
     command.arg(seconds.to_string()).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -152,11 +155,11 @@ fn ns3(program: &Path, network: &str, seconds: u64) -> Result<Turn, String> {
     let mut numbers = text.split_whitespace();
     let hops = numbers.next().and_then(|hops| hops.parse().ok());
     let took = numbers.next().and_then(|took| took.parse().ok());
-    hops.zip(took).ok_or_else(|| format!("{}: unexpected output `{text}`", program.display()))
+    Ok(hops.zip(took).ok_or_else(|| format!("{}: unexpected output `{text}`", program.display()))?)
 }
 
 /// Builds the same for ns-3; none if its headers are not there.
-fn build_ns3(contest: &Contest) -> Result<Option<PathBuf>, String> {
+fn build_ns3(contest: &Contest) -> Result<Option<PathBuf>, Box<dyn Error>> {
     if !Path::new("/usr/include/ns3").is_dir() {
         return Ok(None);
     }
@@ -169,7 +172,7 @@ fn build_ns3(contest: &Contest) -> Result<Option<PathBuf>, String> {
     build.args(contest.libraries.iter().map(|library| format!("-lns3-{library}")));
     let output = build.output().map_err(|error| format!("c++: {error}"))?;
     if !output.status.success() {
-        return Err(format!("{}: {}", source.display(), String::from_utf8_lossy(&output.stderr)));
+        return Err(format!("{}: {}", source.display(), String::from_utf8_lossy(&output.stderr)).into());
     }
     Ok(Some(program))
 }

@@ -1,9 +1,9 @@
-//! VLAN interfaces (IEEE 802.1Q): what leaves by one is tagged with its VLAN, and what arrives with that tag belongs to
-//! it.
+//! VLAN interfaces (IEEE 802.1Q): a frame that leaves by one is tagged with its VLAN, and one that arrives with that
+//! tag belongs to it.
 //!
-//! A [`Vlan`] stands on one interface, its port `Below(0)`, and makes an interface of each of its VLANs, `Above(0)` for
-//! the first. Tagged frames may stand in it again: customers' VLANs in a provider's (IEEE 802.1ad) are one machine on
-//! another.
+//! A [`Vlan`] is attached to one interface, its port `Below(0)`, and makes an interface of each of its VLANs,
+//! `Above(0)` for the first. Tagged frames may be tagged again: customers' VLANs in a provider's (IEEE 802.1ad) are one
+//! machine on another.
 //!
 //! # Scope and departures
 //!

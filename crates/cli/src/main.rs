@@ -86,7 +86,7 @@ enum Command {
         /// second]
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
-        /// What to print on standard output
+        /// The format of standard output
         #[arg(long, value_enum, default_value_t = Format::Table)]
         format: Format,
         #[command(flatten)]

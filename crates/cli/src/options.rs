@@ -9,7 +9,7 @@ use hopcast_runner::Part;
 pub(crate) struct RunOptions {
     #[command(flatten)]
     pub(crate) overrides: OverrideOptions,
-    /// What to print on standard output
+    /// The format of standard output
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub(crate) format: Format,
     #[command(flatten)]

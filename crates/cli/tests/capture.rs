@@ -182,7 +182,7 @@ flows:
   - { name: far6, from: a, to: c, over: udp, ip: 6, app: { messages: { size: 100 B, every: 200 ms } } }
 ";
 
-/// Whom a host asks for on a segment, and by which addresses its packets go; `None` without tshark, which reads it.
+/// The targets of a host's requests on a segment, and the addresses of its packets; `None` without tshark.
 fn hosts_of_a_prefix_ask_for_each_other_and_for_the_router(options: &[&str]) -> Option<()> {
     let (_dir, file) = captured(PREFIXED, "a,r", options);
     let select = |filter: &str, fields: &[&str]| {

@@ -218,21 +218,30 @@ pub fn whole(node: &Node, key: &str, range: RangeInclusive<u64>) -> Result<u64, 
     }
 }
 
-/// A whole number within bounds, or else one of `words`.
+/// A whole number, or a word in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NumberOrWord<'a> {
+    /// The number.
+    Number(u64),
+    /// The word.
+    Word(&'a str),
+}
+
+/// A whole number within bounds, or one of `words`.
 pub fn whole_or<'a>(
     node: &Node,
     key: &str,
     range: RangeInclusive<u64>,
     words: &[&'a str],
-) -> Result<Result<u64, &'a str>, Diagnostic> {
+) -> Result<NumberOrWord<'a>, Diagnostic> {
     let Kind::Scalar(text) = &node.kind else {
-        return whole(node, key, range).map(Ok);
+        return whole(node, key, range).map(NumberOrWord::Number);
     };
     if let Some(word) = words.iter().find(|word| *word == text) {
-        return Ok(Err(word));
+        return Ok(NumberOrWord::Word(word));
     }
     let (min, max) = (*range.start(), *range.end());
-    whole(node, key, range).map(Ok).map_err(|_| {
+    whole(node, key, range).map(NumberOrWord::Number).map_err(|_| {
         let hint = did_you_mean(text, words.iter().copied());
         let words = listed(words);
         node.error(format!(

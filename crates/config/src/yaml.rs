@@ -288,7 +288,7 @@ impl Builder {
                         return Err(node.error(format!("expected a key, found {}", node.found())));
                     };
                     if !parent.keys.insert(key.clone()) {
-                        return Err(span.error(format!("the key `{key}` stands here twice")));
+                        return Err(span.error(format!("the key `{key}` is given twice")));
                     }
                     parent.key = Some((key, span));
                 }

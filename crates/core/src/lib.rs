@@ -21,6 +21,7 @@
 //! | [`assembly`] | machines plugged into one another; the order of hand-overs at one instant |
 //! | [`timers`] | a machine's timers |
 //! | [`loss`] | the share of packets that are lost, fading |
+//! | [`recent`] | the recent numbers of a sender's packets, and which have arrived |
 //! | [`pacer`] | when a paced sender may let the next packet go |
 //! | [`codel`] | the queue discipline of RFC 8289, at links and at protocols' inputs |
 //! | [`guide`] | a worked example: a stack of two machines on a lossy link |
@@ -38,6 +39,7 @@ pub mod outbox;
 pub mod pacer;
 pub mod plug;
 pub mod random;
+pub mod recent;
 pub mod shared;
 pub mod stream;
 pub mod time;
@@ -56,6 +58,7 @@ pub use machine::{
 pub use outbox::{Outbox, Reactive};
 pub use pacer::Pacer;
 pub use random::{Seed, Stream};
+pub use recent::RecentNumbers;
 pub use shared::Shared;
 pub use stream::{StreamId, StreamItem, StreamReader, StreamWriter};
 pub use time::{Duration, Instant};

@@ -58,13 +58,13 @@ pub struct TcpPlug {
 pub enum Accept {
     /// Connections to this address.
     At(SocketAddr),
-    /// Those that programs of this host open to any of `to`: redirected to a port of the host's choice (netfilter's
-    /// REDIRECT on OUTPUT).
+    /// Connections that programs of this host open to any of `to`: redirected to a port of the host's choice
+    /// (netfilter's REDIRECT on OUTPUT).
     LocalOutput {
         /// Destinations of these connections.
         to: Vec<Destination>,
     },
-    /// Those that the host would forward to any of `to`: taken out of transit (netfilter's TPROXY).
+    /// Connections that the host would forward to any of `to`: taken out of transit (netfilter's TPROXY).
     Forwarded {
         /// Destinations of these connections.
         to: Vec<Destination>,

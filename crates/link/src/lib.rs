@@ -44,6 +44,7 @@
 //!   are of another length. Radio propagation is a model to come behind the same [`Link`] trait.
 
 mod address;
+mod attachment;
 pub mod config;
 mod csma;
 mod dcf;
@@ -62,6 +63,7 @@ mod stations;
 mod switch;
 mod trace;
 
+pub use attachment::Attachment;
 pub use config::{
     Config, Csma, Direction, DropReason, Duplex, Jitter, Loss, Mac, MediumConfig, PairLoss, Queue,
     QueueLimit, Rts, Station, SwitchConfig,
@@ -76,9 +78,6 @@ pub use trace::TraceError;
 use core::ops::{Add, Sub};
 
 use hopcast_core::{Buffer, Duration, Fraction, FrameStatus, Instant, Rate, Reception};
-
-/// The number of an attachment of a link, from 0.
-pub type Attachment = usize;
 
 /// A link model.
 ///

@@ -22,7 +22,7 @@ const SLOT: Duration = Duration::from_micros(20);
 /// A sender at the beginning of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Sender {
-    /// It waits so many slots, and counts so many of back-off after them.
+    /// It waits `wait` slots, and counts `slots` of back-off after them.
     Waits { wait: u32, slots: u32, stage: usize },
     /// It hears the receiver, or knows that the medium is reserved.
     Frozen { slots: u32, stage: usize },
@@ -33,7 +33,7 @@ enum Sender {
 
 use Sender::{Exchanges, Frozen, Waits};
 
-/// The parts of an exchange: a request of so many slots or none, and the data.
+/// The parts of an exchange: the slots of a request, 0 for none, and those of the data.
 #[derive(Clone, Copy)]
 struct Script {
     rts: u32,
@@ -91,7 +91,8 @@ impl Script {
         }
     }
 
-    /// What happens at the beginning of a slot: who has waited begins, who need be silent no longer waits.
+    /// The state after the beginning of a slot: a sender that has waited begins, and one that need be silent no longer
+    /// waits.
     fn begin(self, [own, other]: [Sender; 2]) -> Sender {
         match own {
             Waits { wait: 0, slots: 0, stage } => Exchanges { at: 0, clear: true, known: true, stage },
@@ -222,7 +223,7 @@ fn hidden_senders_get_across_what_an_exact_chain_says() {
             "RTS {rts}, data {data}: {found:.5} frames a slot, the chain {expected:.5}, {:+.2} %",
             off * 100.0
         );
-        // Some 35,000 frames at the least; five standard errors would be 2.7 % if each came on its own.
+        // At least some 35,000 frames; five standard errors would be 2.7 % if each came on its own.
         assert!(off.abs() < 0.02, "RTS {rts}, data {data}: {found} for {expected}");
     }
 }

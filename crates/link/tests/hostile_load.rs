@@ -19,7 +19,7 @@ const STATIONS: usize = 256;
 const QUEUE: u32 = 20;
 const LEN: usize = 300;
 
-/// Whom the stations send to.
+/// The destination of the stations' frames.
 #[derive(Clone, Copy, Debug)]
 enum To {
     Neighbour,

@@ -9,6 +9,8 @@ pub mod logging;
 mod metrics;
 pub mod runtime;
 pub mod status;
+#[cfg(test)]
+mod test_network;
 #[doc(hidden)]
 pub mod testing;
 

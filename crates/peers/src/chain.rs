@@ -136,7 +136,7 @@ pub(crate) struct Chain<M> {
     pub accept: (u64, bool),
     pub accept_reading: bool,
     pub window: u64,
-    /// Whether what arrives may be anything, since the datagrams are.
+    /// Whether any bytes may arrive, since datagrams are forged.
     pub unchecked: bool,
     /// A digest of each datagram that left an end, and when.
     pub trace: u64,
@@ -245,7 +245,7 @@ impl<M: Machine + core::fmt::Debug> Chain<M> {
         self.hand(end, Port::Above(0), Item::Stream(id, StreamItem::Reset));
     }
 
-    /// Lets an application do what it has to do: read, write, finish.
+    /// Lets an application read, write and finish.
     pub(crate) fn act(&mut self, end: usize, id: StreamId) {
         loop {
             let Some(app) = self.apps[end].get_mut(&id) else { return };

@@ -22,7 +22,7 @@ mod tests {
     use super::*;
     use hopcast_core::Seed;
 
-    /// How many of `receivers` draw a back-off that ends within `delay` after the earliest.
+    /// Number of `receivers` that draw a back-off that ends within `delay` after the earliest.
     fn within(receivers: usize, max: Duration, delay: Duration, seed: u64) -> usize {
         let mut random = Seed::new(seed, 0).stream(&["backoff"], 0);
         let draws: Vec<_> =

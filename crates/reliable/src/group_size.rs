@@ -26,7 +26,7 @@ pub struct GroupSize {
 const MAX_HEARD: usize = 256;
 /// NACKs for a block in a round that show by themselves that the group is larger than assumed. Chosen: fewer come by
 /// chance where half as many are expected.
-const MANY: u32 = 10;
+const EXCESS_NACKS: u32 = 10;
 /// Power of its ratio to the expected number by which the number of NACKs of one round changes the estimate, where they
 /// are fewer. Chosen: those of some ten rounds decide together.
 const GAIN: f64 = 0.25;
@@ -66,7 +66,7 @@ impl GroupSize {
     /// Takes the number of NACKs so far in a round of requests for a block, whose back-off was made for a group of
     /// `made_for`. `delay` is the time until a NACK is heard by others, as a share of the longest back-off.
     pub fn nacks(&mut self, nacks: u32, made_for: f64, delay: f64) {
-        if nacks <= MANY {
+        if nacks <= EXCESS_NACKS {
             return;
         }
         // By the time t of the first NACK about one receiver has drawn less, by t + delay all these have.
@@ -78,7 +78,7 @@ impl GroupSize {
     /// A round of requests for a block is over, in which this number of NACKs came; `delay` as for
     /// [`nacks`](Self::nacks).
     pub fn round(&mut self, nacks: u32, delay: f64) {
-        if (1..=MANY).contains(&nacks) {
+        if (1..=EXCESS_NACKS).contains(&nacks) {
             let ratio = f64::from(nacks) / expected(self.estimate, delay);
             self.set(self.estimate * ratio.powf(GAIN));
         }

@@ -11,7 +11,7 @@ use hopcast_core::{Duration, Instant};
 pub struct LossEvents {
     /// The last packet before which each one has come or is lost; none before the first packet.
     settled: Option<Packet>,
-    /// Packets after it before which some are missing, ascending; fewer than [`LATER`].
+    /// Packets after it before which some are missing, ascending; fewer than [`NDUPACK`].
     held: Vec<Packet>,
     /// Sequence number at which the interval began that is not over.
     began: u64,
@@ -31,7 +31,7 @@ struct Packet {
 }
 
 /// Packets of higher sequence numbers after which one is lost (RFC 5348, section 5.1: NDUPACK).
-const LATER: usize = 3;
+const NDUPACK: usize = 3;
 
 /// Weights of the last intervals (RFC 5348, section 5.4).
 const WEIGHTS: [f64; 8] = [1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2];
@@ -76,12 +76,12 @@ impl LossEvents {
         self.began = sequence - passed.min(FIRST);
     }
 
-    /// Decides what can be decided. True if a loss event has begun.
+    /// Settles the packets whose fate is certain by now, arrived or lost. True if a loss event has begun.
     fn settle(&mut self, round_trip: Duration) -> bool {
         let mut has_begun = false;
         while let (Some(before), Some(&next)) = (self.settled, self.held.first()) {
             if next.sequence > before.sequence + 1 {
-                if self.held.len() < LATER {
+                if self.held.len() < NDUPACK {
                     break;
                 }
                 has_begun |= self.lost(before, next, round_trip);
@@ -95,8 +95,8 @@ impl LossEvents {
         has_begun
     }
 
-    /// What is between two packets is lost, each at a time between theirs (RFC 5348, section 5.2). True if a loss event
-    /// has begun.
+    /// Notes that all packets between two are lost, each at a time between theirs (RFC 5348, section 5.2). True if a
+    /// loss event has begun.
     fn lost(&mut self, before: Packet, after: Packet, round_trip: Duration) -> bool {
         let numbers = after.sequence - before.sequence;
         // One that was overtaken came after those behind it.
@@ -231,7 +231,7 @@ mod tests {
         for number in 0..100_000_u64 {
             let sequence = (number.wrapping_mul(number).wrapping_mul(40_503) >> 7) as u16;
             losses.packet(at(number / 100), sequence, number % 3 == 0, Duration::from_nanos(number % 5));
-            assert!(losses.held.len() < LATER && losses.intervals.len() <= WEIGHTS.len());
+            assert!(losses.held.len() < NDUPACK && losses.intervals.len() <= WEIGHTS.len());
         }
         assert!((0.0..=1.0).contains(&losses.rate()));
     }

@@ -1,9 +1,9 @@
 //! The figures that every protocol of reliable groups reports, by the same names.
 
-/// Kind of a packet, by what it is for.
+/// Kind of a packet, by its purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Data for the first time, and what describes it.
+    /// Data for the first time, and its description.
     Data,
     /// Data again, and parity.
     Repair,
@@ -46,7 +46,7 @@ impl Traffic {
     }
 }
 
-/// Requests for what is missing (NACKs), of a member as a receiver and as a sender.
+/// Requests for missing data (NACKs), of a member as a receiver and as a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Requests {
     /// Sent by this member.

@@ -4,9 +4,9 @@
 /// where it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subscription {
-    /// The order in which what is complete is handed up.
+    /// The order in which complete objects are handed up.
     pub order: Order,
-    /// Which of what was sent before it came it asks for.
+    /// The earlier data that it asks for when it joins.
     pub join: Join,
     /// Whether it asks again for what is lost. If not, it sends nothing: it takes what arrives, what others have asked
     /// for too, and gives up the rest.
@@ -31,13 +31,13 @@ pub enum Order {
     BySender,
 }
 
-/// Which of what was sent before it came a member asks for.
+/// The data sent before a member joined that it asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Join {
     /// The object of which it hears first, from its beginning if the sender still has that.
     #[default]
     Object,
-    /// Of a stream, what comes from now on; other objects whole.
+    /// Of a stream, the data from now on; other objects whole.
     Now,
     /// All objects that the sender still has.
     Everything,

@@ -1,7 +1,8 @@
-//! The documents list the transports of the table, with what it says of them.
+//! The documents list the rows of the tables, with their lines and options.
 //!
 //! After a change of the table: `HOPCAST_RECORD=1 cargo test -p hopcast-stack --test docs` writes the lists anew.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -123,12 +124,47 @@ fn options() -> String {
 }
 
 #[test]
-fn the_readme_names_every_transport() {
+fn the_readme_names_every_transport_delivery_and_service_and_no_other() {
     let readme = fs::read_to_string(repository("README.md")).unwrap();
-    let line = readme.lines().find(|line| line.starts_with("| transports |")).unwrap();
-    let missing: Vec<&str> =
-        TRANSPORTS.iter().map(|row| row.name).filter(|name| !line.contains(&format!("`{name}`"))).collect();
-    assert!(missing.is_empty(), "{missing:?}");
+    for (list, rows) in [
+        ("transports", TRANSPORTS.iter().map(|row| row.name).collect::<BTreeSet<_>>()),
+        ("groups", DELIVERIES.iter().map(|row| row.name).collect()),
+        ("services", SERVICES.iter().map(|row| row.name).collect()),
+    ] {
+        let begin = format!("| {list} |");
+        let line = readme.lines().find(|line| line.starts_with(&begin)).expect("a line of the list");
+        let named: BTreeSet<&str> = line.split('`').skip(1).step_by(2).collect();
+        assert_eq!(named, rows, "README.md's line of {list}");
+    }
+}
+
+/// The lines of code in the page are those of the row, in their order, but for the remarks behind them.
+#[test]
+fn the_architecture_shows_the_worked_example_as_it_is() {
+    let page = fs::read_to_string(repository("ARCHITECTURE.md")).unwrap();
+    let (_, section) = page.split_once("## A transport is one folder and one row").expect("the section");
+    let section = section.split("\n## ").next().unwrap();
+    let code = |file: &str| {
+        let text = fs::read_to_string(repository(file)).unwrap();
+        text.split("#[cfg(test)]").next().unwrap().trim_end().to_owned()
+    };
+    let (protocol, row) = (code("crates/coded/src/repeat.rs"), code("crates/stack/src/transports/fec.rs"));
+    let (protocol_lines, row_lines) = (protocol.lines().count(), row.lines().count());
+    let size = format!("in {protocol_lines} lines of protocol and {row_lines} of row");
+    assert!(section.contains(&size), "ARCHITECTURE.md does not say: {size}");
+    assert!(protocol_lines < 100 && row_lines < 100, "the example is small");
+    let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let row = row.lines().map(squeezed).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
+    let blocks: Vec<&str> = section.split("```").skip(1).step_by(2).collect();
+    assert!(blocks.len() >= 3, "{} blocks of code", blocks.len());
+    for block in blocks {
+        let block = block.strip_prefix("rust\n").expect("a block of Rust");
+        let lines = block.lines().map(|line| squeezed(line.split(" // ").next().unwrap()));
+        let written = lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
+        for part in written.split("...") {
+            assert!(row.contains(part.trim_matches(['"', ',', ' '])), "not in the row's file: {part}");
+        }
+    }
 }
 
 #[test]
@@ -178,9 +214,10 @@ fn service(row: &ServiceRow) -> Value {
     let mut required = vec!["run", "on"];
     if row.on_host {
         let none = json!({ "type": "array", "maxItems": 0 });
-        add("interfaces", "None: it stands on the host. Default: `[]`.", none);
+        add("interfaces", "None: it is attached to the host. Default: `[]`.", none);
     } else {
-        let about = "The interfaces that it stands on at each node, or the links that they lead to. Needed.";
+        let about =
+            "The interfaces that it is attached to at each node, or the links that they lead to. Needed.";
         add("interfaces", about, words);
         required.push("interfaces");
     }

@@ -1,4 +1,4 @@
-//! The table of transports: what its rows say holds, and nothing else names a protocol.
+//! The tables of transports, deliveries and services: each row keeps to its rules, and nothing else names a protocol.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,15 +6,29 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hopcast_config::yaml::{Source, parse};
+use hopcast_stack::deliveries::DELIVERIES;
+use hopcast_stack::services::SERVICES;
 use hopcast_stack::table::Worlds;
 use hopcast_stack::transport::{Feedback, PortKind};
 use hopcast_stack::{TRANSPORTS, layer};
 
-/// Files in which a protocol may be named: its own folder, and its file beside the table.
-const EXEMPT: [&str; 3] = ["stack/src/transports/", "coded/", "peers/"];
+/// Crates of protocols, and folders of tables: a protocol may be named in its own crate, and in its row's file.
+const EXEMPT: [&str; 7] = [
+    "stack/src/transports/",
+    "stack/src/deliveries/",
+    "stack/src/services/",
+    "coded/",
+    "peers/",
+    "reliable/",
+    "bridge/",
+];
 
-/// The rows that everybody may name, as `wire` and `host` are everybody's.
-const OF_THE_HOST: [&str; 1] = ["udp"];
+/// The crates whose modules are protocols.
+const PROTOCOL_CRATES: [&str; 4] = ["hopcast_coded", "hopcast_peers", "hopcast_reliable", "hopcast_bridge"];
+
+/// The rows that everybody may name, as `wire` and `host` are everybody's: datagrams of the host, and IPv4's word for
+/// an address that stands for all hosts.
+const OF_THE_HOST: [&str; 2] = ["udp", "broadcast"];
 
 #[test]
 fn every_row_has_a_name_of_its_own_a_line_and_documented_options() {
@@ -25,6 +39,16 @@ fn every_row_has_a_name_of_its_own_a_line_and_documented_options() {
         assert!(row.about.len() > 20 && row.about.len() < 120 && !row.about.ends_with('.'), "{name}");
         assert_eq!(row.layer().to_string(), name, "the defaults are the defaults");
         for option in (row.options)() {
+            assert!(option.about.ends_with('.') && option.about.len() > 15, "{name}: {}", option.key);
+        }
+    }
+    let others = DELIVERIES.iter().map(|row| (row.name, row.about, (row.options)()));
+    let others = others.chain(SERVICES.iter().map(|row| (row.name, row.about, (row.options)())));
+    let mut taken = names;
+    for (name, about, options) in others {
+        assert!(taken.insert(name), "{name}: a name of its own among all tables");
+        assert!(about.len() > 20 && about.len() < 120 && !about.ends_with('.'), "{name}");
+        for option in options {
             assert!(option.about.ends_with('.') && option.about.len() > 15, "{name}: {}", option.key);
         }
     }
@@ -65,19 +89,15 @@ fn real_programs_say_which_and_in_which_package() {
     }
 }
 
-/// A protocol is its folder, and one file here: no other code has a row's name as a string, or the path of a protocol's
-/// module. Tests may.
+/// A protocol is its folder, and one file here: no other code has the name of a transport, delivery or service as a
+/// string, or the path of a protocol's module. Tests may.
 #[test]
 fn nothing_else_names_a_protocol() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut files = Vec::new();
     sources(&crates, &mut files);
     assert!(files.len() > 300, "{} files", files.len());
-    let quoted: Vec<String> = TRANSPORTS
-        .iter()
-        .filter(|row| !OF_THE_HOST.contains(&row.name))
-        .map(|row| format!("\"{}\"", row.name))
-        .collect();
+    let forbidden = forbidden();
     let mut found = Vec::new();
     for path in files {
         let short = path.strip_prefix(&crates).unwrap().display().to_string();
@@ -85,17 +105,42 @@ fn nothing_else_names_a_protocol() {
             continue;
         }
         let text = fs::read_to_string(&path).unwrap();
-        // A module of tests in the same file is at its end.
-        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-        for (number, line) in code.lines().enumerate() {
-            let names_row = quoted.iter().any(|name| line.contains(name));
-            let names_module = ["hopcast_coded", "hopcast_peers"].iter().any(|path| line.contains(path));
-            if names_row || names_module {
-                found.push(format!("{short}:{}: {}", number + 1, line.trim()));
-            }
-        }
+        found.extend(named(&text, &forbidden).into_iter().map(|line| format!("{short}:{line}")));
     }
     assert!(found.is_empty(), "a protocol is named outside of its file:\n{}", found.join("\n"));
+}
+
+#[test]
+fn a_name_is_found_wherever_code_has_it() {
+    let forbidden = forbidden();
+    for row in TRANSPORTS.iter().map(|row| row.name).chain(["unicast", "ip-multicast", "vlan", "mld-querier"])
+    {
+        let code = format!("fn f(name: &str) -> bool {{\n    name == \"{row}\"\n}}\n");
+        let expected: &[&str] = if OF_THE_HOST.contains(&row) { &[] } else { &["2: name == "] };
+        let found = named(&code, &forbidden);
+        assert_eq!(found.len(), expected.len(), "{row}");
+        assert!(found.iter().zip(expected).all(|(found, begin)| found.starts_with(begin)), "{found:?}");
+    }
+    let paths = "use hopcast_reliable::norm::Session;\nlet tag = hopcast_bridge::Vlan::new();\n";
+    assert_eq!(named(paths, &forbidden).len(), 2);
+    let tests = "fn f() {}\n#[cfg(test)]\nmod tests {\n    const NAME: &str = \"norm\";\n}\n";
+    assert!(named(tests, &forbidden).is_empty());
+}
+
+/// The words that no code may have but a protocol's own: names of rows in quotes, and protocols' crates.
+fn forbidden() -> Vec<String> {
+    let rows = TRANSPORTS.iter().map(|row| row.name);
+    let rows = rows.chain(DELIVERIES.iter().map(|row| row.name)).chain(SERVICES.iter().map(|row| row.name));
+    let quoted = rows.filter(|name| !OF_THE_HOST.contains(name)).map(|name| format!("\"{name}\""));
+    quoted.chain(PROTOCOL_CRATES.map(str::to_owned)).collect()
+}
+
+/// The lines of a file that have one of these words, each with its number. A module of tests in the same file is at its
+/// end.
+fn named(text: &str, forbidden: &[String]) -> Vec<String> {
+    let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let lines = code.lines().enumerate().filter(|(_, line)| forbidden.iter().any(|word| line.contains(word)));
+    lines.map(|(number, line)| format!("{}: {}", number + 1, line.trim())).collect()
 }
 
 /// The Rust files of every crate, but for tests, examples and benchmarks.

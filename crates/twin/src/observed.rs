@@ -15,7 +15,7 @@ pub(crate) struct Observed {
     pub(crate) links: Vec<ObservedLink>,
     /// Bytes of frames sent on all links in the measurement window, each frame counted once; `None` if it is not known.
     pub(crate) network_bytes: Option<u64>,
-    /// Those of `network_bytes` that were sent until the last receiver had all of the run's only flow; `None`
+    /// The part of `network_bytes` that was sent until the last receiver had all of the run's only flow; `None`
     /// unless that flow is of bounded size and complete.
     pub(crate) transfer_bytes: Option<u64>,
     /// Counters of the hosts, summed over the network.

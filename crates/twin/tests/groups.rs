@@ -447,7 +447,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     ("to: film", "to: all", "bad.yaml:5:25: `to`: `all` may be several nodes: write `to: [all]`"),
     ("join: [n3]", "join: [al]", "bad.yaml:4:40: `join`: there is no node `al`: did you mean `all`?"),
-    ("members: [n1, n2]", "members: [n1, n1]", "bad.yaml:3:38: `members`: `n1` stands here twice"),
+    ("members: [n1, n2]", "members: [n1, n1]", "bad.yaml:3:38: `members`: `n1` is listed twice"),
     (
         "n2], delivery: ip-multicast }]\nevents: [{ at: 2s, group: film, join: [n3] }]",
         "n2] }, { name: film }]",

@@ -15,7 +15,9 @@ use hopcast_core::{
 use hopcast_link::Quality;
 use hopcast_runner::load_text;
 use hopcast_stack::network::{NetworkPlan, ServiceSpec};
-use hopcast_stack::service::{HostConfig, LowerInterface, Service, ServiceLayer, ServiceRow, UpperInterface};
+use hopcast_stack::service::{
+    AttachError, HostConfig, LowerInterface, Service, ServiceLayer, ServiceRow, UpperInterface,
+};
 use hopcast_stack::table::{Options, Worlds};
 use hopcast_twin::scenario::Overrides;
 use hopcast_twin::{Monitor, World};
@@ -64,7 +66,7 @@ fn layer(row: &'static ServiceRow, node: &Node, all: &All) -> Result<ServiceLaye
 }
 
 impl Service for Listening {
-    fn makes(&self, name: &str, _: &[LowerInterface<'_>]) -> Result<Vec<UpperInterface>, String> {
+    fn makes(&self, name: &str, _: &[LowerInterface<'_>]) -> Result<Vec<UpperInterface>, AttachError> {
         Ok(vec![UpperInterface { name: name.to_owned(), over: 0, tags: Vec::new(), prefixes: Vec::new() }])
     }
 

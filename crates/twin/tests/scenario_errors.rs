@@ -191,7 +191,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "duration: 10s\nrepeats: 100001",
         "bad.yaml:2:10: `repeats`: expected a whole number from 1 to 100000, found `100001`",
     ),
-    ("duration: 10s", "duration: 10s\nduration: 10s", "bad.yaml:2:1: the key `duration` stands here twice"),
+    ("duration: 10s", "duration: 10s\nduration: 10s", "bad.yaml:2:1: the key `duration` is given twice"),
     (
         "duration: 10s",
         "duration: [10s",
@@ -218,7 +218,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "to: [n2, n1]",
         "bad.yaml:10:33: `to`: `tcp-cubic` has one receiver; several are served by `btp` and `brtp` with a tree of their own, and by `udp`, `norm` and `fec` with any delivery",
     ),
-    ("to: n2", "to: [n2, n2]", "bad.yaml:10:38: `to`: `n2` stands here twice"),
+    ("to: n2", "to: [n2, n2]", "bad.yaml:10:38: `to`: `n2` is listed twice"),
     ("to: n2", "to: []", "bad.yaml:10:33: `to`: expected a node or a group, found an empty list"),
     (
         "over: tcp-cubic",
@@ -400,7 +400,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "  chain:\n",
         "  links: [{ name: w, medium: [n0, n1], hears: [[n0, n1], { from: n1, to: n0 }] }]\n  chain:\n",
-        "bad.yaml:4:58: `hears`: this pair stands here twice",
+        "bad.yaml:4:58: `hears`: this pair is listed twice",
     ),
     (
         "  chain:\n",
@@ -460,7 +460,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "duration: 10s\nroles: { helper: n9 }",
         "bad.yaml:2:18: `helper`: there is no node `n9`: did you mean `n0`?",
     ),
-    ("duration: 10s", "duration: 10s\ncapture: [n0, n0]", "bad.yaml:2:15: `capture`: `n0` stands here twice"),
+    ("duration: 10s", "duration: 10s\ncapture: [n0, n0]", "bad.yaml:2:15: `capture`: `n0` is listed twice"),
     (
         "duration: 10s",
         "duration: 10s\nsweep: { flows.blk.over: [udp] }",

@@ -310,7 +310,7 @@ fn mistakes_are_one_line_with_their_place() {
         ),
         (
             "services: [{ run: vlan, on: b, interfaces: [a-b, b-c] }]",
-            "`vlan` stands on one interface, and not on 2",
+            "`vlan` is attached to one interface, and not to 2",
         ),
         ("services: [{ run: vlan, on: a, interfaces: a-b, ids: 4095 }]", "`ids`"),
         (
@@ -332,7 +332,7 @@ fn mistakes_are_one_line_with_their_place() {
         ),
         (
             "services: [{ run: igmp-querier, on: a, interfaces: eth0 }]",
-            "it stands on the host and not on interfaces",
+            "it is attached to the host, and not to interfaces",
         ),
         (
             "services: [{ run: igmp-querier, on: a }, { run: mld-querier, on: a }, { run: igmp-querier, on: [b, a] }]",

@@ -41,9 +41,9 @@ pub struct Packet {
 /// A packet's operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Whose is this address?
+    /// A request for the owner of an address.
     Request,
-    /// It is mine.
+    /// The answer of its owner.
     Reply,
     /// Any other, such as those of RARP.
     Other(u16),

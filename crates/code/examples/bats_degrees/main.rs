@@ -19,8 +19,10 @@
 mod program;
 mod table;
 
-use std::fmt::Write as _;
+use std::error::Error;
+use std::fmt::{Display, Write as _};
 use std::process::ExitCode;
+use std::str::FromStr;
 
 use hopcast_code::bats::ranks::Ranks;
 
@@ -34,7 +36,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: impl Iterator<Item = String>) -> Result<(), String> {
+fn run(arguments: impl Iterator<Item = String>) -> Result<(), Box<dyn Error>> {
     let options = Options::parse(arguments)?;
     if options.tables {
         print!("{}", source()?);
@@ -45,7 +47,7 @@ fn run(arguments: impl Iterator<Item = String>) -> Result<(), String> {
         None => table::ranks_after(options.hops, options.loss, options.batch, options.field)?,
     };
     let demand = program::Demand { ranks: ranks.as_slice(), eta: options.eta, symbols: options.symbols };
-    let solution = program::solve(demand).map_err(|error| error.to_string())?;
+    let solution = program::solve(demand)?;
     let degrees = table::rounded(&solution);
     for (degree, share) in &degrees {
         println!("{degree} {share:.6}");
@@ -66,7 +68,7 @@ fn run(arguments: impl Iterator<Item = String>) -> Result<(), String> {
 }
 
 /// The default tables as the source of `src/bats/degrees/tables.rs`.
-fn source() -> Result<String, String> {
+fn source() -> Result<String, Box<dyn Error>> {
     let mut source = String::from(HEAD);
     for (q, batch) in table::SIZES {
         let degrees = table::rounded(&table::default_solution(batch, q)?);
@@ -91,11 +93,11 @@ use super::Table;
 pub(super) const TABLES: [Table; 8] = [
 ";
 
-fn read(file: &str) -> Result<Ranks, String> {
+fn read(file: &str) -> Result<Ranks, Box<dyn Error>> {
     let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
     let number = |word: &str| word.parse().map_err(|error| format!("{file}: {word}: {error}"));
-    let weights: Vec<f64> = text.split_whitespace().map(number).collect::<Result<_, _>>()?;
-    Ranks::new(&weights).map_err(|error| format!("{file}: {error}"))
+    let weights: Vec<f64> = text.split_whitespace().map(number).collect::<Result<_, String>>()?;
+    Ok(Ranks::new(&weights).map_err(|error| format!("{file}: {error}"))?)
 }
 
 struct Options {
@@ -110,7 +112,7 @@ struct Options {
 }
 
 impl Options {
-    fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
+    fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, Box<dyn Error>> {
         let mut options = Self {
             batch: 16,
             field: 256,
@@ -132,7 +134,7 @@ impl Options {
                 "--eta" => options.eta = number(&name, value()?)?,
                 "--symbols" => options.symbols = number(&name, value()?)?,
                 "--tables" => options.tables = true,
-                _ => return Err(format!("{name}: no such option")),
+                _ => return Err(format!("{name}: no such option").into()),
             }
         }
         if !(1..=128).contains(&options.batch) {
@@ -148,6 +150,6 @@ impl Options {
     }
 }
 
-fn number<T: std::str::FromStr<Err: std::fmt::Display>>(name: &str, value: String) -> Result<T, String> {
-    value.parse().map_err(|error| format!("{name} {value}: {error}"))
+fn number<T: FromStr<Err: Display>>(name: &str, value: String) -> Result<T, Box<dyn Error>> {
+    Ok(value.parse().map_err(|error| format!("{name} {value}: {error}"))?)
 }

@@ -1,6 +1,8 @@
 //! The distributions that are the defaults.
 
-use hopcast_code::bats::ranks::{Channel, Ranks, Scheme};
+use std::error::Error;
+
+use hopcast_code::bats::ranks::{self, Channel, Ranks, Scheme};
 use hopcast_code::bats::recoding::Path;
 
 use crate::program::{Demand, Solution, solve};
@@ -19,16 +21,21 @@ pub(crate) const HOPS: usize = 6;
 pub(crate) const LOSS_PERCENT: f64 = 10.0;
 
 /// The best distribution for the default network.
-pub(crate) fn default_solution(batch: usize, q: u32) -> Result<Solution, String> {
+pub(crate) fn default_solution(batch: usize, q: u32) -> Result<Solution, Box<dyn Error>> {
     let ranks = ranks_after(HOPS, LOSS_PERCENT, batch, q)?;
     let demand = Demand { ranks: ranks.as_slice(), eta: ETA, symbols: MAX_SYMBOLS };
-    solve(demand).map_err(|error| error.to_string())
+    Ok(solve(demand)?)
 }
 
 /// The ranks after some hops: systematic recoding, adaptive without feedback, with as many packets a batch as the loss
 /// takes from one of M.
-pub(crate) fn ranks_after(hops: usize, loss_percent: f64, batch: usize, q: u32) -> Result<Ranks, String> {
-    let channel = Channel::independent(loss_percent / 100.0, q).map_err(|error| error.to_string())?;
+pub(crate) fn ranks_after(
+    hops: usize,
+    loss_percent: f64,
+    batch: usize,
+    q: u32,
+) -> Result<Ranks, ranks::Error> {
+    let channel = Channel::independent(loss_percent / 100.0, q)?;
     let budget = batch as f64 / (1.0 - channel.loss());
     let path = Path::new(&vec![channel; hops], batch, Scheme::Systematic, 1, budget);
     Ok(path.plans().last().map_or_else(|| Ranks::full(batch), |plan| plan.after().clone()))

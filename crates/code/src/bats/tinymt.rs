@@ -34,7 +34,7 @@ impl TinyMt32 {
         generator
     }
 
-    /// The next 32 bits: what RFC 9426 calls `Rand()`.
+    /// The next 32 bits: RFC 9426's `Rand()`.
     pub fn draw(&mut self) -> u32 {
         self.step();
         let [s0, _, s2, s3] = self.state;

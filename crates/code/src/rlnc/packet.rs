@@ -88,7 +88,7 @@ pub enum Coding<'a> {
 pub enum Outcome {
     /// It raised the rank.
     Innovative,
-    /// It said nothing new, and nothing was done: a duplicate, or a combination of what was known.
+    /// Not innovative, and ignored: a duplicate, or a combination of known symbols.
     Redundant,
 }
 

@@ -45,10 +45,10 @@ const TRIPS: u64 = 4;
 /// what comes after it.
 const GRANTED_DEADLINE: Duration = Duration::from_secs(65);
 
-/// The deadline of a session, and what a node knows of the ages of its units.
+/// The deadline of a session, and a node's knowledge of the ages of its units.
 #[derive(Clone, Debug)]
 pub(super) struct Age {
-    /// Maximum age of what is handed up.
+    /// Maximum age of data that is handed up.
     after: Duration,
     /// Whether that holds over a long path too.
     fixed: bool,
@@ -87,7 +87,7 @@ impl Age {
         (self.after, self.fixed)
     }
 
-    /// The ages of what a source of this configuration sends; `None` where delivery is reliable.
+    /// The ages of a source's data with this configuration; `None` where delivery is reliable.
     pub(super) fn at_source(config: &Config) -> Option<Self> {
         let Delivery::Deadline { after, fixed, rounds } = config.delivery else { return None };
         let granted = config.unit_credit && !fixed && rounds == Delivery::UNTIL_DEADLINE;
@@ -139,7 +139,7 @@ impl Age {
         self.after.max(known).max(unknown)
     }
 
-    /// Notes a unit's stamp, as it is read for the first time: what its age says of the clocks.
+    /// Notes a unit's stamp when it is read for the first time, and the difference of the clocks that follows from it.
     fn note(&mut self, now: Instant, stamp: u32) {
         if self.one_clock {
             return;

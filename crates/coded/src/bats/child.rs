@@ -37,8 +37,7 @@ pub(super) struct Heard<L> {
     pub(super) child: Child<L>,
     /// The child was restarted since it was heard last.
     pub(super) restarted: bool,
-    /// What packets say of the hop, where the report is about packets, and the number that was lost since the last
-    /// report.
+    /// The report of the hop, where it is about packets, and the number of packets lost since the last report.
     pub(super) hop: Option<HopReport>,
     pub(super) lost: u64,
 }
@@ -48,7 +47,7 @@ pub(super) struct Heard<L> {
 pub(super) enum Refused {
     /// It is older than one that was taken.
     Stale,
-    /// It speaks of what was never sent.
+    /// It reports packets that were never sent.
     NeverSent,
 }
 

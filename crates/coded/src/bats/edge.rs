@@ -41,7 +41,7 @@ impl Edge {
         Self { ends, framing: Framing::new(&bounds), late: 0 }
     }
 
-    /// Takes what the application hands over; false if that is nothing for this port.
+    /// Takes an item of the application's; false if this port has no use for it.
     pub(super) fn handle(&mut self, now: Instant, item: Item) -> bool {
         match item {
             Item::Datagram(Datagram { payload, .. }) => {
@@ -67,7 +67,7 @@ impl Edge {
         self.framing.take(now, symbol.number, symbol.bytes);
     }
 
-    /// The next item for the application; `age`: that of what comes, where delivery has a deadline.
+    /// The next item for the application; `age`: that of arriving data, where delivery has a deadline.
     pub(super) fn poll(&mut self, now: Instant, mut age: Option<&mut Age>) -> Option<(Port, Item)> {
         if let Some(units) = self.framing.grant() {
             return Some((Port::Above(0), Item::Credit(units)));

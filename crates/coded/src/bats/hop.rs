@@ -199,7 +199,7 @@ impl<L: Losses> HopSender<L> {
         self.probes >= SILENT
     }
 
-    /// Whoever is at the other end is tried anew: it is not silent.
+    /// Forgets that the other end was silent, so that it is tried anew.
     pub(super) const fn forget_silence(&mut self) {
         self.probes = 0;
     }

@@ -22,10 +22,11 @@ pub(super) trait Mode: Sized {
     /// A DATA frame, in terms of its direction.
     type Arrived;
 
-    /// Whether the source tells everybody what to spend on a batch.
+    /// Whether the source tells all nodes the number of packets of a batch.
     const BUDGETED: bool;
 
-    /// Packets that a relay lets its parent be further ahead for each packet of a mean burst of losses.
+    /// Packets that a relay lets its parent be further ahead for each packet by which a mean burst of losses is longer
+    /// than those that count as usual.
     const BURST_ALLOWANCE: f64;
 
     /// Whether a probe asks for a report by itself, and not only by the INFO that goes with it.
@@ -46,7 +47,7 @@ pub(super) trait Mode: Sized {
     /// The direction's session, and the shape of that.
     fn session(direction: &Self::Direction) -> (Session, Shape);
 
-    /// The ages of what comes in a direction; `None` where delivery is reliable.
+    /// The ages of data that arrives in a direction; `None` where delivery is reliable.
     fn age(direction: &Self::Direction) -> Option<&Age>;
 
     fn age_mut(direction: &mut Self::Direction) -> Option<&mut Age>;
@@ -61,7 +62,7 @@ pub(super) trait Mode: Sized {
     /// Makes sense of a DATA frame, if there is any in it.
     fn packet(data: &Data<'_>, direction: &Self::Direction) -> Option<Self::Arrived>;
 
-    /// A child begins to be sent what there is of its direction.
+    /// Begins to send the data of its direction to a child.
     fn begin(node: &mut Node<Self>, child: usize);
 
     /// INFO about a direction has come.
@@ -94,7 +95,7 @@ pub(super) trait Mode: Sized {
     /// A packet of a direction has come.
     fn take(node: &mut Node<Self>, now: Instant, into: usize, packet: &Self::Arrived, payload: Buffer);
 
-    /// Does what time has brought.
+    /// Does the work that has become due.
     fn pass(node: &mut Node<Self>, now: Instant);
 
     /// Time at which something happens to a direction by itself.

@@ -27,7 +27,7 @@ pub(super) struct Node<M: Mode> {
     pub(super) fronts: [Front; 2],
     /// Time at which a parent of each direction last vouched for its session.
     pub(super) vouched: [Option<Instant>; 2],
-    /// Draws what is to be guessed by nobody.
+    /// Source of numbers that nobody can guess.
     pub(super) random: Stream,
     /// Index of the one whose turn it is to send.
     turn: usize,
@@ -218,7 +218,7 @@ impl<M: Mode> Node<M> {
         }
     }
 
-    /// Whether what goes in a direction has a deadline.
+    /// Whether the data of a direction has a deadline.
     pub(super) fn has_deadline(&self, direction: usize) -> bool {
         self.directions[direction].as_ref().and_then(M::age).is_some()
     }
@@ -235,7 +235,7 @@ impl<M: Mode> Node<M> {
         }
     }
 
-    /// A direction has begun: so does what is sent to its children, and what is heard of them.
+    /// A direction has begun: sending to its children begins, and so do their reports.
     fn begin(&mut self, direction: usize) {
         self.fronts[direction] = Front::default();
         for i in 0..self.neighbours.len() {

@@ -166,7 +166,7 @@ impl Control<'_> {
         1 + self.report_len() + self.info.as_ref().map_or(0, Info::len)
     }
 
-    /// The length of REPORT and what stands behind it.
+    /// The length of REPORT and of the messages behind it.
     fn report_len(&self) -> usize {
         self.report.as_ref().map_or(0, Report::len) + self.end_to_end.as_ref().map_or(0, EndToEndReport::len)
     }

@@ -22,7 +22,7 @@ pub struct Config {
     /// Maximum number of unfinished blocks, 1 to 64. Default: 8; the paper's: 1. More keep the medium busy while
     /// feedback is rare, and need memory at all three nodes.
     pub window: u8,
-    /// Rule by which the encoder and the helper decide what to send.
+    /// Rule by which the encoder and the helper choose packets to send.
     pub plan: Plan,
     /// Time that the encoder waits for an acknowledgement before it sends more. Default: 20 ms (paper, section IV).
     /// Shorter than an acknowledgement takes, it sends what nobody needs; longer, losses at the end of a burst wait.
@@ -177,7 +177,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// The setting, and what is wrong with it.
+    /// The setting, and its fault.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let &Self { block, window, symbol, mtu, .. } = self;
         if block == 0 {

@@ -123,7 +123,7 @@ impl<F: Field> Decoder<F> {
         Arrival::Innovative
     }
 
-    /// Whether something is missing of what the encoder is known to have sent.
+    /// Whether a packet that the encoder is known to have sent is missing.
     pub(super) fn is_missing(&self) -> bool {
         self.blocks.iter().any(|block| block.code.rank() < usize::from(block.added))
     }

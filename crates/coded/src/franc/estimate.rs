@@ -48,13 +48,13 @@ impl Estimate {
         self.loss.share().clamp(0.0, MAX_LOSS)
     }
 
-    /// The counts begin at zero again; what is known of the link stays.
+    /// The counts begin at zero again; the estimates of the link stay.
     pub(super) fn restart(&mut self) {
         self.last = Heard::default();
     }
 }
 
-/// Counts what arrives of somebody's packets.
+/// Counts the packets of one sender that arrive.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Listener {
     heard: Heard,

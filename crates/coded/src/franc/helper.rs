@@ -41,7 +41,7 @@ pub(super) struct Helper<F: Field> {
     ends: [Mac; 2],
     association: Option<u32>,
     strangers: u32,
-    /// For what each of the ends sends.
+    /// One for each end's data.
     relays: [Relay<F>; 2],
     gate: Gate,
     out: Outbox,

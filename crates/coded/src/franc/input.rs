@@ -53,7 +53,7 @@ impl Input {
         self.current.is_none() && self.backlog.is_empty()
     }
 
-    /// Whether what waits fills `len` bytes of symbols, as far as is known without taking it.
+    /// Whether the packets that wait fill `len` bytes of symbols, as far as is known without taking them.
     pub(super) fn fills(&self, len: usize) -> bool {
         let current = self.current.as_ref().map_or(0, |packet| packet.len());
         current + self.backlog.bytes() as usize + LENGTH * self.backlog.len() + LENGTH >= len

@@ -33,7 +33,7 @@
 //! for until more is known. Combinations are for what is *expected* to be lacking: at the end of a burst, when what
 //! waits has no room, or when nobody answers. So without a helper a symbol costs 1/(1 - e3) packets and no more. With
 //! one, the encoder completes what decoder *and* helper have together, 1/(1 - e1 e3) packets for a symbol, which is the
-//! least there is; the helper hands over what it has and the decoder lacks, and tells the encoder with each packet what
+//! minimum; the helper hands over what it has and the decoder lacks, and tells the encoder with each packet what
 //! both have of a block, since where links are bad it hears of that sooner than the encoder does. Several blocks are
 //! under way, so the medium is not idle while the end of one is waited for.
 //!

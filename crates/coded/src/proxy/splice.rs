@@ -15,8 +15,8 @@ const MAX_PAIRS: usize = 65_536;
 /// so back-pressure, half-close and reset do.
 #[derive(Default)]
 pub struct Splice {
-    /// For each side, for each stream, what it is joined to on the other.
-    pairs: [BTreeMap<StreamId, Half>; 2],
+    /// For each side, the streams and the stream on the other that each is joined to.
+    pairs: [BTreeMap<StreamId, JoinedStream>; 2],
     /// From where to where streams go on that were opened on side 0.
     onwards: Option<(SocketAddr, SocketAddr)>,
     next_id: u64,
@@ -27,8 +27,8 @@ pub struct Splice {
     wrong_items: u64,
 }
 
-/// One stream of a pair.
-struct Half {
+/// The other stream of a pair.
+struct JoinedStream {
     other: StreamId,
     /// Whether no more bytes come from it.
     finished: bool,
@@ -74,8 +74,8 @@ impl Splice {
             let other = StreamId(self.next_id);
             self.next_id += 2;
             self.opened += 1;
-            self.pairs[side].insert(id, Half { other, finished: false });
-            self.pairs[far].insert(other, Half { other: id, finished: false });
+            self.pairs[side].insert(id, JoinedStream { other, finished: false });
+            self.pairs[far].insert(other, JoinedStream { other: id, finished: false });
             let (local, remote) = self.onwards.filter(|_| side == 0).unwrap_or((remote, local));
             return self.give(far, other, StreamItem::Open { local, remote });
         }

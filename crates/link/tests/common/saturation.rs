@@ -57,7 +57,8 @@ impl Cell {
     /// The same with counters that freeze, as I. Tinnirello, G. Bianchi and Y. Xiao have it ("Refinements on IEEE
     /// 802.11 Distributed Coordination Function Modeling Approaches", IEEE TVT 59(3), 2010).
     ///
-    /// Who waits behind a transmission has at least one idle slot to count, so that only who has just sent can begin in
+    /// A station that waits behind a transmission has at least one idle slot to count, so that only one that has just
+    /// sent can begin in
     /// the first slot behind it: with a new back-off of zero, alone. So a step of the model is a transmission with all
     /// that begin at once behind it, and the slot after that, in which nobody begins; all others count one down
     /// meanwhile. In the paper nobody begins in the first slot behind a collision either, for the standard's timeout of
@@ -130,8 +131,8 @@ impl Cell {
         [idle, one, 1.0 - idle - one]
     }
 
-    /// The counters of each station followed through so many transmissions: what the models take for independent is
-    /// not here.
+    /// The counters of each station followed through this number of transmissions, without the models' assumption of
+    /// independence.
     pub fn followed(&self, countdown: Countdown, transmissions: u32, stream: &mut Stream) -> Saturation {
         let mut draw = |stage: u32| stream.below(u64::from(self.window << stage));
         let mut stations: Vec<(u64, u32)> = (0..self.stations).map(|_| (draw(0), 0)).collect();

@@ -111,7 +111,7 @@ pub(super) fn timing() -> [Finding; 2] {
     let detail = format!(
         "99 % of sleeps end less than {rounded} late, with {priority} and processors {processors_are}"
     );
-    let timers = if late > emulator::LATE {
+    let timers = if late > emulator::MAX_LATENESS {
         Finding::new("timers", Health::Partly, detail)
             .with_remedy("end what else the machine is doing; runs that come out too late are marked invalid")
     } else if real_time && awake.is_granted() {

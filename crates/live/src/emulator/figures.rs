@@ -50,7 +50,7 @@ pub struct Fidelity {
     pub lateness_p99: Duration,
     /// Lateness of frames when they were delivered: the maximum.
     pub lateness_max: Duration,
-    /// Frames delivered more than [`LATE`] late.
+    /// Frames delivered more than [`MAX_LATENESS`] late.
     pub late: u64,
     /// Maximum time for which a thread did not read its interfaces while it was, or should have been, awake.
     pub gap: Duration,
@@ -65,7 +65,7 @@ pub struct Fidelity {
 /// Lateness up to which a frame counts as delivered in time. Chosen: a tenth of the shortest delay that is usual in
 /// networks of several hops, and below the resolution of any transport's timers and pacing; a larger one hides delays
 /// that change results, a smaller one marks frames for nothing.
-pub const LATE: Duration = Duration::from_millis(1);
+pub const MAX_LATENESS: Duration = Duration::from_millis(1);
 
 /// Maximum stall of the machine. Chosen: a quarter of the minimum retransmission timeout of 200 ms (`TCP_RTO_MIN` of
 /// Linux); a TCP whose acknowledgements are all held for longer may take the delay for congestion.
@@ -88,7 +88,7 @@ impl Fidelity {
             ))
         } else if refused > 0 {
             Some(format!("{refused} frames were refused by the kernel of the node they had arrived at"))
-        } else if lateness_p99 > LATE {
+        } else if lateness_p99 > MAX_LATENESS {
             Some(format!("{busy}: 1 % of frames came more than {} late", rounded(lateness_p99)))
         } else if lateness_max.max(gap) > MAX_STALL {
             Some(format!("{busy}: it stood still for {}", rounded(lateness_max.max(gap))))
@@ -119,7 +119,7 @@ impl Tally {
     #[inline]
     pub(super) fn delivered(&mut self, late: Duration) {
         self.lateness.saturating_record(late.as_nanos());
-        self.late += u64::from(late > LATE);
+        self.late += u64::from(late > MAX_LATENESS);
     }
 
     pub(super) fn gap(&mut self, gap: Duration) {

@@ -20,7 +20,7 @@ use hopcast_node::Clock;
 use hopcast_node::runtime::Stop;
 
 pub use error::Error;
-pub use figures::{DirectionReport, EmulatorReport, Fidelity, LATE};
+pub use figures::{DirectionReport, EmulatorReport, Fidelity, MAX_LATENESS};
 pub use link::Readings;
 pub use transfer::{Transfer, TransferReport};
 

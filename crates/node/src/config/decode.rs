@@ -303,7 +303,7 @@ fn relay(node: &Node, peers: &[Peer]) -> Result<Relay, Diagnostic> {
         return Err(between.error("`relay`: expected two peers, for example `relay: [harbour, island]`"));
     };
     if one == other {
-        return Err(between.error(format!("`relay`: `{}` stands here twice", peers[one].name)));
+        return Err(between.error(format!("`relay`: `{}` is listed twice", peers[one].name)));
     }
     // A relay learns from the sites whether what it relays has a deadline.
     let layer = |key, port| match fields.get(key) {

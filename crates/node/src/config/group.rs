@@ -80,7 +80,7 @@ fn members(node: &Node, own: &str, peers: &[Peer]) -> Result<Vec<usize>, Diagnos
             node.error(format!("`members`: `{found}` is neither this node nor a peer{hint} (peers: {names})"))
         })?;
         if members.contains(&place) {
-            return Err(node.error(format!("`members`: `{found}` stands here twice")));
+            return Err(node.error(format!("`members`: `{found}` is listed twice")));
         }
         if let Some(other) = numbers.insert(number(found), found.to_owned()) {
             return Err(node.error(format!(

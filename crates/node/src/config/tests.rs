@@ -197,10 +197,7 @@ fn what_does_not_fit_together_is_said() {
         )),
         "node.yaml:4:45: `reach`: connections to 10.1.0.0/16 port 80 would go round in a circle, since `take` has 10.0.0.0/8"
     );
-    assert_eq!(
-        complaint(&format!("{nothing}relay: [b, b]")),
-        "node.yaml:4:8: `relay`: `b` stands here twice"
-    );
+    assert_eq!(complaint(&format!("{nothing}relay: [b, b]")), "node.yaml:4:8: `relay`: `b` is listed twice");
     assert_eq!(complaint(&nothing.replace("b:", "a:")), "node.yaml:3:10: `peers`: `a` is this node itself");
     let two = nothing.replace("{ b: anywhere }", "{ b: anywhere, c: anywhere }");
     let tcp = "tcp: [10.0.0.0/8]";

@@ -78,7 +78,7 @@ enum Counted {
 pub(super) struct Complaints {
     /// The last report of each of [`REFUSALS`].
     refusals: [Reported; REFUSALS.len()],
-    carriers: Vec<Carrier>,
+    carriers: Vec<CarrierState>,
 }
 
 /// The count that was last logged, and its time.
@@ -90,7 +90,7 @@ struct Reported {
 
 /// The state of a carrier when it was last examined.
 #[derive(Debug, Default)]
-struct Carrier {
+struct CarrierState {
     /// The last report of each of [`MISHAPS`].
     mishaps: [Reported; MISHAPS.len()],
     /// Totals of stale and of accepted data.
@@ -112,7 +112,7 @@ impl Complaints {
             };
             lines.extend(told.more(now, count).map(|more| format!("{more} {meaning}")));
         }
-        self.carriers.resize_with(status.carriers.len(), Carrier::default);
+        self.carriers.resize_with(status.carriers.len(), CarrierState::default);
         for ((carrier, before), &up) in status.carriers.iter().zip(&mut self.carriers).zip(up) {
             let CarrierStatus { name, carries, .. } = carrier;
             for ((counter, meaning), told) in MISHAPS.into_iter().zip(&mut before.mishaps) {
@@ -136,7 +136,7 @@ impl Reported {
     }
 }
 
-impl Carrier {
+impl CarrierState {
     fn look(&mut self, now: Instant, carrier: &CarrierStatus, up: bool) -> Option<String> {
         let stale = carrier.count("received_stale");
         let taken = carrier.count("received_innovative") + carrier.count("received_redundant");

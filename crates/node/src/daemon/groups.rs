@@ -115,7 +115,7 @@ impl GroupPart {
         Ok(())
     }
 
-    /// Hands over which members are up, and logs what there is to say.
+    /// Hands over the list of members that are up, and logs events.
     pub(super) fn look_after(&self, now: Instant, site: &Site) {
         let up: Vec<bool> = self.peers.iter().map(|&peer| site.switchboard.peers[peer].is_up()).collect();
         let mut member = self.member.get_mut();

@@ -4,14 +4,13 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use hopcast_core::plug::{Accept, Plug};
-use hopcast_core::{
-    Buffer, Datagram, Duration, Instant, Item, Machine, Port, Seed, Stream, StreamId, StreamItem,
-};
+use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Machine, Port, StreamId, StreamItem};
 use proptest::prelude::*;
 
 use super::error::Error;
 use super::site::Site;
 use crate::config::Config;
+use crate::test_network::TestNetwork;
 use hopcast_core::Shared;
 
 /// A node with its address, and what came out of its ports but the first.
@@ -26,9 +25,7 @@ struct Node {
 struct Net {
     now: Instant,
     nodes: Vec<Node>,
-    under_way: VecDeque<(Instant, Datagram)>,
-    loss: f64,
-    random: Stream,
+    network: TestNetwork,
 }
 
 impl Net {
@@ -38,8 +35,8 @@ impl Net {
             let (site, plugs, ..) = super::build(&config, seed);
             Node { site, plugs, at: config.listen, came: VecDeque::new() }
         });
-        let random = Seed::new(9, 0).stream(&["net"], 0);
-        Self { now: Instant::ZERO, nodes: nodes.collect(), under_way: VecDeque::new(), loss, random }
+        let network = TestNetwork::new(9, Duration::from_millis(5), loss);
+        Self { now: Instant::ZERO, nodes: nodes.collect(), network }
     }
 
     /// Gives a node an item by one of its ports.
@@ -53,10 +50,7 @@ impl Net {
         while let Some((port, item)) = site.poll(self.now) {
             match (port, item) {
                 (Port::Below(0), Item::Datagram(datagram)) => {
-                    if !self.random.chance(self.loss) {
-                        let arrived = Datagram::new(datagram.remote, *at, datagram.payload);
-                        self.under_way.push_back((self.now + Duration::from_millis(5), arrived));
-                    }
+                    self.network.send(self.now, *at, datagram);
                 }
                 (Port::Below(port), item) => came.push_back((port, item)),
                 (Port::Above(_), item) => panic!("nothing is above a node: {item:?}"),
@@ -67,8 +61,7 @@ impl Net {
     fn run(&mut self, span: Duration) {
         let until = self.now + span;
         while self.now < until {
-            while self.under_way.front().is_some_and(|&(at, _)| at <= self.now) {
-                let Some((_, datagram)) = self.under_way.pop_front() else { break };
+            while let Some(datagram) = self.network.arrived(self.now) {
                 if let Some(node) = self.nodes.iter().position(|node| node.at == datagram.local) {
                     self.give(node, 0, Item::Datagram(datagram));
                 }

@@ -209,7 +209,7 @@ impl LocalMember {
         }
     }
 
-    /// Does what is due: says what is to be said, and sends what may be sent.
+    /// Does the work that is due: makes statements, and sends pieces.
     fn work(&mut self, now: Instant) {
         self.send_files(now);
         self.speak(now);
@@ -384,7 +384,7 @@ impl LocalMember {
         }
     }
 
-    /// Hands on what the transport's machines have to hand over.
+    /// Hands on the items of the transport's machines.
     fn pump(&mut self, now: Instant) {
         while let Some((port, item)) = self.files.poll(now) {
             match (port, item) {

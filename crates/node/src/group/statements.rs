@@ -84,7 +84,7 @@ impl Statements {
 }
 
 impl LocalMember {
-    /// Says what is due to each member that is up.
+    /// Makes the statements that are due to each member that is up.
     pub(super) fn speak(&mut self, now: Instant) {
         for member in self.members_up() {
             self.give_receipts(now, member, false);
@@ -94,7 +94,7 @@ impl LocalMember {
         }
     }
 
-    /// Asks a member for what is not known of it.
+    /// Asks a member about the files of which its state is unknown.
     fn ask(&mut self, now: Instant, member: usize) {
         let waiting = self.waiting_for();
         let unknown = self.catalogue.iter().filter(|file| {
@@ -113,7 +113,7 @@ impl LocalMember {
         self.state(member, &Statement::Offer { group, session, sent, files });
     }
 
-    /// Tells a member what there is of its files and messages, if that is due or it `asks`.
+    /// Reports to a member the state of its files and messages here, if that is due or it `asks`.
     fn give_receipts(&mut self, now: Instant, member: usize, asks: bool) {
         if !asks && self.statements.0[member].receipts.is_empty() && !self.talk.is_due(now, member) {
             return;
@@ -169,7 +169,7 @@ impl LocalMember {
         }
     }
 
-    /// A member says what it has of a file. True if that was not known.
+    /// A member reports its pieces of a file. True if that is news.
     fn on_receipt(&mut self, now: Instant, from: usize, id: u64, standing: Standing) -> bool {
         let Some(file) = self.catalogue.get_mut(id) else { return false };
         if file.standings[from].as_ref() == Some(&standing) {

@@ -71,7 +71,7 @@ impl Talk {
         self.due[member].is_some_and(|at| at <= now)
     }
 
-    /// A member says what it has. True if that is more than before.
+    /// A member reports the messages that it has received. True if that is news.
     pub(crate) fn told(&mut self, member: usize, heard: Heard) -> bool {
         let is_ours = heard.session == self.session && heard.last <= self.sent && heard.came <= heard.last;
         let news = is_ours && self.told[member] != heard;

@@ -1,15 +1,16 @@
 //! Members of a group in virtual time, on a network that loses, with disks that are played.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Machine, Message, Port, Rate, Seed, Stream};
+use hopcast_core::{Buffer, Duration, Instant, Item, Machine, Message, Port, Rate, Seed};
 use hopcast_stack::site::{GroupLayer, GroupMember};
 
 use super::disk::{Command, Disk, Event};
 use super::wire::{MAX_PIECE, PIECE, Refusal, piece_len};
 use super::{LocalMember, MemberConfig};
+use crate::test_network::TestNetwork;
 
 const NAMES: [&str; 3] = ["shore", "ship1", "ship2"];
 /// Bytes that a member's files may take.
@@ -35,9 +36,7 @@ struct Site {
 struct Net {
     now: Instant,
     sites: Vec<Site>,
-    under_way: VecDeque<(Instant, usize, Datagram)>,
-    loss: f64,
-    random: Stream,
+    network: TestNetwork,
 }
 
 fn address(site: usize) -> SocketAddr {
@@ -88,7 +87,7 @@ fn member(site: usize, run: u64) -> (LocalMember, Receiver<Command>, Sender<Even
 }
 
 impl Site {
-    /// Does what the disk was asked to.
+    /// Carries out the orders to the disk.
     fn serve(&mut self) {
         let commands: Vec<Command> = self.commands.try_iter().collect();
         for command in commands {
@@ -147,8 +146,8 @@ impl Net {
                 runs: 1,
             }
         });
-        let random = Seed::new(3, 0).stream(&["net"], 0);
-        Self { now: Instant::ZERO, sites: sites.collect(), under_way: VecDeque::new(), loss, random }
+        let network = TestNetwork::new(3, Duration::from_millis(10), loss);
+        Self { now: Instant::ZERO, sites: sites.collect(), network }
     }
 
     /// A file appears at a site.
@@ -185,11 +184,7 @@ impl Net {
         while let Some((port, item)) = self.sites[site].member.poll(self.now) {
             match (port, item) {
                 (Port::Below(_), Item::Datagram(datagram)) => {
-                    let to = (0..NAMES.len()).find(|&to| address(to) == datagram.remote).expect("a member");
-                    if !self.random.chance(self.loss) {
-                        let arrived = Datagram::new(datagram.remote, self.sites[site].at, datagram.payload);
-                        self.under_way.push_back((self.now + Duration::from_millis(10), to, arrived));
-                    }
+                    self.network.send(self.now, self.sites[site].at, datagram);
                 }
                 (Port::Above(_), Item::Message(message)) => {
                     self.sites[site].heard.push(String::from_utf8(message.payload.to_vec()).unwrap());
@@ -200,8 +195,8 @@ impl Net {
     }
 
     fn step(&mut self) {
-        while self.under_way.front().is_some_and(|&(at, ..)| at <= self.now) {
-            let Some((_, to, datagram)) = self.under_way.pop_front() else { break };
+        while let Some(datagram) = self.network.arrived(self.now) {
+            let to = (0..NAMES.len()).find(|&to| address(to) == datagram.local).expect("a member");
             if self.sites[to].is_up {
                 self.sites[to].member.handle(self.now, Port::Below(0), Item::Datagram(datagram));
                 self.drain(to);

@@ -14,7 +14,7 @@ const WINDOW: usize = 128;
 const QUIET: Duration = Duration::from_secs(5);
 /// Time by which a member's last progress may be older than another's, before the others no longer wait for it. Chosen:
 /// a piece takes eight seconds at 64 kbit/s.
-const BEHIND: Duration = Duration::from_secs(20);
+const MAX_LAG: Duration = Duration::from_secs(20);
 
 /// One round of one file.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ impl Transfer {
     /// The members that the others wait for.
     fn in_pace(&self, up: &[usize]) -> Vec<usize> {
         let newest = up.iter().map(|&member| self.progress[member]).max().unwrap_or(Instant::ZERO);
-        up.iter().copied().filter(|&member| self.progress[member] + BEHIND >= newest).collect()
+        up.iter().copied().filter(|&member| self.progress[member] + MAX_LAG >= newest).collect()
     }
 
     /// Whether all that can be sent was, and members that the others wait for have yet to say that they have it.

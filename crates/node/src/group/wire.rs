@@ -152,7 +152,7 @@ impl Standing {
 pub(crate) enum Statement {
     /// A sender asks.
     Offer { group: u32, session: u32, sent: u32, files: Vec<u64> },
-    /// A receiver says what it has.
+    /// A receiver's report of the pieces that it has.
     Receipt { group: u32, instance: u32, heard: Heard, files: Vec<(u64, Standing)> },
 }
 
@@ -163,7 +163,7 @@ pub(crate) struct Heard {
     pub(crate) session: u32,
     /// The highest number.
     pub(crate) last: u32,
-    /// How many came.
+    /// Number of those that came.
     pub(crate) came: u32,
 }
 

@@ -172,7 +172,7 @@ pub(crate) trait Links {
     fn send(&mut self, packet: &[u8]);
 
     /// The packets that have reached the stations since the last look, each with its link, in order of links; at
-    /// least `expected` of them, if so many come.
+    /// least `expected` of them, if that number comes.
     fn arrived(&mut self, expected: usize) -> Vec<(usize, Vec<u8>)>;
 
     /// The datagrams that the router has received on its port since the last look; at least `expected` of them, if so

@@ -207,7 +207,7 @@ impl Edge {
         true
     }
 
-    /// Gives the application what it can have, the other end its grant, and the stream its turn.
+    /// Gives the application its bytes in order, the other end its grant, and the stream its turn.
     fn settle(&mut self, key: Key) {
         let Some(stream) = self.streams.get_mut(&key) else { return };
         while let Some(item) = stream.next_up() {

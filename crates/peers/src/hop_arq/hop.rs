@@ -95,7 +95,7 @@ impl Hop {
         Ok(Event::Nothing)
     }
 
-    /// Sees to what is due.
+    /// Does the work that is due.
     pub(super) fn wake(&mut self, now: Instant, config: &Config, counters: &mut Counters) -> Event<'static> {
         self.outgoing.wake(now, counters);
         if self.outgoing.gives_up(config.silence).is_some_and(|at| at <= now) {

@@ -21,7 +21,7 @@ pub(super) enum Taken {
     /// A chunk that had not arrived before.
     New,
     Duplicate,
-    /// Too far ahead of what is missing.
+    /// Too far ahead of the first missing packet.
     OutOfWindow,
     /// Of a session that is not known here.
     Unknown,

@@ -95,7 +95,7 @@ impl HopArq {
         }
     }
 
-    /// Sends what may leave.
+    /// Sends all packets that may leave.
     fn settle(&mut self, now: Instant) {
         for number in 0..self.hops.len() {
             loop {

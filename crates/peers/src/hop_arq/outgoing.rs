@@ -345,7 +345,7 @@ impl Outgoing {
         }
     }
 
-    /// Sees to what is due.
+    /// Does the work that is due.
     pub(super) fn wake(&mut self, now: Instant, counters: &mut Counters) {
         self.find_lost(now);
         if self.timeout.is_none_or(|at| at > now) {

@@ -17,7 +17,7 @@ const MAX_PIECE: usize = 64 << 10;
 /// let the other end wait.
 const LOT: u64 = 32 << 10;
 
-/// The other end does not keep to what was granted.
+/// The other end does not keep to its grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Broken;
 

@@ -255,7 +255,7 @@ impl Conversation {
         }
     }
 
-    /// Passes on what has arrived in order, as far as the application takes it.
+    /// Passes on bytes that have arrived in order, as far as the application takes them.
     fn deliver(&mut self, ctx: &mut Context<'_>) -> Result<(), Malformed> {
         let mut gathered: Option<Buffer> = None;
         let result = loop {
@@ -350,7 +350,7 @@ impl Conversation {
         self.owed = 0;
     }
 
-    /// Sends what KCP has written, and grants what it has room for.
+    /// Sends the datagrams that KCP has written, and grants the bytes that it has room for.
     fn settle(&mut self, ctx: &mut Context<'_>) {
         self.send(ctx);
         let transmitted = self.ledger.before(self.sent.transmitted);

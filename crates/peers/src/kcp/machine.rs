@@ -145,7 +145,7 @@ impl Kcp {
         self.by_id.insert(id, conv);
     }
 
-    /// Lets a conversation act, and takes in what has become of it.
+    /// Lets a conversation act, and takes note of its new state.
     fn with(&mut self, now: Instant, conv: u32, act: impl FnOnce(&mut Conversation, &mut Context<'_>)) {
         let Some(conversation) = self.conversations.get_mut(&conv) else { return };
         let before = conversation.deadline(&self.config);

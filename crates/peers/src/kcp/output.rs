@@ -45,7 +45,7 @@ pub(super) struct Sent {
 }
 
 impl Sent {
-    /// Notes what a datagram on its way down holds.
+    /// Notes the contents of a datagram on its way down.
     pub(super) fn note(&mut self, datagram: &[u8], counters: &mut Counters) {
         let Ok(packet) = Packet::parse(datagram) else { return };
         for Segment { command, sn, len, .. } in packet.segments() {

@@ -28,7 +28,7 @@ pub(super) const HEADER: usize = 24;
 
 /// Data (`ikcp.c`, `IKCP_CMD_PUSH`, as the next three: `_ACK`, `_WASK`, `_WINS`).
 pub(super) const PUSH: u8 = 81;
-/// An acknowledgement of `sn`, with the `ts` of what it acknowledges.
+/// An acknowledgement of `sn`, with the `ts` of the segment that it acknowledges.
 pub(super) const ACK: u8 = 82;
 /// Asks for the window.
 pub(super) const ASK: u8 = 83;

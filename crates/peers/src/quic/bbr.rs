@@ -23,7 +23,7 @@ const SHUT: u64 = 1;
 
 /// The BBR of one connection, between the connection's driver and quinn-proto.
 #[derive(Clone, Debug)]
-pub(super) struct Shared(Arc<Mutex<State>>);
+pub(super) struct BbrHandle(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
@@ -34,13 +34,13 @@ struct State {
     until: Option<Instant>,
 }
 
-impl Shared {
+impl BbrHandle {
     pub(super) fn new(now: Instant, segment: u16, random: Stream) -> Self {
         let bbr = Bbr::new(now, segment.into(), random);
         Self(Arc::new(Mutex::new(State { bbr, now, refused: false, until: None })))
     }
 
-    /// Something may be sent now: takes in what has happened until now.
+    /// Something may be sent now: takes note of all that has happened until now.
     pub(super) fn begin(&self, now: Instant) {
         let mut state = self.state();
         state.now = now;
@@ -68,13 +68,13 @@ impl Shared {
     }
 }
 
-impl ControllerFactory for Shared {
+impl ControllerFactory for BbrHandle {
     fn build(self: Arc<Self>, _now: Moment, _current_mtu: u16) -> Box<dyn Controller> {
         Box::new((*self).clone())
     }
 }
 
-impl Controller for Shared {
+impl Controller for BbrHandle {
     fn on_ack(&mut self, _now: Moment, sent: Moment, bytes: u64, _app_limited: bool, _rtt: &RttEstimator) {
         self.state().bbr.on_delivered(instant(sent), bytes);
     }

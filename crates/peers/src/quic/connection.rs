@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Outbox, StreamId, StreamItem};
 use quinn_proto::{ConnectionHandle, ConnectionStats, Dir, Endpoint, Event, StreamEvent, VarInt};
 
-use super::bbr::Shared;
+use super::bbr::BbrHandle;
 use super::clock::{instant, moment};
 use super::counters::Counters;
 use super::stream::{Broken, Stream};
@@ -43,7 +43,7 @@ impl Context<'_> {
     }
 }
 
-/// A stream that waits to be opened, and what its application has handed over already.
+/// A stream that waits to be opened, and the items that its application has handed over already.
 #[derive(Debug)]
 struct Opening {
     id: StreamId,
@@ -54,7 +54,7 @@ struct Opening {
 pub(super) struct Connection {
     handle: ConnectionHandle,
     quic: quinn_proto::Connection,
-    bbr: Option<Shared>,
+    bbr: Option<BbrHandle>,
     /// Streams that are to be opened once the peer admits them.
     opening: VecDeque<Opening>,
     streams: BTreeMap<quinn_proto::StreamId, Stream>,
@@ -65,7 +65,11 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(handle: ConnectionHandle, quic: quinn_proto::Connection, bbr: Option<Shared>) -> Self {
+    pub(super) fn new(
+        handle: ConnectionHandle,
+        quic: quinn_proto::Connection,
+        bbr: Option<BbrHandle>,
+    ) -> Self {
         Self {
             handle,
             quic,
@@ -184,7 +188,7 @@ impl Connection {
             ctx.down(&buf);
             buf.clear();
         }
-        self.bbr.as_ref().and_then(Shared::end)
+        self.bbr.as_ref().and_then(BbrHandle::end)
     }
 
     fn take_events(&mut self, ctx: &mut Context<'_>) {
@@ -263,7 +267,7 @@ impl Connection {
         Some(stream)
     }
 
-    /// Lets a stream act, and takes in what has become of it.
+    /// Lets a stream act, and takes note of its new state.
     fn with(
         &mut self,
         ctx: &mut Context<'_>,

@@ -29,7 +29,7 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    /// Adds what quinn-proto has counted of a connection.
+    /// Adds quinn-proto's counts of a connection.
     pub(super) fn add(&mut self, stats: &ConnectionStats) {
         self.packets_sent += stats.path.sent_packets;
         self.packets_lost += stats.path.lost_packets;

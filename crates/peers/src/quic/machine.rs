@@ -12,7 +12,7 @@ use quinn_proto::{
     Incoming, NoneTokenStore, ServerConfig, TransportConfig, VarInt,
 };
 
-use super::bbr::Shared;
+use super::bbr::BbrHandle;
 use super::clock::{Calendar, moment, span};
 use super::config::{Config, Congestion, MAX_CONNECTIONS, MAX_STREAMS, MIN_DATAGRAM};
 use super::connection::{Connection, Context};
@@ -84,7 +84,7 @@ impl Quic {
     }
 
     /// Parameters of one connection.
-    fn transport(&mut self, now: Instant) -> (Arc<TransportConfig>, Option<Shared>) {
+    fn transport(&mut self, now: Instant) -> (Arc<TransportConfig>, Option<BbrHandle>) {
         let Config { congestion, receive_window, datagram, idle_timeout } = self.config;
         let receive_window = receive_window.get();
         let window = |bytes: u64| VarInt::from_u64(bytes).unwrap_or(VarInt::MAX);
@@ -108,7 +108,7 @@ impl Quic {
                 None
             }
             Congestion::Bbr => {
-                let bbr = Shared::new(now, datagram, self.random.fork());
+                let bbr = BbrHandle::new(now, datagram, self.random.fork());
                 transport.congestion_controller_factory(Arc::new(bbr.clone()));
                 Some(bbr)
             }
@@ -116,7 +116,7 @@ impl Quic {
         (Arc::new(transport), bbr)
     }
 
-    fn server(&mut self, now: Instant) -> (ServerConfig, Option<Shared>) {
+    fn server(&mut self, now: Instant) -> (ServerConfig, Option<BbrHandle>) {
         let (transport, bbr) = self.transport(now);
         let mut server = ServerConfig::new(self.hello(), Arc::new(TokenKey));
         server
@@ -211,7 +211,7 @@ impl Quic {
         }
     }
 
-    /// Lets a connection act, and takes in what has become of it.
+    /// Lets a connection act, and takes note of its new state.
     fn with(&mut self, now: Instant, handle: usize, act: impl FnOnce(&mut Connection, &mut Context<'_>)) {
         let (connections, mut ctx) = self.context(now);
         let Some(connection) = connections.get_mut(&handle) else { return };

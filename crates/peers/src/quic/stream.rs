@@ -121,7 +121,7 @@ impl Stream {
         }
     }
 
-    /// Gives QUIC what it takes.
+    /// Gives QUIC as many bytes as it takes.
     pub(super) fn write(&mut self, conn: &mut Connection) -> Result<(), Broken> {
         let mut quic = conn.send_stream(self.quic);
         while let Some(bytes) = self.pending.front_mut() {
@@ -141,7 +141,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Passes on what has arrived in order, as far as the application takes it.
+    /// Passes on bytes that have arrived in order, as far as the application takes them.
     pub(super) fn read(&mut self, ctx: &mut Context<'_>, conn: &mut Connection) -> Result<(), Broken> {
         if self.ended {
             return Ok(());

@@ -36,7 +36,7 @@ pub(crate) struct Bbr {
     sent: VecDeque<(Instant, Snapshot)>,
     news: News,
     phase: Phase,
-    /// A recovery ends with the delivery of what was sent after this.
+    /// A recovery ends with the delivery of a segment that was sent after this.
     recovery_end: Instant,
     /// The minimum round trip, and the last.
     min_rtt: Option<Duration>,
@@ -133,7 +133,7 @@ impl Bbr {
         self.in_flight = self.in_flight.saturating_sub(bytes);
     }
 
-    /// Takes in what has happened.
+    /// Takes note of all that has happened.
     pub(crate) fn settle(&mut self, now: Instant) {
         if self.news.packets == 0 && self.news.lost == 0 {
             return;

@@ -47,7 +47,7 @@ impl Context<'_> {
     }
 }
 
-/// State of a connection. Once established, the halves know what RFC 9293's further states say.
+/// State of a connection. Once established, its two directions hold the further states of RFC 9293.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// A SYN has been sent.
@@ -189,7 +189,7 @@ impl Connection {
         self.advance(ctx);
     }
 
-    /// Does what is due by now.
+    /// Does the work that is due by now.
     pub(super) fn wake(&mut self, ctx: &mut Context<'_>) {
         self.note_option_len();
         while let Some(timer) = self.timers.expired(ctx.now) {
@@ -255,7 +255,7 @@ impl Connection {
         }
     }
 
-    /// Puts on the wire what the sender has decided to send.
+    /// Sends the segments that the sender has decided upon.
     fn flush(&mut self, ctx: &mut Context<'_>) {
         let mut outbox = core::mem::take(&mut self.sender.outbox);
         for outgoing in outbox.drain(..) {
@@ -291,7 +291,7 @@ impl Connection {
         self.transmit(ctx, self.sender.nxt, RST | ACK, Buffer::copy_from(&[]));
     }
 
-    /// Sends a segment that acknowledges what has arrived.
+    /// Sends a segment that acknowledges the data that has arrived.
     fn transmit(&mut self, ctx: &mut Context<'_>, seq: u64, flags: u8, payload: Buffer) {
         let sack = if self.sender.sack { self.receiver.blocks.report() } else { wire::Blocks::default() };
         let options = Options { timestamps: self.clock.stamp(ctx.now), sack, ..Options::default() };
@@ -326,7 +326,7 @@ impl Connection {
         ctx.down(self.local, self.remote, &header, payload, self.ip_id);
     }
 
-    /// Decides when to acknowledge what has arrived.
+    /// Decides when to acknowledge the data that has arrived.
     pub(super) fn schedule_ack(&mut self, ctx: &Context<'_>, when: When) {
         match when {
             When::Never => return,
@@ -356,7 +356,7 @@ impl Connection {
         ctx.up(self.id, StreamItem::Credit(ctx.config.send_buffer.get()));
     }
 
-    /// Grants what has become free, in lots that are worth an item.
+    /// Grants space that has become free, in lots that are worth an item.
     fn grant(&mut self, ctx: &mut Context<'_>) {
         let lot = (ctx.config.send_buffer.get() / 16).min(64 << 10);
         let empty = self.sender.una >= self.sender.buffer.end();

@@ -15,7 +15,7 @@ const CHALLENGE_INTERVAL: Duration = Duration::from_millis(500);
 const MIN_PATH_MSS: [u32; 2] = [536, 1220];
 
 impl Connection {
-    /// Takes a segment in; `payload` is what follows the header.
+    /// Takes a segment in; `payload` is the part behind the header.
     pub(super) fn on_segment(&mut self, ctx: &mut Context<'_>, header: &Header, payload: Buffer) {
         let handshaking = self.state != State::Established;
         if handshaking && !self.on_handshake(ctx, header) {

@@ -26,7 +26,7 @@ enum Next {
 }
 
 impl Sender {
-    /// Sends what may be sent now.
+    /// Sends all packets that may be sent now.
     pub(super) fn send(&mut self, now: Instant, timers: &mut Deadlines, counters: &mut Counters) {
         timers.stop(Timer::Pacing);
         let reducing = self.recovery.phase == Phase::Recovery;

@@ -136,7 +136,7 @@ impl Rack {
         core::mem::take(&mut self.advanced)
     }
 
-    /// Marks what is lost by now (section 6.2 step 5). How many that was, and when to look again.
+    /// Marks the segments that are lost by now (section 6.2 step 5). Their number, and the time to look again.
     pub(super) fn detect(
         &self,
         now: Instant,

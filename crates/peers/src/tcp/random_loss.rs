@@ -33,7 +33,7 @@ pub(super) struct RandomLoss {
     min_rtt: Option<Minmax>,
     /// The last two round trips, the latest first.
     last: [Option<Duration>; 2],
-    /// The standard deviation of what differs from one round trip to the next, in nanoseconds.
+    /// The standard deviation of the difference between one round trip and the next, in nanoseconds.
     jitter: f64,
     /// The last round trip less the minimum.
     queue: Duration,

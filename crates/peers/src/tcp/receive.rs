@@ -8,9 +8,9 @@ use super::sack::SackBlocks;
 
 /// Payloads shorter than this are joined with what they follow, so that they cost little more than their bytes. Chosen;
 /// a larger limit copies more, a smaller one keeps more overhead.
-const SMALL: usize = 512;
+const MAX_SMALL: usize = 512;
 /// Maximum length of what they are joined to, in bytes. Chosen; longer would be copied more often as it grows.
-const JOINED: usize = 4096;
+const MAX_JOINED: usize = 4096;
 /// The receive buffer's bytes for each segment out of order, so that tiny ones cannot use up the memory. Chosen; larger
 /// drops more of what small writes send, smaller keeps more overhead.
 const BYTES_PER_SEGMENT: u64 = 512;
@@ -151,12 +151,12 @@ impl Receiver {
         self.ready_bytes += len as u64;
         match self.ready.back_mut() {
             _ if len == 0 => {}
-            Some(last) if len < SMALL && last.len() + len <= JOINED => last.append(&payload),
+            Some(last) if len < MAX_SMALL && last.len() + len <= MAX_JOINED => last.append(&payload),
             _ => self.ready.push_back(payload),
         }
     }
 
-    /// Moves what has become in order, and the FIN, over.
+    /// Moves data that is now in order, and the FIN, over.
     fn join(&mut self) {
         while let Some(first) = self.out_of_order.first_entry() {
             let start = *first.key();
@@ -215,10 +215,12 @@ impl Receiver {
         if end == start {
             return Arrival::Duplicate;
         }
-        let small = payload.len() < SMALL;
+        let small = payload.len() < MAX_SMALL;
         match self.out_of_order.range_mut(..start).next_back() {
             Some((&before, last))
-                if small && before + last.len() as u64 == start && last.len() + payload.len() <= JOINED =>
+                if small
+                    && before + last.len() as u64 == start
+                    && last.len() + payload.len() <= MAX_JOINED =>
             {
                 last.append(&payload);
             }

@@ -25,14 +25,14 @@ pub(super) const TIMEOUT_SLACK: Duration = Duration::from_millis(2);
 #[derive(Clone, Debug)]
 pub(super) struct Recovery {
     pub(super) phase: Phase,
-    /// The recovery, or what came before, ends when everything before this is acknowledged.
+    /// The recovery, or the state before it, ends when everything before this is acknowledged.
     pub(super) end: u64,
     /// Number of segments that may be delivered before one that was sent earlier.
     pub(super) reordering: u32,
     undo: Option<Undo>,
     /// Time at which the first retransmission since all was well was sent, in whole milliseconds.
     pub(super) retransmitted_at: Option<Instant>,
-    /// F-RTO watches for acknowledgements of what the timeout took for lost.
+    /// F-RTO watches for acknowledgements of segments that the timeout took for lost.
     pub(super) watching: bool,
     /// F-RTO wants new data sent before anything is sent again.
     pub(super) new_first: bool,
@@ -180,7 +180,7 @@ impl Sender {
         self.recovery.phase = Phase::Recovery;
     }
 
-    /// The retransmission timer went off: what was sent long enough ago is lost, and slow start begins anew.
+    /// The retransmission timer went off: segments that were sent long enough ago are lost, and slow start begins anew.
     pub(super) fn enter_loss(&mut self, now: Instant, counters: &mut Counters) {
         let fresh = self.recovery.phase < Phase::Recovery;
         self.mark_timed_out(now, counters);
@@ -225,7 +225,7 @@ impl Sender {
         }
     }
 
-    /// Marks what RACK or, without SACK, duplicate acknowledgements prove lost.
+    /// Marks segments that RACK or, without SACK, duplicate acknowledgements prove lost.
     fn identify_losses(
         &mut self,
         now: Instant,
@@ -437,7 +437,7 @@ impl Sender {
         }
     }
 
-    /// The window begins to come down to what the congestion control says.
+    /// The window begins to come down to that of the congestion control.
     pub(super) fn begin_reduction(&mut self, now: Instant) {
         self.recovery.end = self.nxt;
         self.recovery.probe = None;

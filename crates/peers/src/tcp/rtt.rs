@@ -42,7 +42,7 @@ impl Rtt {
         }
     }
 
-    /// Takes a sample; `una` and `nxt` delimit what is outstanding. Ends the back-off of the timeout.
+    /// Takes a sample; `una` and `nxt` delimit the outstanding data. Ends the back-off of the timeout.
     pub(super) fn sample(&mut self, rtt: Duration, una: u64, nxt: u64) {
         let sample = rtt.as_nanos().max(1);
         self.backoff = 0;

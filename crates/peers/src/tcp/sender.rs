@@ -381,7 +381,7 @@ impl Sender {
         self.with_congestion(now, |congestion, path| congestion.on_ack(path, sample));
     }
 
-    /// Hands the congestion control what it sees of the connection.
+    /// Hands the congestion control its view of the connection.
     pub(super) fn with_congestion<R>(
         &mut self,
         now: Instant,

@@ -210,7 +210,7 @@ impl Tcp {
         self.connections.insert(id, connection);
     }
 
-    /// Lets a connection act, and takes in what has become of it.
+    /// Lets a connection act, and takes note of its new state.
     fn with(&mut self, now: Instant, id: StreamId, act: impl FnOnce(&mut Connection, &mut Context<'_>)) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let before = connection.deadline();

@@ -13,13 +13,13 @@ pub(super) enum Timer {
     Retransmission,
     /// When to probe for the loss of a tail (RFC 8985 section 7).
     LossProbe,
-    /// When reordering has had its time and what is missing is lost (RFC 8985 section 6.3).
+    /// When the time allowed for reordering is over, and missing segments are lost (RFC 8985 section 6.3).
     Reordering,
     /// When to probe a closed window (RFC 9293 section 3.8.6.1).
     Persist,
     /// When the pacing rate permits the next burst.
     Pacing,
-    /// When to acknowledge what has not been acknowledged yet.
+    /// When to acknowledge data that has not been acknowledged yet.
     DelayedAck,
     /// When to send the selective acknowledgement that stands for several.
     CompressedAck,

@@ -58,7 +58,7 @@ impl Clock {
         (age <= whole.since(Instant::ZERO)).then(|| whole - age)
     }
 
-    /// Whether the segment is older than what has been seen, so that its sequence number may be of an earlier lap.
+    /// Whether the segment is older than others that have been seen, so that its number may be of an earlier lap.
     pub(super) fn is_stale(&self, now: Instant, timestamps: Option<Timestamps>) -> bool {
         let Some(timestamps) = timestamps.filter(|_| self.agreed) else { return false };
         // One tick is allowed, as in Linux (`TCP_PAWS_WINDOW`).

@@ -5,7 +5,7 @@ use hopcast_core::{Duration, Instant};
 /// A threshold that slow start never reaches.
 pub(super) const NO_THRESHOLD: u32 = u32::MAX;
 
-/// The window in segments, and what it has been used for.
+/// The window in segments, and its use.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
     /// The congestion window.
@@ -41,7 +41,7 @@ impl Window {
         self.size < self.threshold
     }
 
-    /// Whether the window has been what limits the sender, so that it may grow.
+    /// Whether the window has limited the sender, so that it may grow.
     pub(super) const fn is_limiting(&self) -> bool {
         // In slow start twice what has been used is allowed, so that a window in use by half still grows.
         self.limited || (self.in_slow_start() && self.size < 2 * self.most_used)

@@ -27,7 +27,7 @@ struct Down {
 pub(super) const WINDOW: u64 = 192 << 10;
 
 impl DownStreams {
-    /// Takes what the application says. False if it is refused, as by a member without a sender.
+    /// Takes an item of the application's. False if it is refused, as by a member without a sender.
     pub(super) fn handle(
         &mut self,
         now: Instant,
@@ -81,7 +81,7 @@ impl DownStreams {
         true
     }
 
-    /// Ends a stream after what was written. False if it had ended.
+    /// Ends a stream after the bytes that were written. False if it had ended.
     fn end(&mut self, id: StreamId, sender: &mut Sender) -> bool {
         let Some(down) = self.0.get_mut(&id) else { return false };
         if let Some(stream) = sender.stream(down.number) {

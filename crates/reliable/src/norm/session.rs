@@ -58,7 +58,7 @@ pub struct Session {
     feedback_sequence: u16,
     out: Outbox,
     now: Instant,
-    /// Whether it has said what it grants.
+    /// Whether it has sent its first grant.
     begun: bool,
     down: DownStreams,
     /// The stream of messages, and the grants of them that are not used.
@@ -79,7 +79,7 @@ const ECN_CAPABLE: u8 = 0b10;
 const ECN_MARKED: u8 = 0b11;
 
 impl Session {
-    /// A member; `random` is what its back-off is drawn from.
+    /// A member; its back-off is drawn from `random`.
     pub fn new(config: Config, random: Stream) -> Self {
         let begun = !config.unit_credit;
         let sender = config.sender.clone().map(|sender| Sender::new(sender, config.node, config.instance));
@@ -207,7 +207,7 @@ impl Session {
         }
     }
 
-    /// Sends what may be sent, and grants what has become free.
+    /// Sends all packets that may be sent, and grants space that has become free.
     fn run(&mut self, now: Instant) {
         self.now = now;
         self.begun = true;

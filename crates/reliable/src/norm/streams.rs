@@ -69,7 +69,7 @@ impl Streams {
         }
     }
 
-    /// What still comes of a stream is dropped.
+    /// Drops whatever still arrives of a stream.
     fn is_over(&mut self, key: (NodeId, u16)) {
         if self.over.len() == MAX_STREAMS {
             self.over.pop_first();
@@ -88,7 +88,7 @@ impl Streams {
         self.streams.retain(|_, stream| !stream.ended || !stream.waiting.is_empty());
     }
 
-    /// Takes what the application says.
+    /// Takes an item of the application's.
     pub(super) fn handle(&mut self, id: StreamId, item: &StreamItem, out: &mut Outbox) {
         let Some((&key, stream)) = self.streams.iter_mut().find(|(_, stream)| stream.id == id) else {
             return;

@@ -12,7 +12,7 @@ use crate::table::{Options, Worlds};
 
 pub(super) static BROADCAST: DeliveryRow = DeliveryRow {
     name: "broadcast",
-    about: "each datagram is sent once, to all hosts of the one segment, a link or a VLAN on it, that joins the sender and the members",
+    about: "each datagram is sent once, to all hosts of the one segment (a link or VLAN) that sender and members share",
     worlds: Worlds::Both,
     options: Vec::new,
     read: |row, options| Options(&[]).delivery(row, options, Broadcast),

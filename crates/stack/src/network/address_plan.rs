@@ -6,9 +6,10 @@ use std::net::IpAddr;
 
 use hopcast_host::{Prefix, PrefixTable};
 
+use super::errors::{PrefixCause, PrefixError};
 use super::numbering::{addresses_of, node_of};
 use super::segments::{Segment, SegmentId, SegmentPrefix, Segments};
-use super::{LinkId, Network, NodeId, Target};
+use super::{Network, NodeId, Target};
 
 /// The addresses of all nodes.
 ///
@@ -42,18 +43,7 @@ pub struct Subnet {
     pub segment: SegmentId,
 }
 
-/// A prefix that a segment cannot have.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PrefixError {
-    /// The prefix, and where it is written.
-    pub given: SegmentPrefix,
-    /// The segment's link.
-    pub link: LinkId,
-    /// The reason, as a sentence.
-    pub why: String,
-}
-
-/// AddressPlan that no host of a segment can have.
+/// Addresses that no host of a segment can have.
 const RESERVED: [(&str, u8, &str); 8] = [
     ("0.0.0.0", 8, "is not for hosts (RFC 1122)"),
     ("127.0.0.0", 8, "is for loopback (RFC 1122)"),
@@ -75,15 +65,15 @@ impl AddressPlan {
         let mut taken: BTreeMap<IpAddr, (Prefix, SegmentId)> = BTreeMap::new();
         for (number, segment) in segments.iter().enumerate() {
             for &given in &segment.prefixes {
-                let error = |why| PrefixError { given, link: segment.link, why };
+                let error = |cause| PrefixError { given, link: segment.link, cause };
                 let prefix = given.prefix;
                 addresses.check(given, segment, network).map_err(error)?;
                 // None of those that are taken overlap, so only the nearest can.
                 let before = taken.range(..=prefix.first()).next_back();
                 let near = before.into_iter().chain(taken.range(prefix.first()..).next());
                 if let Some((other, of)) = near.map(|(_, near)| *near).find(|near| near.0.overlaps(prefix)) {
-                    let of = segments.get(of).name(network.links);
-                    return Err(error(format!("{prefix} overlaps {other} of `{of}`")));
+                    let segment = segments.get(of).name(network.links);
+                    return Err(error(PrefixCause::Overlaps { prefix, other, segment }));
                 }
                 taken.insert(prefix.first(), (prefix, number));
                 addresses.add(prefix, segment, number);
@@ -93,39 +83,39 @@ impl AddressPlan {
         Ok(addresses)
     }
 
-    fn check(&self, given: SegmentPrefix, segment: &Segment, network: Network<'_>) -> Result<(), String> {
+    fn check(
+        &self,
+        given: SegmentPrefix,
+        segment: &Segment,
+        network: Network<'_>,
+    ) -> Result<(), PrefixCause> {
         let SegmentPrefix { prefix, .. } = given;
         let (name, hosts) = (segment.name(network.links), segment.ends.len() as u64);
         let same_version =
             |other: &&SegmentPrefix| other.prefix.first().is_ipv4() == prefix.first().is_ipv4();
         let first = segment.prefixes.iter().find(same_version).filter(|first| **first != given);
-        if let Some(SegmentPrefix { prefix: first, .. }) = first {
-            return Err(format!("`{name}` has {first} already, and one prefix of each version of IP"));
+        if let Some(&SegmentPrefix { prefix: first, .. }) = first {
+            return Err(PrefixCause::SecondOfVersion { segment: name, first });
         }
-        for (first, length, why) in RESERVED {
+        for (first, length, about) in RESERVED {
             let reserved = first.parse().ok().and_then(|first| Prefix::new(first, length));
-            if reserved.is_some_and(|reserved| reserved.overlaps(prefix)) {
-                return Err(format!("{prefix} is no prefix for hosts: {first}/{length} {why}"));
+            if let Some(reserved) = reserved.filter(|reserved| reserved.overlaps(prefix)) {
+                return Err(PrefixCause::Reserved { prefix, reserved, about });
             }
         }
         if capacity(prefix) < hosts {
-            let room = capacity(prefix);
-            return Err(format!(
-                "{prefix} has {room} addresses for hosts, and `{name}` has {hosts} stations"
-            ));
+            return Err(PrefixCause::TooSmall { prefix, room: capacity(prefix), segment: name, hosts });
         }
         // The nodes' own addresses follow each other without a gap.
         let first_own = addresses_of(0)[usize::from(prefix.first().is_ipv6())];
         let first = if prefix.contains(first_own) { Some(0) } else { node_of(prefix.first()) };
         if let Some(node) = first.filter(|&node| node < self.nodes) {
-            let (own, node) =
-                (addresses_of(node)[usize::from(prefix.first().is_ipv6())], &network.nodes[node].name);
-            return Err(format!("{prefix} has {own}, the address that `{node}` has on all of its links"));
+            let own = addresses_of(node)[usize::from(prefix.first().is_ipv6())];
+            let node = network.nodes[node].name.clone();
+            return Err(PrefixCause::HasOwnAddress { prefix, own, node });
         }
         if network.links[segment.link].partly_heard().is_some() {
-            return Err(format!(
-                "not all stations of `{name}` hear each other, and a prefix says that each reaches all others"
-            ));
+            return Err(PrefixCause::PartlyHeard(name));
         }
         Ok(())
     }
@@ -255,7 +245,7 @@ mod tests {
         };
         let links: Vec<_> = media.iter().enumerate().map(link).collect();
         let network = Network { nodes: &nodes, links: &links, roles: &BTreeMap::new(), services: &[] };
-        AddressPlan::of(network, &Segments::plain(nodes.len(), &links)).map_err(|error| error.why)
+        AddressPlan::of(network, &Segments::plain(nodes.len(), &links)).map_err(|error| error.to_string())
     }
 
     #[test]

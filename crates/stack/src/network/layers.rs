@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use hopcast_config::decode::did_you_mean;
 use hopcast_wire::vlan::Tag;
 
+use super::errors::{PlacementError, ServiceError};
 use super::numbering::interface_name;
 use super::segments::{Segment, SegmentEnd, SegmentPrefix, Segments, given, mtu_within};
-use super::services::ServiceError;
 use super::{Hop, Link, Network, NodeId};
 use crate::service::{LowerInterface, UpperInterface};
 
@@ -89,11 +89,10 @@ impl Layers {
         for (number, service) in network.services.iter().enumerate() {
             for &node in &service.on {
                 let found = nodes[node].place(number, network);
-                made += found.map_err(|why| ServiceError { service: number, node, why })?;
+                made += found.map_err(|cause| ServiceError { service: number, node, cause })?;
                 if made > MAX_SERVICE_INTERFACES {
-                    let why =
-                        format!("services make at most {MAX_SERVICE_INTERFACES} interfaces, these more");
-                    return Err(ServiceError { service: number, node, why });
+                    let cause = PlacementError::TooManyInterfaces(MAX_SERVICE_INTERFACES);
+                    return Err(ServiceError { service: number, node, cause });
                 }
             }
         }
@@ -148,24 +147,21 @@ impl NodeLayers {
     }
 
     /// Places a service of the network; returns the number of interfaces that it makes.
-    fn place(&mut self, number: usize, network: Network<'_>) -> Result<usize, String> {
+    fn place(&mut self, number: usize, network: Network<'_>) -> Result<usize, PlacementError> {
         let service = &network.services[number];
         let row = service.layer.row();
         let mut others = self.services.iter().map(|placed| &network.services[placed.service]);
         if let Some(other) = others.find(|other| row.on_host && std::ptr::eq(other.layer.row(), row)) {
-            return Err(format!("`{}` runs there already, as `{}`", row.name, other.name));
+            return Err(PlacementError::RunsAlready { kind: row.name, other: other.name.clone() });
         }
         let mut takes = Vec::new();
         for wanted in &service.interfaces {
             let place = self.find(wanted, network.links)?;
             if takes.contains(&place) {
-                return Err(format!("`{wanted}` stands here twice"));
+                return Err(PlacementError::ListedTwice(wanted.clone()));
             }
             if self.interfaces[place].is_taken {
-                return Err(format!(
-                    "the interface `{}` has another service on it already",
-                    self.interfaces[place].name
-                ));
+                return Err(PlacementError::Taken(self.interfaces[place].name.clone()));
             }
             takes.push(place);
         }
@@ -177,8 +173,7 @@ impl NodeLayers {
         for layer in service.changes.iter().filter_map(|change| change.to.as_ref()) {
             let later = layer.settings().makes(&service.name, &lower)?;
             if names(&later) != names(&makes) {
-                return Err("an event cannot change the interfaces that a service makes, nor their prefixes"
-                    .to_owned());
+                return Err(PlacementError::OtherInterfaces);
             }
         }
         let (place, made) = (self.services.len(), makes.len());
@@ -186,13 +181,11 @@ impl NodeLayers {
             self.interfaces.iter().map(|interface| interface.name.clone()).collect();
         for (port, UpperInterface { name, over, tags, prefixes }) in makes.into_iter().enumerate() {
             if tags.len() > MAX_TAGS {
-                return Err(format!(
-                    "`{name}` would bear {} tags; at most {MAX_TAGS} are allowed",
-                    tags.len()
-                ));
+                let tags = tags.len();
+                return Err(PlacementError::TooManyTags { interface: name, tags, max: MAX_TAGS });
             }
             if !taken_names.insert(name.clone()) {
-                return Err(format!("there is an interface `{name}` already"));
+                return Err(PlacementError::NameTaken(name));
             }
             let below = Below::Service(place, port as u32);
             let hop = self.interfaces[takes[over]].hop;
@@ -206,7 +199,7 @@ impl NodeLayers {
     }
 
     /// The interface that a name stands for: its own, or that of the link that it leads to.
-    fn find(&self, wanted: &str, links: &[Link]) -> Result<usize, String> {
+    fn find(&self, wanted: &str, links: &[Link]) -> Result<usize, PlacementError> {
         let own = self.interfaces.iter().position(|interface| interface.name == wanted);
         let of_link = || {
             let leads = |interface: &LayerInterface| {
@@ -220,11 +213,11 @@ impl NodeLayers {
                 .iter()
                 .map(|interface| format!("`{}` on {}", interface.name, links[interface.hop.link].name))
                 .collect();
-            let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
             let own = self.interfaces.iter().map(|interface| &*interface.name);
             let leads = self.interfaces.iter().map(|interface| &*links[interface.hop.link].name);
             let hint = did_you_mean(wanted, own.chain(leads));
-            format!("there is no interface or link `{wanted}`{hint} (interfaces: {there})")
+            PlacementError::NoSuchInterface { wanted: wanted.to_owned(), hint, known }
         })
     }
 }

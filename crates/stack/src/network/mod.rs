@@ -1,6 +1,7 @@
 //! The network that flows cross: nodes, links, their addresses and routes.
 
 mod address_plan;
+mod errors;
 mod groups;
 mod layers;
 mod node_routes;
@@ -17,7 +18,8 @@ use std::collections::BTreeMap;
 
 use hopcast_link::{Attachment, Config, Direction, Mac, MediumConfig, SwitchConfig};
 
-pub use address_plan::{AddressPlan, PrefixError, Subnet};
+pub use address_plan::{AddressPlan, Subnet};
+pub use errors::{PlacementError, PrefixCause, PrefixError, ServiceError};
 pub(crate) use groups::NodeGroups;
 pub use hopcast_host::Prefix;
 pub use layers::Layers;
@@ -28,7 +30,7 @@ pub use plan::{Hop, NetworkPlan, Path, directions};
 pub use prefixes::read_prefixes;
 pub use routes::{Gateway, GlobalRoutes, Route};
 pub use segments::{Segment, SegmentEnd, SegmentId, SegmentPrefix, Segments};
-pub use services::{ServiceChange, ServiceError, ServiceSpec};
+pub use services::{ServiceChange, ServiceSpec};
 pub use shortest_paths::{Crossing, ShortestPaths, Target};
 pub use static_routes::{Destinations, StaticRoute};
 

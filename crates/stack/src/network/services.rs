@@ -32,17 +32,6 @@ pub struct ServiceChange {
     pub to: Option<ServiceLayer>,
 }
 
-/// A service cannot be placed on a node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServiceError {
-    /// Its place among the network's services.
-    pub service: usize,
-    /// The node.
-    pub node: NodeId,
-    /// The reason, as a part of a sentence.
-    pub why: String,
-}
-
 impl ServiceSpec {
     /// The changes by events at one of its nodes, in the order of time: when, and to what.
     pub(crate) fn changes_at(&self, node: NodeId) -> impl Iterator<Item = (Instant, Option<ServiceLayer>)> {

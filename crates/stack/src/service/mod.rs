@@ -42,14 +42,10 @@ pub trait Service: fmt::Debug + Send + Sync {
     /// ports.
     ///
     /// # Errors
-    /// The reason why it cannot be attached to these, as a part of a sentence.
-    fn makes(&self, name: &str, lower: &[LowerInterface<'_>]) -> Result<Vec<UpperInterface>, String> {
+    /// It cannot be attached to these.
+    fn makes(&self, name: &str, lower: &[LowerInterface<'_>]) -> Result<Vec<UpperInterface>, AttachError> {
         let _ = name;
-        if lower.is_empty() {
-            Ok(Vec::new())
-        } else {
-            Err("it stands on the host and not on interfaces".to_owned())
-        }
+        if lower.is_empty() { Ok(Vec::new()) } else { Err(AttachError::ToHost) }
     }
 
     /// The packets that a service on the host takes out of it.
@@ -60,6 +56,24 @@ pub trait Service: fmt::Debug + Send + Sync {
     /// Its machine at one node: `Below(i)` is interface i of those that it is attached to, `Above(i)` of those that it
     /// makes. Of one that is attached to the host, `Below(0)` is its hook.
     fn machine(&self, host: &HostConfig) -> Box<dyn Machine>;
+}
+
+/// A service cannot be attached to these interfaces; a part of a sentence.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AttachError {
+    /// It is one of those that are attached to the host.
+    #[error("it is attached to the host, and not to interfaces")]
+    ToHost,
+    /// It wants another number of interfaces.
+    #[error("`{kind}` is attached to {wanted}, and not to {found}")]
+    Number {
+        /// The kind of service.
+        kind: &'static str,
+        /// The interfaces that it wants, in words.
+        wanted: &'static str,
+        /// Number of those that it would be attached to.
+        found: usize,
+    },
 }
 
 /// An interface that a service is attached to.

@@ -8,7 +8,7 @@ use hopcast_core::Machine;
 use hopcast_wire::vlan::{CUSTOMER, MAX_ID, PROVIDER, Tag};
 
 use crate::network::{Prefix, read_prefixes};
-use crate::service::{HostConfig, LowerInterface, Service, ServiceRow, UpperInterface};
+use crate::service::{AttachError, HostConfig, LowerInterface, Service, ServiceRow, UpperInterface};
 use crate::table::{Form, Opt, Options, Worlds};
 
 pub(super) static VLAN: ServiceRow = ServiceRow {
@@ -47,7 +47,7 @@ static OPTIONS: Options<Settings> = Options(&[
     },
     Opt {
         key: "protocol",
-        about: "The kind of tags: `802.1q` of customers, or `802.1ad` of a provider, in whose VLANs others may stand.",
+        about: "The kind of tags: `802.1q` of customers, or `802.1ad` of a provider, which may carry others inside.",
         form: Form::OneOf(&["802.1q", "802.1ad"]),
         set: |settings, node, key| {
             let (found, ..) = choice(node, key, &KINDS.map(|(name, _)| name))?;
@@ -82,7 +82,7 @@ fn ids(node: &Node, key: &str) -> Result<Vec<u16>, Diagnostic> {
     for item in one_or_list(node) {
         let id = whole(item, key, 1..=u64::from(MAX_ID))? as u16;
         if ids.contains(&id) {
-            return Err(item.error(format!("`{key}`: {id} stands here twice")));
+            return Err(item.error(format!("`{key}`: {id} is listed twice")));
         }
         ids.push(id);
     }
@@ -94,9 +94,10 @@ fn ids(node: &Node, key: &str) -> Result<Vec<u16>, Diagnostic> {
 }
 
 impl Service for Settings {
-    fn makes(&self, _: &str, lower: &[LowerInterface<'_>]) -> Result<Vec<UpperInterface>, String> {
+    fn makes(&self, _: &str, lower: &[LowerInterface<'_>]) -> Result<Vec<UpperInterface>, AttachError> {
         let [lower] = lower else {
-            return Err(format!("`vlan` stands on one interface, and not on {}", lower.len()));
+            let (wanted, found) = ("one interface", lower.len());
+            return Err(AttachError::Number { kind: VLAN.name, wanted, found });
         };
         let made = |&id: &u16| {
             let tags = lower.tags.iter().copied().chain([Tag { kind: self.kind, id }]);

@@ -3,8 +3,10 @@
 
 mod configured;
 mod options;
+mod shown;
 mod worlds;
 
 pub use configured::{Configured, TableRow};
 pub use options::{Form, Opt, OptionDoc, Options};
+pub(crate) use shown::{on_off, shown};
 pub use worlds::Worlds;

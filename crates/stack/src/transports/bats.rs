@@ -8,10 +8,9 @@ use hopcast_config::decode::{choice, flag, some_duration, whole};
 use hopcast_config::yaml::Node;
 use hopcast_core::{Buffer, Duration, Machine};
 
-use super::{on_off, shown};
 use crate::error::BuildError;
 use crate::platform::LowerPort;
-use crate::table::{Form, Opt, Options};
+use crate::table::{Form, Opt, Options, on_off, shown};
 use crate::transport::{
     Count, End, Feedback, FlowNodes, FlowPlan, MemoryShare, PortKind, Ports, Row, SiteEdge, SiteRelay,
     SiteTransport, Transport,

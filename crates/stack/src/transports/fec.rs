@@ -3,10 +3,9 @@
 use hopcast_coded::Repeat;
 use hopcast_config::decode::{choice, whole};
 
-use super::shown;
 use crate::error::BuildError;
 use crate::platform::LowerPort;
-use crate::table::{Form, Opt, Options};
+use crate::table::{Form, Opt, Options, shown};
 use crate::transport::{End, Feedback, PortKind, Ports, Row, Transport};
 
 pub(super) static FEC: Row = Row {

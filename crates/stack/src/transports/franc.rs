@@ -7,11 +7,10 @@ use hopcast_config::decode::{Fields, choice, flag, share, some_duration, whole};
 use hopcast_config::yaml::Node;
 use hopcast_core::{Fraction, Machine, Port};
 
-use super::{on_off, shown};
 use crate::error::{BuildError, Cause};
 use crate::network::{LinkId, NetworkPlan, NodeId};
 use crate::platform::LowerPort;
-use crate::table::{Form, Opt, Options};
+use crate::table::{Form, Opt, Options, on_off, shown};
 use crate::transport::{End, FlowNodes, FlowPlan, PortKind, Ports, Row, Transport};
 
 pub(super) static FRANC: Row = Row {

@@ -2,11 +2,10 @@
 
 use hopcast_peers::hop_arq::{Config, HopArq as HopArqMachine, OVERHEAD};
 
-use super::shown;
 use super::tcp::buffer;
 use crate::error::BuildError;
 use crate::platform::LowerPort;
-use crate::table::{Form, Opt, Options};
+use crate::table::{Form, Opt, Options, shown};
 use crate::transport::{End, Feedback, FlowNodes, FlowPlan, PortKind, Ports, Row, Transport};
 
 pub(super) static HOP_ARQ: Row = Row {

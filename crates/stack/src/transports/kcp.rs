@@ -4,10 +4,9 @@ use hopcast_config::decode::{duration, whole};
 use hopcast_core::Duration;
 use hopcast_peers::kcp::{Config, Kcp as KcpMachine};
 
-use super::shown;
 use crate::error::BuildError;
 use crate::platform::LowerPort;
-use crate::table::{Form, Opt, Options};
+use crate::table::{Form, Opt, Options, shown};
 use crate::transport::{End, PortKind, Ports, Row, Transport};
 
 pub(super) static KCP: Row = Row {

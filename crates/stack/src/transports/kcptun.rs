@@ -7,10 +7,9 @@ use hopcast_config::decode::{choice, flag, whole, words};
 use hopcast_config::yaml::Node;
 use hopcast_core::plug::TcpPlug;
 
-use super::{on_off, shown};
 use crate::error::BuildError;
 use crate::platform::LowerPort;
-use crate::table::{Form, Opt, Options, Worlds};
+use crate::table::{Form, Opt, Options, Worlds, on_off, shown};
 use crate::transport::on_loopback;
 use crate::transport::{
     End, Ends, Layer, PortKind, Ports, ProgramCommand, ProgramEnds, ProgramPair, ReadyAt, Row, Socket,

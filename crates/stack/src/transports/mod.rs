@@ -24,8 +24,6 @@ mod tcp;
 mod tunnel;
 mod udp;
 
-use std::fmt;
-
 use crate::transport::Row;
 
 pub use hopcast_coded::Tunnel;
@@ -72,14 +70,4 @@ pub(crate) static HOSTS_DATAGRAMS: &Row = &udp::UDP;
 /// The row with this name.
 pub fn find(name: &str) -> Option<&'static Row> {
     TRANSPORTS.iter().copied().find(|row| row.name == name)
-}
-
-/// `on` or `off`.
-fn on_off(on: bool) -> String {
-    if on { "on" } else { "off" }.to_owned()
-}
-
-/// A value as a person writes it.
-fn shown(value: &dyn fmt::Display) -> String {
-    value.to_string()
 }

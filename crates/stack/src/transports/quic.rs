@@ -4,10 +4,9 @@ use hopcast_config::decode::{size, some_duration};
 use hopcast_peers::quic::config::MIN_DATAGRAM;
 use hopcast_peers::quic::{Config, Congestion, Quic as QuicMachine};
 
-use super::shown;
 use crate::error::BuildError;
 use crate::platform::LowerPort;
-use crate::table::{Form, Opt, OptionDoc, Options};
+use crate::table::{Form, Opt, OptionDoc, Options, shown};
 use crate::transport::{End, PortKind, Ports, Row, Transport};
 
 pub(super) static QUIC: Row = Row {

@@ -3,8 +3,7 @@
 use hopcast_config::decode::{choice, flag};
 use hopcast_reliable::{Join, Order, Subscription};
 
-use super::on_off;
-use crate::table::{Form, Opt};
+use crate::table::{Form, Opt, on_off};
 
 /// Settings that have a subscription.
 pub(super) trait Subscribes {

@@ -7,11 +7,10 @@ use hopcast_core::plug::{Accept, TcpPlug};
 use hopcast_core::{Bytes, Duration};
 use hopcast_peers::tcp::{Config, Congestion, Tcp as TcpMachine};
 
-use super::{on_off, shown};
 use crate::error::BuildError;
 use crate::network::{HOP_LIMIT, NodeId};
 use crate::platform::LowerPort;
-use crate::table::{Form, Opt, OptionDoc, Options};
+use crate::table::{Form, Opt, OptionDoc, Options, on_off, shown};
 use crate::transport::{End, FlowPlan, PortKind, Ports, ReadOptions, Row, Socket, Transport};
 
 pub(super) static CUBIC: Row = Row {

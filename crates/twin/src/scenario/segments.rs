@@ -108,7 +108,7 @@ fn check_used(topology: &Topology, segments: &Segments) -> Result<(), Diagnostic
 
 /// The diagnostic of a prefix's error, at its place in the file.
 fn located(error: PrefixError, topology: &Topology, root: &Node) -> Diagnostic {
-    let PrefixError { given: SegmentPrefix { prefix, service }, link, why } = error;
+    let PrefixError { given: SegmentPrefix { prefix, service }, link, cause } = error;
     let of_service = |number: usize| list(root.get("services")?, "services").ok()?.get(number)?.get("prefix");
     let node = match service {
         Some(number) => of_service(number),
@@ -116,7 +116,7 @@ fn located(error: PrefixError, topology: &Topology, root: &Node) -> Diagnostic {
     };
     let is_it = |item: &&Node| read_prefixes(item, "prefix").is_ok_and(|read| read == [prefix]);
     let item = node.and_then(|node| one_or_list(node).iter().find(is_it));
-    item.or(node).unwrap_or(root).error(format!("`prefix`: {why}"))
+    item.or(node).unwrap_or(root).error(format!("`prefix`: {cause}"))
 }
 
 fn parts(nodes: usize, segments: &Segments) -> Vec<usize> {

@@ -92,7 +92,7 @@ impl Services {
         if let Err(error) = Layers::of(network) {
             let (item, node) = (&items[error.service], &topology.nodes[error.node].name);
             let place = item.get("interfaces").or(item.get("on")).unwrap_or(item);
-            return Err(place.error(format!("at `{node}`: {}", error.why)));
+            return Err(place.error(format!("at `{node}`: {error}")));
         }
         Ok(services)
     }

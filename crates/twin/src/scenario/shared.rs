@@ -74,7 +74,7 @@ fn hears(
             return Err(item.error(format!("`{key}`: {} hears itself anyway", to.found())));
         }
         if !hears.insert(ends) || both && !hears.insert((ends.1, ends.0)) {
-            return Err(item.error(format!("`{key}`: this pair stands here twice")));
+            return Err(item.error(format!("`{key}`: this pair is listed twice")));
         }
     }
     Ok(hears)
@@ -116,7 +116,7 @@ fn pairs(
             return Err(heard.error(format!("`to`: {} does not hear itself", heard.found())));
         }
         if pairs.iter().any(|pair| (pair.from, pair.to) == (from, to)) {
-            return Err(item.error("`pairs`: this pair stands here twice"));
+            return Err(item.error("`pairs`: this pair is listed twice"));
         }
         pairs.push(PairLoss { from, to, loss: loss(pair.need("loss", "10 %")?, "loss", contents)? });
     }

@@ -126,7 +126,7 @@ impl Topology {
                     let (name, found) = (&self.nodes[id].name, item.found());
                     let whose =
                         if found == format!("`{name}`") { String::new() } else { format!("`{name}` of ") };
-                    return Err(item.error(format!("`{key}`: {whose}{found} stands here twice")));
+                    return Err(item.error(format!("`{key}`: {whose}{found} is listed twice")));
                 }
                 nodes.push(id);
             }
@@ -237,7 +237,7 @@ impl Topology {
                     for class in fields.get("class").map_or(&[][..], one_or_list) {
                         let nodes = self.classes.entry(name(class, "class")?.to_owned()).or_default();
                         if nodes.last() == Some(&id) {
-                            let message = format!("`class`: {} stands here twice", class.found());
+                            let message = format!("`class`: {} is listed twice", class.found());
                             return Err(class.error(message));
                         }
                         nodes.push(id);

@@ -1,8 +1,7 @@
-//! Putting right what was computed as if all inactive symbols were zero.
+//! The correction of symbols that were computed as if all inactive symbols were zero.
 //!
-//! How much a symbol changes follows from how much those symbols change that its batch has besides, so as many terms
-//! are summed up for it as that batch has symbols. That is less than one term for each inactive symbol, unless these
-//! are few.
+//! The change of a symbol follows from the changes of the other symbols of its batch, so it is a sum of as many terms
+//! as that batch has symbols. That is less than one term for each inactive symbol, unless these are few.
 
 use core::ops::Range;
 

@@ -308,7 +308,7 @@ impl<const D: usize> Terms<D> {
         self.count == SOURCES
     }
 
-    /// Adds what waits to the destinations.
+    /// Adds the terms that wait to the destinations.
     #[inline(always)]
     fn add_to(&mut self, kernel: Kernel, tables: &Tables, destinations: [*mut u8; D], len: usize) {
         let (sources, coefficients) = (&self.sources[..self.count], &self.coefficients[..self.count]);

@@ -27,7 +27,7 @@ pub(in super::super) struct Meeting {
     has_spoken: bool,
     /// The other edge does not know our session, or not how often streams were reset here.
     is_stranger: bool,
-    /// The other edge has been told what we know.
+    /// The other edge has been told of our session.
     told: bool,
     /// It is to be notified, although there is nothing else to send.
     tells: bool,
@@ -39,9 +39,9 @@ pub(in super::super) struct Meeting {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Gone {
     None,
-    /// Those that were opened here.
+    /// Streams that were opened here.
     Ours,
-    /// Those that were opened there: they were for the edge that was here before.
+    /// Streams that were opened there, for the edge that was here before.
     Theirs,
     All,
 }
@@ -113,7 +113,7 @@ impl Meeting {
         }
     }
 
-    /// Whether what has come of streams is for us. If not, the other edge is to know.
+    /// Whether chunks of streams that have come are for this edge. If not, the other edge is told.
     pub(in super::super) const fn is_for_us(&mut self) -> bool {
         self.tells |= self.is_stranger && !self.told;
         !self.is_stranger

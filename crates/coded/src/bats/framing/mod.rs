@@ -176,7 +176,7 @@ impl Framing {
         self.streams.handle(now, id, item, &mut self.up, &mut self.counters);
     }
 
-    /// Does what is due.
+    /// Does the work that is due.
     pub(super) fn wake(&mut self, now: Instant) {
         self.streams.wake(now, &mut self.up, &mut self.counters);
     }

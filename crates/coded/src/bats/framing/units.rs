@@ -170,7 +170,7 @@ impl Reassembly {
         None
     }
 
-    /// Symbols are missing here: what was begun stays incomplete.
+    /// Symbols are missing here: units that were begun stay incomplete.
     pub(super) fn skip(&mut self) {
         if self.partial.take().is_some() {
             self.counted = true;

@@ -16,7 +16,7 @@ use super::store::Store;
 pub(in super::super) struct Direction {
     pub(super) session: Session,
     pub(super) store: Store,
-    /// The ages of what comes; `None` where delivery is reliable.
+    /// The ages of arriving data; `None` where delivery is reliable.
     pub(super) age: Option<Age>,
     pub(super) role: Role,
     /// The first symbol that can still be had, as a relay has heard.
@@ -27,7 +27,7 @@ pub(in super::super) struct Direction {
 pub(super) enum Role {
     /// It makes symbols; the next one is this.
     Source(u64),
-    /// It passes on what comes.
+    /// It passes on the packets that arrive.
     Relay,
     /// It delivers.
     Sink(Box<Sink>),
@@ -165,7 +165,7 @@ impl Direction {
     }
 }
 
-/// A packet's description, without what it borrowed.
+/// A packet's description, without borrowed bytes.
 pub(in super::super) struct Arrived {
     pub(super) number: u64,
     pub(super) index: Option<u8>,
@@ -175,7 +175,7 @@ pub(in super::super) struct Arrived {
 }
 
 impl Arrived {
-    /// Makes sense of a DATA frame by what is known of its session.
+    /// Interprets a DATA frame by the state of its session.
     pub(super) fn new(data: &wire::Data<'_>, store: &Store) -> Option<Self> {
         let shape = store.shape();
         let BatchHeader { block, batch, id } = data.header;

@@ -29,7 +29,7 @@ pub(super) struct Need {
     pub(super) packets: u8,
     /// Packets have passed since its rank was reported.
     pub(super) unsure: bool,
-    /// Number of packets that it has been sent, or been granted, for what is new here.
+    /// Number of packets that it has been sent, or been granted, of batches that are new here.
     first: u8,
     /// Packets that are left of the round of repair, where rounds are counted.
     repairs: u8,
@@ -72,7 +72,7 @@ impl Need {
         }
     }
 
-    /// Whether the next packet is for what is new, and not a repair.
+    /// Whether the next packet is of a new batch, and not a repair.
     pub(super) const fn is_first(&self, own: u8) -> bool {
         self.first < own
     }
@@ -107,7 +107,7 @@ impl Need {
         }
     }
 
-    /// Finds out what to send, now that our rank is `own` and all packets before `reported` are.
+    /// Computes the packets to send, now that our rank is `own` and all packets before `reported` are reported.
     pub(super) fn refresh(&mut self, own: u8, rounds: Option<u8>, reported: u64, margin: &Margin) {
         let has = u16::from(self.reported) + self.in_flight;
         let missing = u16::from(own).saturating_sub(has) as u8;

@@ -41,7 +41,9 @@ impl Mode for Ranks {
 
     // Ranks tell what each batch needs.
     const BUDGETED: bool = false;
-    // What a burst takes is repaired over the hop, and meanwhile the next hop has only what waits before it.
+    // Losses of a burst are repaired over the hop, and meanwhile the next hop has only the packets that wait before it.
+    // Chosen: for each packet as many as a relay grants in any case; fewer, and the next hop falls idle during the
+    // repair; more, and the bound in seconds decides alone.
     const BURST_ALLOWANCE: f64 = 128.0;
     const PROBES_ASK: bool = true;
 
@@ -163,7 +165,7 @@ impl Mode for Ranks {
         }
     }
 
-    /// Gives up what has taken too long.
+    /// Gives up batches that have taken too long.
     fn pass(node: &mut Node, now: Instant) {
         for side in [OUT, INTO] {
             while let Some(direction) = &mut node.directions[side]
@@ -280,7 +282,7 @@ impl Mode for Ranks {
 }
 
 impl Node {
-    /// Gives up what all children have been served.
+    /// Gives up batches that all children have.
     fn follow_floor(&mut self, now: Instant, direction: usize) {
         let children = waited_for(&self.neighbours, direction, self.has_deadline(direction));
         if let Some(floor) = children.map(|child| child.sender.floor()).min() {

@@ -59,7 +59,7 @@ pub(super) enum Grant {
 pub(super) enum Wait {
     /// There is nothing that it does not know.
     Nothing,
-    /// A report of what was sent, or a grant for what is to be.
+    /// A report of packets that were sent, or a grant of further ones.
     Report,
     /// The child has everything, but it has not been delivered yet: a child that is restarted meanwhile would need it
     /// again, and does not know whom to ask.
@@ -178,7 +178,7 @@ impl Sender {
         }
     }
 
-    /// Batches from `from` up to `to` are over; what was sent of each is counted.
+    /// Batches from `from` up to `to` are over; the packets sent of each are counted.
     pub(super) fn forget(&mut self, from: u64, to: u64, counters: &mut Counters) {
         for number in from..to.min(from + self.needs.len() as u64) {
             let need = core::mem::take(self.need(number));
@@ -272,7 +272,7 @@ impl Sender {
         Some(batch)
     }
 
-    /// Notes what the packet was that was just sent: its datagram had `bytes` bytes; `more`: another could follow.
+    /// Notes the kind of the packet that was just sent: its datagram had `bytes` bytes; `more`: another could follow.
     pub(super) fn follow(&mut self, now: Instant, packet: &Packet, bytes: usize, more: bool) {
         self.hop.sent(now, bytes, !more);
         match packet.cause {

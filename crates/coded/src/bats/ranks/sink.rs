@@ -99,7 +99,7 @@ impl Sink {
         }
     }
 
-    /// Delivers what is next, as long as it is known.
+    /// Delivers the next symbols, as long as they are known.
     pub(super) fn deliver(&mut self, mut symbol: impl FnMut(&Delivered<'_>)) {
         let symbols = self.shape.symbols() as u64;
         loop {

@@ -84,7 +84,7 @@ impl Node {
         something || self.may_make(to)
     }
 
-    /// One of several paths seems to be dead: what it was to carry goes over the others.
+    /// One of several paths seems to be dead: its share of the data is sent over the others.
     pub(super) fn go_round(&mut self, dead: usize) {
         let out = self.neighbours[dead].out;
         let Some(direction) = &self.directions[out] else { return };

@@ -102,7 +102,7 @@ pub(super) struct Step {
     pub next: u64,
     /// The rate of the link as it is believed, in bits per second.
     pub rate: f64,
-    /// Maximum of late of what arrived, divided by what the link itself lets through.
+    /// Recent maximum of the arrival rate, divided by the share of packets that the link itself lets through.
     pub arrived: f64,
     /// Whether a queue overflows, and whether it does so with no more than the rate.
     pub overflow: bool,
@@ -122,7 +122,7 @@ pub(super) struct Step {
 /// A wish of the cycle.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Wish {
-    /// Nothing but what the mode says.
+    /// Only the mode's own gain.
     Nothing,
     /// Believe only the present round and this number before it.
     Shorten(usize),
@@ -188,7 +188,7 @@ impl Cycle {
         }
     }
 
-    /// Whether what is sent is less than the link takes, by the cycle's own will.
+    /// Whether the cycle itself makes the sender send less than the link takes.
     pub(super) const fn holds_back(&self) -> bool {
         matches!(self.mode, Mode::ProbeRtt { .. })
     }

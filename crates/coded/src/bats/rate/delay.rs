@@ -25,7 +25,7 @@ pub(super) struct Delay {
     last: [Option<Duration>; 2],
     /// The longest round trip of late, which fades.
     longest: Duration,
-    /// The standard deviation of what changes from sample to sample, in nanoseconds.
+    /// The standard deviation of the change from sample to sample, in nanoseconds.
     jitter: f64,
 }
 

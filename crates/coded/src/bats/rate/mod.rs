@@ -159,7 +159,7 @@ const LINK_DOWN_PROBE_SHARE: u64 = 64;
 #[derive(Clone, Debug)]
 pub(crate) struct LinkRate {
     config: Config,
-    /// Whether packets go without regard to what the link carries.
+    /// Whether packets are sent without regard to the link's rate.
     unbounded: bool,
     flight: Flight,
     delay: Delay,
@@ -198,7 +198,7 @@ struct Last {
     received: u64,
 }
 
-/// A round: what is in flight as it begins has been reported when it ends.
+/// A round: it ends when all packets that were in flight at its beginning have been reported.
 #[derive(Clone, Copy, Debug)]
 struct Round {
     number: u64,
@@ -419,7 +419,7 @@ impl LinkRate {
         }
     }
 
-    /// Lets packets go without regard to what the link carries.
+    /// Lets packets be sent without regard to the link's rate.
     pub(crate) const fn unbind(&mut self) {
         self.unbounded = true;
     }

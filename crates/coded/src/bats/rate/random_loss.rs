@@ -104,7 +104,7 @@ impl RandomLoss {
         self.all() > self.get() + OVERLOAD_SHARE
     }
 
-    /// The overflow has been answered; what follows counts anew.
+    /// The overflow has been answered; counting begins anew.
     pub(super) fn answered(&mut self, mean_burst: f64) {
         self.calm_excess = self.calm_excess.min(threshold(mean_burst) / 2.0);
     }

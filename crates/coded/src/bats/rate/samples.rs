@@ -33,7 +33,7 @@ pub(super) struct Mark {
 /// Bytes that passed the link, and the time that they took.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
-    /// Rates of what passed and of what arrived, in bits per second.
+    /// Rates of packets that passed and of those that arrived, in bits per second.
     pub passed: f64,
     pub received: f64,
     /// Whether the sender could have sent more in it.

@@ -37,7 +37,7 @@ pub(in super::super) struct Direction {
     pub(super) shape: Shape,
     pub(super) ring: Ring,
     pub(super) role: Role,
-    /// The ages of what comes; `None` where delivery is reliable.
+    /// The ages of arriving data; `None` where delivery is reliable.
     pub(super) age: Option<Age>,
     /// The bytes to spend on a whole batch, as the source has it, headers of lower layers included.
     pub(super) budget: f64,
@@ -55,7 +55,7 @@ pub(in super::super) struct Direction {
 pub(super) enum Role {
     /// It makes symbols.
     Source(Box<Source>),
-    /// It passes on what comes.
+    /// It passes on the packets that arrive.
     Relay,
     /// It delivers.
     Sink(Box<Sink>),
@@ -250,7 +250,7 @@ impl Direction {
     }
 }
 
-/// A packet's description, without what it borrowed.
+/// A packet's description, without borrowed bytes.
 pub(in super::super) struct Arrived {
     pub(super) block: u64,
     pub(super) header: BatchHeader,
@@ -260,7 +260,7 @@ pub(in super::super) struct Arrived {
 }
 
 impl Arrived {
-    /// Makes sense of a DATA frame by what is known of its session.
+    /// Interprets a DATA frame by the state of its session.
     pub(super) fn new(data: &Data<'_>, direction: &Direction) -> Option<Self> {
         let shape = direction.shape;
         let count = data.header.block;

@@ -46,9 +46,9 @@ impl Mode for Strict {
     type Sender = Sender;
     type Arrived = Arrived;
 
-    // Without ranks, what is spent on a batch is settled beforehand.
+    // Without ranks, the packets of a batch are planned beforehand.
     const BUDGETED: bool = true;
-    // Nothing waits for what a burst takes: the source makes up for it with later batches.
+    // Nothing waits for the losses of a burst: the source makes up for them with later batches.
     const BURST_ALLOWANCE: f64 = 0.0;
     // INFO, which asks too, goes with the first probe, and every packet asks from then on.
     const PROBES_ASK: bool = false;

@@ -28,7 +28,7 @@ pub(super) struct Apps {
 /// A stream at one edge.
 struct End {
     reader: StreamReader,
-    /// Whether what arrives is read, or waits.
+    /// Whether arriving bytes are read, or wait.
     reads: bool,
     unread: usize,
     credit: u64,

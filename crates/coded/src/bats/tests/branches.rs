@@ -3,7 +3,7 @@
 use super::chain::Place;
 use super::*;
 
-/// Long enough for what is sent to fill the window, and more.
+/// Long enough to fill the window, and more.
 const LONG: Duration = Duration::from_secs(45);
 
 /// With a window that is soon full.

@@ -5,6 +5,6 @@
 pub(in super::super) const fn is_news(number: u16, last: u16) -> bool {
     // Chosen: more than are under way over any path, and a sixty-fourth of all numbers; with more, what was sent
     // after a long outage counts as old more often.
-    const LATE: u16 = 1024;
-    last.wrapping_sub(number) >= LATE
+    const MAX_LATE: u16 = 1024;
+    last.wrapping_sub(number) >= MAX_LATE
 }

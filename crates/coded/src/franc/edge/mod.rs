@@ -95,7 +95,7 @@ impl<F: Field> Edge<F> {
         }
     }
 
-    /// Whether what this end sends goes up.
+    /// Whether the direction in which this end sends is the upper one.
     fn is_up(&self) -> bool {
         self.local < self.peer
     }

@@ -18,7 +18,7 @@ const BEHIND_AFTER: Duration = Duration::from_millis(25);
 const CAUGHT_UP: Duration = Duration::from_millis(8);
 
 impl<F: Field> Edge<F> {
-    /// Hands the interface what there is to send.
+    /// Hands the interface the frames to send.
     pub(super) fn send(&mut self, now: Instant) {
         let unmet = self.session.association().is_none() && !self.input.is_empty();
         if unmet || (self.session.is_new() && self.encoder.state() != State::Idle) {

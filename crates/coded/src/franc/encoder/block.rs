@@ -14,12 +14,12 @@ pub(super) struct Block<F: Field> {
     pub(super) code: Encoder<F>,
     /// For each symbol, the sequence number with which it was last sent as it is.
     symbols: Vec<u64>,
-    /// The sequence numbers of combinations of which not everybody has told.
+    /// The sequence numbers of combinations that the helper or the decoder has not reported yet.
     coded: Vec<u64>,
     decoder: Knowledge,
-    /// The packets that the helper or the decoder has, as the helper has told.
+    /// The packets that the helper or the decoder has, by the helper's reports.
     helper: Knowledge,
-    /// Of what the decoder lacks from before this, the helper knew.
+    /// Sequence number before which the helper knew the packets that the decoder lacks.
     helper_told: u64,
     /// Number of acknowledgements in a row that showed no progress.
     pub(super) stale: u32,
@@ -27,7 +27,7 @@ pub(super) struct Block<F: Field> {
     pub(super) sent: u32,
 }
 
-/// Packets of a block that somebody is known to have.
+/// Packets of a block that a node is known to have.
 #[derive(Clone, Copy, Debug, Default)]
 struct Knowledge {
     known: Known,
@@ -43,7 +43,7 @@ impl Knowledge {
     }
 }
 
-/// Whom the encoder leaves what to.
+/// The share of the work that the encoder leaves to a helper.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outlook {
     pub(super) losses: Losses,

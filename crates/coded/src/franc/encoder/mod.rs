@@ -58,7 +58,7 @@ pub(super) struct Encoder<F: Field> {
     /// Time at which to send more unasked.
     wait: Option<Instant>,
     pause: Duration,
-    /// Number of timeouts in a row, and what was sent in the one at hand.
+    /// Number of timeouts in a row, and the packets sent in the present one.
     unanswered: u32,
     probes: f64,
     vector: Vec<u8>,
@@ -299,7 +299,7 @@ impl<F: Field> Encoder<F> {
         Some(self.made(number, added, What::Symbol(index as u8)))
     }
 
-    /// Sends a combination of what a block's decoder may lack.
+    /// Sends a combination of the packets that a block's decoder may lack.
     fn combine(&mut self, place: usize, around: &Surroundings) -> Option<Made> {
         let block = self.blocks.get_mut(place)?;
         let mut among: Bits = block.unknown(around.helped && self.budget.is_none()).collect();

@@ -10,9 +10,9 @@ use crate::franc::wire::Known;
 /// A block whose symbols are handed over.
 pub(super) struct Knowing<F: Field> {
     code: Decoder<F>,
-    /// For each symbol, what number the encoder's packet had in which it last came.
+    /// For each symbol, the number of the encoder's packet in which it last came.
     heard: Vec<u64>,
-    /// For each symbol, before what number of ours it was last sent; 0 if never.
+    /// For each symbol, one past the number of our packet in which it was last sent; 0 if never.
     sent: Vec<u64>,
 }
 

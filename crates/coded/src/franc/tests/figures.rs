@@ -33,7 +33,7 @@ struct Figures {
 struct Blocks {
     transmissions: f64,
     timeouts: f64,
-    /// The share of what arrived that said nothing new.
+    /// The share of arrived packets that were not innovative.
     redundant: f64,
     acks: u64,
 }
@@ -83,7 +83,7 @@ impl Crossing {
         net
     }
 
-    /// Runs for the warm-up and for `seconds`; what came out then.
+    /// Runs for the warm-up and for `seconds`; returns the figures of these.
     fn run(&self, mut net: Net, meter: &SharedMeter, seconds: u64) -> Figures {
         let begin = millis(1_000 * WARM_UP);
         net.run(begin);

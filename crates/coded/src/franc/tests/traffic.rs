@@ -125,7 +125,7 @@ impl Machine for Source {
     }
 }
 
-/// Takes what a [`Source`] sent, and holds it against what it should be.
+/// Receives the packets of a [`Source`], and compares them with those expected.
 pub(super) struct Sink {
     pub(super) meter: SharedMeter,
 }
@@ -241,7 +241,7 @@ impl Machine for BulkSource {
     }
 }
 
-/// Reads what a [`BulkSource`] wrote.
+/// Reads the bytes of a [`BulkSource`].
 pub(super) struct BulkSink {
     reader: StreamReader,
     offset: u64,
@@ -286,7 +286,7 @@ impl Reactive for BulkSink {
     }
 }
 
-/// Two machines on one packet port: the first gets what is IPv4, the second the rest, and either sends.
+/// Two machines on one packet port: the first receives IPv4, the second the rest, and either sends.
 pub(super) struct Both(Box<dyn Machine>, Box<dyn Machine>);
 
 impl Both {

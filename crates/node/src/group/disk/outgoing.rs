@@ -10,7 +10,7 @@ use std::sync::Arc;
 use nix::libc;
 
 use super::Event;
-use crate::group::names;
+use crate::group::names::{self, FileFault};
 use crate::group::wire::{PIECE, hash, piece_len, pieces};
 
 /// Files of the directory that are looked at. Chosen: a look takes some milliseconds; the receivers remember 16 times
@@ -133,12 +133,12 @@ impl Watched {
             }
             let name = entry.file_name().to_string_lossy().into_owned();
             let sound = if entry.file_name().to_str().is_none() {
-                Err("names are UTF-8")
+                Err(FileFault::NotText)
             } else {
                 names::check(&name)
             };
-            let sound = sound.and(pieces(metadata.len()).map(|_| ()).ok_or("it is too large"));
-            let sound = if found.len() < MAX_FILES { sound } else { Err("there are too many files") };
+            let sound = sound.and(pieces(metadata.len()).map(|_| ()).ok_or(FileFault::TooLarge));
+            let sound = if found.len() < MAX_FILES { sound } else { Err(FileFault::TooMany) };
             match sound {
                 Ok(()) => _ = found.insert(name.clone(), (identity(&name, &metadata), metadata.len())),
                 Err(why)

@@ -22,7 +22,7 @@ use crate::runtime::poller::{Poller, Token};
 /// The groups that a machine has joined.
 #[derive(Default)]
 pub(super) struct Groups {
-    /// Receives what is sent to groups, where the plug's own socket is bound to one address.
+    /// Receives datagrams to groups, where the plug's own socket is bound to one address.
     inlet: Option<Box<Inlet>>,
 }
 

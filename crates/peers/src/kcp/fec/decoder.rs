@@ -80,7 +80,7 @@ impl Decoder {
 }
 
 impl Group {
-    /// Keeps a shard, and recovers what is missing if they are just enough.
+    /// Keeps a shard, and recovers the missing ones if they are just enough.
     fn take(&mut self, code: &Code, index: usize, shard: &[u8]) -> Vec<Vec<u8>> {
         let Some(place) = self.shards.get_mut(index) else { return Vec::new() };
         if place.is_some() {

@@ -49,7 +49,7 @@ const MAX_MESSAGE: usize = 4096;
 const HEADER: usize = 4;
 /// Bytes of the random number in a hello (RFC 8446 section 4.1.2).
 const RANDOM: usize = 32;
-/// TLS's alert for what cannot be read (RFC 8446 section 6).
+/// TLS's alert for messages that cannot be read (RFC 8446 section 6).
 const DECODE_ERROR: u8 = 50;
 
 /// The beginning of a session: 32 random bytes, for this side of one connection.

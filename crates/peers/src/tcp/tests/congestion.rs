@@ -12,7 +12,7 @@ fn start(congestion: Congestion, direction: Direction) -> Pair {
     pair
 }
 
-/// The bound on goodput: payload over what a full segment takes on the link.
+/// The bound on goodput: the payload of a full segment over its length on the link.
 fn bound(megabits: f64) -> f64 {
     megabits * 1448.0 / 1514.0
 }

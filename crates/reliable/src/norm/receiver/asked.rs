@@ -5,13 +5,13 @@ use hopcast_core::{Duration, Instant};
 /// State of the requests for a block, an info or an object.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Asked {
-    /// When it was asked for, if that is not answered yet.
+    /// The time of the request that is not answered yet.
     at: Option<Instant>,
-    /// When this receiver last asked.
+    /// The time of this receiver's own last request.
     own: Option<Instant>,
     /// Number of times in a row that this receiver asked, and nothing came.
     tries: u16,
-    /// Those of them after which the sender was heard, and those after which it was not.
+    /// The tries after which the sender was heard, and those after which it was not.
     heard: u16,
     unheard: u16,
     /// Rounds in a row that others asked in place of this receiver, and nothing came.
@@ -36,7 +36,7 @@ impl Asked {
         self.until(hold, busy).is_some_and(|until| until > now)
     }
 
-    /// When it was asked for, if that is not answered yet.
+    /// The time of the request that is not answered yet.
     pub(super) fn at(&self) -> Option<Instant> {
         self.at
     }

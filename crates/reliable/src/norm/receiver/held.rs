@@ -5,14 +5,14 @@ use std::ops::{AddAssign, SubAssign};
 /// Bytes that are held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Held {
-    /// Of what is incomplete, and of the decoded blocks of streams that wait for earlier ones: symbols, infos, and a
-    /// minimum for each piece.
+    /// Bytes of incomplete objects and blocks, and of decoded blocks of streams that wait for earlier ones: symbols,
+    /// infos, and a minimum for each piece.
     pub(super) incomplete: u64,
-    /// Of decoded blocks of objects of known size.
+    /// Bytes of decoded blocks of objects of known size.
     pub(super) decoded: u64,
 }
 
-/// Bytes that a symbol takes beside its own: what the allocator and the map need for it, at least. Without it, empty
+/// Bytes that a symbol takes beside its own: the minimum that the allocator and the map need for it. Without it, empty
 /// symbols would cost nothing.
 pub(super) const SYMBOL: u64 = 64;
 /// Bytes that a block takes beside its symbols.

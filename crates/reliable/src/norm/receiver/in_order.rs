@@ -12,7 +12,7 @@ pub(super) struct InOrder {
 }
 
 impl InOrder {
-    /// Memory that what waits takes, in bytes.
+    /// Memory of the deliveries that wait, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }

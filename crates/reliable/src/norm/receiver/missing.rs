@@ -52,7 +52,7 @@ impl Remote {
         found.lack
     }
 
-    /// Looks for what is missing of an object.
+    /// Looks for missing parts of an object.
     fn missing_of(&self, number: u64, object: &Object, found: &mut Found) {
         let (last, last_block) = self.progress.last.unwrap_or_default();
         if object.lacks_info() && (number < last || last_block > 0 || self.progress.end.is_some()) {
@@ -104,7 +104,7 @@ impl Remote {
         (!wanted.is_empty()).then_some(Missing::Symbols(number, block, wanted))
     }
 
-    /// Changes the state of the requests for what is missing.
+    /// Changes the state of the requests for missing parts.
     pub(super) fn asked<R: Default>(&mut self, missing: &Missing, change: impl FnOnce(&mut Asked) -> R) -> R {
         let result = match *missing {
             Missing::Object(number) => return change(self.objects.asked(number)),

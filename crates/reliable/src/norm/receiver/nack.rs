@@ -18,7 +18,7 @@ use super::{Ask, Feedback, Output};
 use crate::backoff::truncated_exponential;
 use crate::norm::wire::{Body, Nack, Repair};
 
-/// When to ask a sender for what is missing.
+/// When to ask a sender for missing data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Requests {
     /// When the back-off ends.
@@ -136,7 +136,7 @@ impl Remote {
         }
     }
 
-    /// Asks for what is missing, and gives up what was asked for in vain.
+    /// Asks for missing data, and gives up data that was asked for in vain.
     fn ask(&mut self, now: Instant, ask: &mut Ask<'_>, out: &mut Output) {
         let missing = self.lack(now, MAX_LOOKED_AT, ask);
         if missing.is_empty() {

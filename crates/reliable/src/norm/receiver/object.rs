@@ -300,7 +300,7 @@ impl Object {
         Some((bytes, info))
     }
 
-    /// Hands up what is next of a stream.
+    /// Hands up the next bytes of a stream.
     pub(super) fn advance_stream(&mut self, up: &mut dyn FnMut(Piece)) {
         let Some(Layout { contents: Contents::Stream(stream), fti }) = &mut self.layout else { return };
         let per_block = fti.source;

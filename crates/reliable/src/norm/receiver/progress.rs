@@ -1,4 +1,4 @@
-//! Where a sender is in what it sends.
+//! A sender's position in the data that it sends.
 
 use hopcast_core::Instant;
 
@@ -7,7 +7,7 @@ use crate::norm::wire::Flags;
 /// A block: the number of its object, and its own.
 pub(super) type Place = (u64, u32);
 
-/// Where a sender is in what it sends.
+/// A sender's position in the data that it sends.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Progress {
     /// The last place of which was heard; `None` before the first packet of an object.
@@ -27,7 +27,7 @@ pub(super) struct Progress {
 pub(super) struct Shown {
     /// There may be something new to ask for.
     pub(super) news: bool,
-    /// The sender has sent what it will of the repairs of this block.
+    /// The sender has sent all that it will send of this block's repairs.
     pub(super) answered: Option<Place>,
 }
 

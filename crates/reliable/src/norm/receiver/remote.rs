@@ -111,7 +111,7 @@ impl Remote {
         requests.clamp(robust, MAX_PATIENCE * robust) as u16
     }
 
-    /// Notes what every packet says. False if the packet is not to be looked at.
+    /// Notes the fields that every packet has. False if the rest of the packet is to be ignored.
     pub(super) fn begin(
         &mut self,
         now: Instant,
@@ -250,7 +250,7 @@ impl Remote {
         }
     }
 
-    /// The sender has sent what it will of a block's repairs.
+    /// The sender has sent all that it will send of a block's repairs.
     pub(super) fn answer_is_over(&mut self, (number, block): Place) {
         self.objects.change(number, |object| {
             object.asked(block).answered();
@@ -344,13 +344,13 @@ impl Remote {
         }
     }
 
-    /// Decodes what came before it was known how the object is cut.
+    /// Decodes symbols that came before the object's division into blocks was known.
     fn decode_all(&mut self, number: u64) {
         let blocks = self.objects.get(number).map(super::object::Object::partial);
         blocks.into_iter().flatten().for_each(|block| self.decode(number, block));
     }
 
-    /// Hands up what an object has become complete of.
+    /// Hands up the parts of an object that are complete now.
     pub(super) fn hand_up(&mut self, number: u64, ask: &mut Ask<'_>, out: &mut Output) {
         let (mut pieces, mut whole) = (Vec::new(), None);
         self.objects.change(number, |object| {

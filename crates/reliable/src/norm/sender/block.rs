@@ -42,12 +42,12 @@ const REMEMBERED: usize = 255;
 /// A request for symbols of a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request<'a> {
-    /// How many symbols the receiver lacks.
+    /// Number of symbols that the receiver lacks.
     pub(super) count: u16,
     /// The symbols that it named; of those beyond `symbols` there are none.
     pub(super) named: &'a [u16],
     pub(super) symbols: u16,
-    /// The receiver had by then what was sent until here.
+    /// The receiver had by then everything that was sent until here.
     pub(super) seen: Instant,
     /// Share of symbols that are lost again on the way to the group, for which the answer makes up.
     pub(super) loss: f64,

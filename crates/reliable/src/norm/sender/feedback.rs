@@ -282,8 +282,8 @@ impl Sender {
         Some(Command::Squelch { first, invalid: Vec::new() })
     }
 
-    /// What was asked for, as far as it fits a segment, and the rate that limits the sender, so that those that hear of
-    /// it need neither ask nor answer.
+    /// The requests of receivers, as far as they fit a segment, and the rate that limits the sender, so that those that
+    /// hear of it need neither ask nor answer.
     pub(super) fn advertisement(&self, now: Instant) -> Option<Command<'static>> {
         let (mut repairs, mut room) = (Vec::new(), usize::from(self.config.segment));
         let mut limited = false;

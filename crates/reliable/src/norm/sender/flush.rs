@@ -6,7 +6,7 @@ use hopcast_core::{Duration, Instant};
 
 use crate::norm::wire::{Command, NodeId, Position};
 
-/// The commands at the end of what was sent.
+/// The commands at the end of transmission.
 #[derive(Clone, Debug)]
 pub(super) struct Flush {
     robust: u16,

@@ -1,9 +1,10 @@
 //! The sending side of a member.
 //!
-//! What is to be sent is a list of objects. [`Sender::next`] picks, whenever the rate allows a packet: what receivers
-//! lack, then what is new, and where there is neither, the end of what was sent. Each concern has a state of its own:
-//! [`object`] and [`stream`] are the contents, [`block`] is what receivers lack of a block, [`proactive`] how much
-//! parity goes ahead of requests, [`flush`] the end, [`probe`] the round trips; [`feedback`] is what receivers say.
+//! The data to send is a list of objects. [`Sender::next`] picks, whenever the rate allows a packet: repairs
+//! first, then new data, and where there is neither, the end of what was sent. Each concern has a state of its own:
+//! [`object`] and [`stream`] are the contents, [`block`] the symbols of a block that receivers lack, [`proactive`] the
+//! parity that is sent ahead of requests, [`flush`] the end, [`probe`] the round trips, [`feedback`] the reports of
+//! receivers.
 
 mod block;
 mod feedback;
@@ -57,10 +58,10 @@ pub(super) struct Sender {
     probe: Probe,
     congestion: Option<Congestion>,
     pacer: Pacer,
-    /// Requests for what is no longer held: when that is to be said.
+    /// Requests for data that is no longer held: when to answer them.
     squelch: Option<Instant>,
     squelched: Option<Instant>,
-    /// When to tell the group what was asked and answered by unicast, and when it was told last.
+    /// When to tell the group of requests that came and were answered by unicast, and when it was told last.
     advertise: Option<Instant>,
     advertised: Option<Instant>,
     /// Packets of data sent: every few of them bear the FTI.
@@ -77,7 +78,7 @@ pub(super) struct Counts {
     pub(super) nacks_received: u64,
     /// Blocks that were asked for, once for each NACK that did.
     pub(super) blocks_requested: u64,
-    /// Feedback that names what was never sent, or a time that never was.
+    /// Feedback that names data that was never sent, or a time that never was.
     pub(super) refused: u64,
     /// Objects, and blocks of streams, that were dropped while somebody asked for them.
     pub(super) given_up: u64,

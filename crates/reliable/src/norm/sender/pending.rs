@@ -11,17 +11,17 @@ pub(super) type Place = (u64, u32);
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pending {
     queues: BTreeMap<Place, Queue>,
-    /// Those whose turn may come, in their order.
+    /// Blocks whose turn may come, in their order.
     ready: BTreeSet<Place>,
-    /// Those for which other requests of the round are waited for, by when the first one came.
+    /// Blocks that wait for other requests of the round, by the time of the first one.
     waiting: BTreeSet<(Instant, Place)>,
-    /// Those that were repaired more often than anybody with a usable path needs.
+    /// Blocks that were repaired more often than anybody with a usable path needs.
     spent: BTreeSet<Place>,
     /// The block that is being repaired, and how many symbols of it are left of its turn.
     turn: Option<(Place, u16)>,
 }
 
-/// Where a block waits.
+/// The place at which a block waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Queue {
     Ready,

@@ -1,8 +1,8 @@
-//! How much parity to send before anybody asks.
+//! The amount of parity that is sent before anybody asks.
 
 use super::super::config::Proactive;
 
-/// The parity symbols that blocks needed, and so what the next one will.
+/// The parity symbols that blocks needed, from which the need of the next one is estimated.
 ///
 /// A block's need is what its worst receiver asked for, with what it had been sent before. The mean less a deviation
 /// is asked for nearly always: sending that much at once wastes little (with a normal distribution 0.08 deviations a

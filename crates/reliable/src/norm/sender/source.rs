@@ -304,7 +304,7 @@ impl Sender {
         self.pending.remove((number, first))
     }
 
-    /// The next packet of what is new.
+    /// The next packet of new data.
     pub(super) fn next_new(&mut self, now: Instant) -> Option<Packet> {
         // An object that turns out to be finished is followed by the next one.
         while self.source.is_ready(&self.objects) {
@@ -387,7 +387,7 @@ impl Sender {
         state.into_iter().for_each(|state| state.made_for = made_for);
     }
 
-    /// Learns what blocks needed whose round of requests is over.
+    /// Notes the need of blocks whose round of requests is over.
     pub(super) fn settle(&mut self, now: Instant) {
         while let Some((_, number, block)) = self.source.settle.pop_front_if(|&mut (at, ..)| at <= now) {
             let Some(object) = self.objects.get(&number) else { continue };

@@ -1,4 +1,4 @@
-//! Who comes late, restarts, shares a group, acknowledges, or has its requests advertised.
+//! Receivers that come late, restart, share a group, acknowledge, or have their requests advertised.
 
 use std::sync::Arc;
 

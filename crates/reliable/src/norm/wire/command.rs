@@ -1,4 +1,4 @@
-//! NORM_CMD: what a sender says besides objects (RFC 5740, section 4.2.3).
+//! NORM_CMD: the messages of a sender besides objects (RFC 5740, section 4.2.3).
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -18,13 +18,15 @@
 //! APPLICATION 7 reserved (24)    | the application's own
 //! ```
 //!
-//! What stands after a bar is no part of the header that `hdr_len` counts.
+//! Fields after a bar are no part of the header that `hdr_len` counts.
 
 use super::extension::Extensions;
 use super::{
     CcFeedback, CcFlags, Fec, Header, Lengths, Malformed, NodeId, Position, Reader, Repair, Timestamp,
     Writer, read_nodes, repair, write_nodes,
 };
+
+// Flavors, as drawn above (RFC 5740, sections 4.2.3.1 to 4.2.3.7).
 
 const FLUSH: u8 = 1;
 const EOT: u8 = 2;
@@ -51,7 +53,7 @@ pub enum Command<'a> {
     },
     /// The sender leaves.
     EndOfTransmission,
-    /// Requests were for what the sender no longer has.
+    /// Requests were for data that the sender no longer has.
     Squelch {
         /// The first symbol that can still be repaired.
         first: Position,

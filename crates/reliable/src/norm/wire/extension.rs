@@ -36,10 +36,12 @@
 use super::bits::bits;
 use super::{Fec, Malformed, Reader, Writer};
 
+// Types, as drawn above (RFC 5740, section 4.1).
+
 const FTI: u8 = 64;
 const CC: u8 = 3;
 const RATE: u8 = 128;
-/// Types from here on are one word, and have no length.
+/// Types from here on are one word, and have no length (RFC 5740, section 4.1).
 const ONE_WORD: u8 = 128;
 
 /// Extensions of one message, the first of each type.
@@ -92,7 +94,7 @@ impl Extensions {
     }
 }
 
-/// FEC object transmission information: what a receiver must know of an object to decode it.
+/// FEC object transmission information, which a receiver needs to decode an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fti {
     /// The object's code. Fields that it does not have are 0 here.

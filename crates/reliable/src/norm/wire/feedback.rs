@@ -75,7 +75,7 @@ impl Timestamp {
     }
 }
 
-/// Length of what NACK and ACK have in common, in bytes.
+/// Length of the fields that NACK and ACK have in common, in bytes.
 const COMMON: usize = 4 + 4 + Timestamp::LEN;
 
 /// NORM_NACK.
@@ -157,7 +157,7 @@ pub enum Acknowledged<'a> {
 }
 
 impl Acknowledged<'_> {
-    /// `ack_type` of congestion control.
+    /// `ack_type` of congestion control (this and the others: RFC 5740, section 4.2.3.6).
     pub const CONGESTION_CONTROL: u8 = 1;
     /// `ack_type` of an answer to NORM_CMD(FLUSH).
     pub const FLUSH: u8 = 2;

@@ -192,7 +192,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Lengths of what stands before a message's payload, in bytes.
+/// Lengths of the fields before a message's payload, in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Lengths {
     /// Header and extensions; a multiple of 4.

@@ -3,7 +3,7 @@
 
 use hopcast_core::Duration;
 
-/// Maximum round trip, in seconds.
+/// Maximum round trip, in seconds (RFC 5740, section 4.2.1: RTT_MAX).
 const MAX_RTT: f64 = 1000.0;
 /// Round trips below this number are whole microseconds, one more than it.
 const MICROSECONDS: u8 = 31;

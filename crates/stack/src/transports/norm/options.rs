@@ -1,13 +1,12 @@
 //! The settings of NORM's members, and the options that they are read from.
 
-use hopcast_config::decode::{choice, duration, flag, rate, size, whole, whole_or};
+use hopcast_config::decode::{NumberOrWord, choice, duration, flag, rate, size, whole, whole_or};
 use hopcast_core::{Bytes, Duration, Rate};
 use hopcast_reliable::Subscription;
 use hopcast_reliable::norm::{Proactive, ReceiverConfig, SenderConfig};
 
-use crate::table::{Form, Opt, Options};
+use crate::table::{Form, Opt, Options, on_off, shown};
 use crate::transports::subscription::{self, Subscribes};
-use crate::transports::{on_off, shown};
 
 /// The settings of all members.
 #[derive(Clone, Debug, Default)]
@@ -72,9 +71,9 @@ pub(super) static OPTIONS: Options<Norm> = Options(&[
         form: Form::CountOr(254, &PROACTIVE),
         set: |norm, node, key| {
             norm.sender.proactive = match whole_or(node, key, 0..=254, &PROACTIVE)? {
-                Ok(symbols) => Proactive::Fixed(symbols as u16),
-                Err("none") => Proactive::Fixed(0),
-                Err(_) => Proactive::Adaptive,
+                NumberOrWord::Number(symbols) => Proactive::Fixed(symbols as u16),
+                NumberOrWord::Word("none") => Proactive::Fixed(0),
+                NumberOrWord::Word(_) => Proactive::Adaptive,
             };
             Ok(())
         },
@@ -111,7 +110,10 @@ pub(super) static OPTIONS: Options<Norm> = Options(&[
                 it. `adaptive` follows the size of the group. Too small, and many ask for the same; too large delays repairs.",
         form: Form::CountOr(15, &ADAPTIVE),
         set: |norm, node, key| {
-            norm.sender.backoff = whole_or(node, key, 0..=15, &ADAPTIVE)?.ok().map(|factor| factor as u8);
+            norm.sender.backoff = match whole_or(node, key, 0..=15, &ADAPTIVE)? {
+                NumberOrWord::Number(factor) => Some(factor as u8),
+                NumberOrWord::Word(_) => None,
+            };
             Ok(())
         },
         show: |norm| norm.sender.backoff.map_or_else(|| "adaptive".to_owned(), |factor| shown(&factor)),

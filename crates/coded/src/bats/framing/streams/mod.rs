@@ -60,7 +60,7 @@ pub(super) struct Streams {
     room: u64,
     /// Time to wait for an edge from which nothing comes.
     timeout: Duration,
-    /// Bytes that may be queued of all of them, and that are or may be by what was granted.
+    /// Maximum number of bytes queued of all streams, and number of those queued or granted.
     queue: u64,
     committed: u64,
     streams: BTreeMap<u64, Stream>,
@@ -213,7 +213,7 @@ impl Streams {
         !nothing || self.meeting.has_news()
     }
 
-    /// Fills in what is no data, as far as it fits.
+    /// Fills in control chunks, as far as they fit.
     pub(super) fn fill_control(&mut self, filler: &mut Filler<'_>) {
         if self.has_data() && !self.meeting.fill(filler) {
             return;
@@ -267,7 +267,7 @@ impl Streams {
         }
     }
 
-    /// Takes what the other end has sent.
+    /// Takes a chunk of the other end's.
     pub(super) fn take(
         &mut self,
         now: Instant,

@@ -48,7 +48,7 @@ pub(super) struct Receiving {
 }
 
 impl Stream {
-    /// Fills in what is no data; false if the symbol is full.
+    /// Fills in control chunks; false if the symbol is full.
     pub(super) fn fill_control(&mut self, stream: u64, filler: &mut Filler<'_>) -> bool {
         if let Some((local, remote)) = self.open {
             if !filler.put(&Chunk::Open { stream, local, remote }) {

@@ -32,7 +32,7 @@ fn made_up(framing: &Framing, body: &[u8]) -> (u64, Vec<u8>) {
     (number, symbol)
 }
 
-/// Moves all that there is to say from one edge to the other, and gives what comes up there.
+/// Moves all chunks from one edge to the other, and returns the items that come up there.
 fn cross(from: &mut Framing, to: &mut Framing) -> Vec<Up> {
     while from.has_data() {
         take(to, &symbol(from));

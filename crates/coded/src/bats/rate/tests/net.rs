@@ -93,7 +93,7 @@ pub(super) struct Net {
     pub link: PointToPoint,
     pub flows: Vec<Flow>,
     rivals: Vec<Rival>,
-    /// Those who send and receive are woken at multiples of this alone; zero for whenever there is something to do.
+    /// Senders and receivers are woken at multiples of this only; at zero, whenever there is something to do.
     coarse: Duration,
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use hopcast_core::{Bytes, Duration, Fraction, Rate};
 
-use crate::Attachment;
+use crate::attachment::Attachment;
 
 pub use contention::{Csma, Mac, Rts};
 
