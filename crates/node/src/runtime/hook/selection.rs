@@ -95,11 +95,11 @@ fn selections(hook: &Hook) -> Result<Vec<Selection>, PlugError> {
         Hook::All => both(String::new()),
         Hook::Protocol(protocol) => both(format!("meta l4proto {protocol}")),
         Hook::Destination { prefix, length } => {
-            let (v6, version, most) = match prefix {
+            let (v6, version, max) = match prefix {
                 IpAddr::V4(_) => (false, "ip", 32),
                 IpAddr::V6(_) => (true, "ip6", 128),
             };
-            let words = match length.min(most) {
+            let words = match length.min(max) {
                 // nft has no syntax for the network of all addresses.
                 0 => format!("meta nfproto {}", if v6 { "ipv6" } else { "ipv4" }),
                 length => format!("{version} daddr {prefix}/{length}"),
