@@ -112,7 +112,7 @@ duration: 20 s
 topology: { chain: { hops: 3, link: { rate: 20 Mbit/s, delay: 2 ms, loss: 5 % } } }
 flows: [{ name: f, from: n0, to: n3, over: brtp, app: { file: { path: file.bin } } }]
 ";
-    let contents = (0..400_000u32).map(|n| (n * 7 >> 3) as u8).collect();
+    let contents = (0..400_000u32).map(|n| ((n * 7) >> 3) as u8).collect();
     let files: MemoryFiles =
         [("it.yaml", text.as_bytes().to_vec()), ("file.bin", contents)].into_iter().collect();
     let plan = load(&files, Path::new("it.yaml"), &Overrides::default());
