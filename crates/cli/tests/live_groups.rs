@@ -67,8 +67,8 @@ fn carried(run: &Value) -> Vec<u64> {
 }
 
 /// A sender, two routers and three members: one behind the first router, two behind the second. A datagram counts by
-/// the time at which it was sent, and a busy machine sends some milliseconds late. So all sources here send every 40 ms,
-/// and no edge of a window and no change of members is in the 20 ms after one is due.
+/// the time at which it was sent, and a busy machine sends some milliseconds late. So all sources here send every
+/// 40 ms, and no edge of a window and no change of members is in the 20 ms after one is due.
 const NETWORK: &str = "\
 measure: { from: 500 ms }
 topology:
