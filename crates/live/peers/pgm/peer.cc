@@ -37,7 +37,8 @@ const char *const usage =
     "  role=send|receive\n"
     "  group=ADDRESS interface=NAME address=ADDRESS   default: 239.192.0.1, the interface of the address, and its first\n"
     "  port=NUMBER source-port=NUMBER   of the session; default: 7500 to port 7500, from a random one\n"
-    "  udp-unicast=PORT udp-multicast=PORT   of the encapsulation; default: 3055 and 3056, as registered\n"
+    "  udp=PORT unicast=PORT        of the encapsulation, and that to which requests go; default: 3056, and the same,\n"
+    "                               since the library's sender listens at the first alone\n"
     "  raw=yes                      IP protocol 113 in place of UDP\n"
     "  alert=yes                    the router alert option on what network elements read\n"
     "  id=NUMBER                    of this member, the last bytes of its GSI; default: 1\n"
@@ -175,8 +176,9 @@ public:
         pgm_error_t *error = nullptr;
         must(pgm_socket(&socket, AF_INET, SOCK_SEQPACKET, raw ? IPPROTO_PGM : IPPROTO_UDP, &error), error);
         if (!raw) {
-            set(PGM_UDP_ENCAP_UCAST_PORT, settings.whole("udp-unicast", 3055));
-            set(PGM_UDP_ENCAP_MCAST_PORT, settings.whole("udp-multicast", 3056));
+            const int port = settings.whole("udp", 3056);
+            set(PGM_UDP_ENCAP_UCAST_PORT, settings.whole("unicast", port));
+            set(PGM_UDP_ENCAP_MCAST_PORT, port);
         }
         set(PGM_IP_ROUTER_ALERT, settings.yes("alert") ? 1 : 0);
         set(PGM_MTU, settings.whole("mtu", 1500));
