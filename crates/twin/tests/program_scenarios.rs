@@ -202,7 +202,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "tcp-cubic",
         "iperf",
-        "bad.yaml:4:56: `app`: expected one of `cbr`, `bulk`, `file`, `messages`, `video`, `short-flows`, `iperf3`, `iperf2`, `nuttcp`, `ping`, `ffmpeg`, `copy`, `libnorm`, `uftp`, `udpcast`, found `iperf`: did you mean `iperf3`?",
+        "bad.yaml:4:56: `app`: expected one of `cbr`, `bulk`, `file`, `messages`, `video`, `short-flows`, `iperf3`, `iperf2`, `nuttcp`, `ping`, `ffmpeg`, `copy`, `libnorm`, `openpgm`, `jgroups`, `uftp`, `udpcast`, found `iperf`: did you mean `iperf3`?",
     ),
     (
         "udp",

@@ -280,7 +280,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "app: bulk",
         "app: blk",
-        "bad.yaml:10:59: `app`: expected one of `cbr`, `bulk`, `file`, `messages`, `video`, `short-flows`, `iperf3`, `iperf2`, `nuttcp`, `ping`, `ffmpeg`, `copy`, `libnorm`, `uftp`, `udpcast`, found `blk`: did you mean `bulk`?",
+        "bad.yaml:10:59: `app`: expected one of `cbr`, `bulk`, `file`, `messages`, `video`, `short-flows`, `iperf3`, `iperf2`, `nuttcp`, `ping`, `ffmpeg`, `copy`, `libnorm`, `openpgm`, `jgroups`, `uftp`, `udpcast`, found `blk`: did you mean `bulk`?",
     ),
     (
         "app: bulk",

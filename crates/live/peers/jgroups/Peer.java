@@ -61,8 +61,8 @@ public final class Peer {
 
     /** First byte of a message. */
     static final byte DATA = 'D', END = 'E', JOINED = 'J', COMPLETE = 'C';
-    /** Bytes of a multicast message beside its payload: 78 to 81 of the library's, as captured, and the first of ours. */
-    static final int OVERHEAD = 82;
+    /** Bytes of a multicast message beside its payload: 55 of the library's, as captured, and the first of ours. */
+    static final int OVERHEAD = 56;
     /** New messages in a period of the rate limiter. Chosen: a period, and so a burst, is a tenth of a second at 1 Mbit/s. */
     static final int BURST = 10;
     /** Milliseconds between two messages that say the same until they are heard. */

@@ -52,11 +52,14 @@ const char *const usage =
     "  message=BYTES                of a message; default: what fits a packet\n"
     "  block=PACKETS parity=PACKETS proactive=PACKETS on-demand=no\n"
     "                               FEC: packets of a group, 2, 4, ..., 128; parity packets that a group has at most,\n"
-    "                               those sent unasked, and whether they are asked for; default: no parity\n"
+    "                               those sent unasked, and whether they are asked for; default: no parity. OpenPGM\n"
+    "                               5.3.128 sends one packet for a request of several, and crashes if it sends any\n"
+    "                               unasked: its socket does not know the length of a group\n"
     "  fixed=yes                    parity without the lengths of packets, all of which must then be equal\n"
     "  pgmcc=yes                    congestion control\n"
-    "  ambient=SECONDS              between SPMs; default: 1\n"
-    "  start=SECONDS                when the first message is given; default: 0.5\n"
+    "  ambient=SECONDS              between SPMs; default: 0.25\n"
+    "  start=SECONDS                when the first message is given; default: 2, since a receiver that has heard no SPM\n"
+    "                               by then takes what it misses for lost\n"
     "  linger=SECONDS               it ends when it has heard nothing for this time; default: 5\n"
     "receiver:\n"
     "  into=FILE                    where what it receives goes\n"
@@ -246,9 +249,9 @@ private:
         set(PGM_TXW_SQNS, settings.whole("window", 10000));
         // In bytes, and no less than a packet.
         set(PGM_TXW_MAX_RTE, static_cast<int>(settings.number("rate", 1e6) / 8));
-        set(PGM_AMBIENT_SPM, settings.micros("ambient", 1));
-        // After the last packet, as in the library's examples, but never slower than the ambient ones.
-        int heartbeats[] = {100000, 100000, 100000, 100000, 1000000};
+        set(PGM_AMBIENT_SPM, settings.micros("ambient", 0.25));
+        // After the last packet, as in the library's examples; the ambient ones follow.
+        const int heartbeats[] = {100000, 100000, 100000, 100000, 1000000};
         set(PGM_HEARTBEAT_SPM, heartbeats);
         if (settings.has("block")) {
             pgm_fecinfo_t fec = {};
@@ -309,7 +312,7 @@ int send(Member &member, const Settings &settings, double until) {
     if (posix_memalign(&aligned, 64, message) != 0) return 1;
     say("ready", ",\"message\":%zu", message);
 
-    const double begin = started + settings.number("start", 0.5);
+    const double begin = started + settings.number("start", 2);
     const double linger = settings.number("linger", 5);
     double heard = 0;
     size_t given = 0;
