@@ -24,8 +24,9 @@ fn arguments(source: &Path, into: &Path) -> Vec<String> {
 }
 
 /// Times after which a receiver asks again, unanswered and answered. At 1024 kbit/s, three receivers and a loss of 20 %
-/// the last of them has 800 KB after 12.5 to 14.5 s and 1.5 MB; with the 2 s of the library's examples after 14.7 to
-/// 20.4 s, with 0.5 s after 17 s and 2.1 MB, since the sender has a second's packets outstanding.
+/// the last of them has 800 KB after 13 to 19 s and 1.5 to 1.7 MB (four runs); with the 2 s of the library's examples
+/// after 16 to 22 s and 1.45 to 1.5 MB, with 0.5 s after 17 s and 2.1 MB, since the sender has a second's packets
+/// outstanding.
 const SETTINGS: [&str; 2] = ["repeat=1", "repair=1"];
 /// Seconds without a request after which a sender ends. Chosen: ten of the receivers' times, so that hardly ever all
 /// their requests are lost.
