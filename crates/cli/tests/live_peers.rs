@@ -1,4 +1,4 @@
-//! Real programs send a file to a group in live runs: libnorm, OpenPGM, JGroups, uftp and udpcast, over links that lose.
+//! Real programs send a file to a group in live runs, over links that lose: libnorm, OpenPGM, JGroups, uftp, udpcast.
 
 #![allow(clippy::unwrap_used)] // helpers of tests
 

@@ -9,9 +9,9 @@
 // after the group's, and one that has become a coordinator all the same leaves and joins again. The sender begins when
 // all have told it that they have joined, since only then have they the digest from which they ask for what they miss.
 //
-// It says what happens on standard output, a JSON object in each line: "t" in seconds since the start, "event", and what
-// belongs to the event. Hashes are FNV-1a of 64 bits. It exits with 0 if it got done what it was to do, with 1 if the time
-// was over before that, and with 2 if a setting is wrong.
+// It says what happens on standard output, a JSON object in each line: "t" in seconds since the start, "event", and
+// what belongs to the event. Hashes are FNV-1a of 64 bits. It exits with 0 if it got done what it was to do, with 1 if
+// the time was over before that, and with 2 if a setting is wrong.
 
 import java.io.IOException;
 import java.io.OutputStream;
@@ -63,7 +63,7 @@ public final class Peer {
     static final byte DATA = 'D', END = 'E', JOINED = 'J', COMPLETE = 'C';
     /** Bytes of a multicast message beside its payload: 55 of the library's, as captured, and the first of ours. */
     static final int OVERHEAD = 56;
-    /** New messages in a period of the rate limiter. Chosen: a period, and so a burst, is a tenth of a second at 1 Mbit/s. */
+    /** New messages in a period of the rate limiter. Chosen: it is a tenth of a second at 1 Mbit/s, and as long a burst. */
     static final int BURST = 10;
     /** Milliseconds between two messages that say the same until they are heard. */
     static final long AGAIN = 200;
@@ -110,7 +110,8 @@ public final class Peer {
                 + text("retransmit", "300,600,1200") + ")",
             "UNICAST(timeout=300,600,1200)",
             "pbcast.STABLE(stability_delay=1000;desired_avg_gossip=50000;max_bytes=4M)",
-            "pbcast.GMS(print_local_addr=false;join_timeout=1000;view_bundling=true;disable_initial_coord=" + !sender + ")",
+            "pbcast.GMS(print_local_addr=false;join_timeout=1000;view_bundling=true;disable_initial_coord="
+                + !sender + ")",
             "UFC(max_credits=" + whole("credits", 2_000_000) + ";min_threshold=0.4)",
             "MFC(max_credits=" + whole("credits", 2_000_000) + ";min_threshold=0.4)",
             "FRAG2(frag_size=60000)",
@@ -255,7 +256,8 @@ public final class Peer {
         private final InetSocketAddress group;
 
         Call() throws IOException {
-            NetworkInterface own = NetworkInterface.getByInetAddress(InetAddress.getByName(text("address", "127.0.0.1")));
+            InetAddress address = InetAddress.getByName(text("address", "127.0.0.1"));
+            NetworkInterface own = NetworkInterface.getByInetAddress(address);
             group = new InetSocketAddress(text("group", "239.192.0.1"), (int) whole("port", 7600) + 1);
             socket = new MulticastSocket(group.getPort());
             socket.setNetworkInterface(own);

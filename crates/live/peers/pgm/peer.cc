@@ -6,9 +6,9 @@
 // A file is sent as its bytes, in messages of a packet each. A receiver knows the end by `size`, and without that by
 // `quiet`: OpenPGM announces the end of a session (OPT_FIN) and does not tell its own receivers.
 //
-// It says what happens on standard output, a JSON object in each line: "t" in seconds since the start, "event", and what
-// belongs to the event. Hashes are FNV-1a of 64 bits. It exits with 0 if it got done what it was to do, with 1 if the
-// time was over before that or data was lost, and with 2 if a setting is wrong.
+// It says what happens on standard output, a JSON object in each line: "t" in seconds since the start, "event", and
+// what belongs to the event. Hashes are FNV-1a of 64 bits. It exits with 0 if it got done what it was to do, with 1 if
+// the time was over before that or data was lost, and with 2 if a setting is wrong.
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -35,7 +35,7 @@ namespace {
 const char *const usage =
     "pgm-peer KEY=VALUE ...\n"
     "  role=send|receive\n"
-    "  group=ADDRESS interface=NAME address=ADDRESS   default: 239.192.0.1, the interface of the address, and its first\n"
+    "  group=ADDRESS interface=NAME address=ADDRESS   default: 239.192.0.1, the address's interface, and its first\n"
     "  port=NUMBER source-port=NUMBER   of the session; default: 7500 to port 7500, from a random one\n"
     "  udp=PORT unicast=PORT        of the encapsulation, and that to which requests go; default: 3056, and the same,\n"
     "                               since the library's sender listens at the first alone\n"
@@ -58,8 +58,8 @@ const char *const usage =
     "  fixed=yes                    parity without the lengths of packets, all of which must then be equal\n"
     "  pgmcc=yes                    congestion control\n"
     "  ambient=SECONDS              between SPMs; default: 0.25\n"
-    "  start=SECONDS                when the first message is given; default: 2, since a receiver that has heard no SPM\n"
-    "                               by then takes what it misses for lost\n"
+    "  start=SECONDS                when the first message is given; default: 2, since a receiver that has heard no\n"
+    "                               SPM by then takes what it misses for lost\n"
     "  linger=SECONDS               it ends when it has heard nothing for this time; default: 5\n"
     "receiver:\n"
     "  into=FILE                    where what it receives goes\n"

@@ -1,8 +1,8 @@
-//! A file to all members of a group: by members of NORM on libnorm, of PGM on OpenPGM and of a group of JGroups, by uftp,
-//! and by udpcast.
+//! A file to all members of a group: by members of NORM on libnorm, of PGM on OpenPGM and of a group of JGroups, by
+//! uftp, and by udpcast.
 //!
 //! Each sends and receives at one interface, by sockets that it binds to the interface's own address. All are told the
-//! same rate of frames, and as far as they count it the same payload of a packet. A member has the file from the moment in which its file was
+//! same rate of frames, and packets of the same length. A member has the file from the moment in which its file was
 //! last changed, if that is the whole of it; the transfer begins with the first frame of data, after the programs have
 //! found each other.
 

@@ -62,9 +62,9 @@ impl GroupFile {
     /// Keys of its options.
     pub(super) const KEYS: &'static [&'static str] = &["bytes", "rate", "arguments", "start", "stop"];
 
-    /// Bytes before the payload of a packet below UDP's header, for programs that are told the payload: 28 to 36 of
-    /// libnorm's and uftp's, and 16 of udpcast's. Chosen: with fewer, packets of some do not fit the MTU, with more each
-    /// carries less than it could.
+    /// Bytes before the payload of a packet after UDP's header, for programs that are told the payload: 28 to 36 of
+    /// libnorm's and uftp's, and 16 of udpcast's. Chosen: with fewer, packets of some do not fit the MTU, with more
+    /// each carries less than it could.
     pub const HEADERS: u64 = 32;
 
     pub(super) fn decode(with: GroupFileProgram, fields: Fields<'_>) -> Result<Self, Diagnostic> {
