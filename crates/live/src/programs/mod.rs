@@ -8,7 +8,7 @@
 //! | `command` | a command line, and the socket by which it is known to be ready |
 //! | `measurement` | measurements, brought into the run's time and window |
 //! | `iperf3`, `iperf2`, `nuttcp`, `ping`, `ffmpeg`, `copy` | the programs |
-//! | `group_file`; `libnorm`, `openpgm`, `jgroups` | those that send a file to a group, and those of them that are ours |
+//! | `group_file`; `libnorm`, `openpgm`, `jgroups` | those that send a file to a group; those of them that are ours |
 //! | `built` | how ours are built where they are needed |
 //! | `spawn` | where programs are started |
 //! | `job` | servers and a client, from start to end |
