@@ -404,7 +404,7 @@ fn uftp_and_udpcast_are_told_the_members_the_interfaces_and_a_rate_that_counts_w
 #[test]
 fn libnorms_member_is_told_the_same_rate_and_its_arguments_come_last() {
     let [member, sender] = group_file_commands(GroupFileProgram::Libnorm);
-    assert!(member.contains("/norm-peer-") && sender.contains("/norm-peer-"), "{member} {sender}");
+    assert!(member.contains("/libnorm-peer-") && sender.contains("/libnorm-peer-"), "{member} {sender}");
     assert!(
         member.ends_with(
             " role=receive group=239.192.0.1 port=10000 interface=eth2 id=167772163 seconds=4.000 \
@@ -454,15 +454,15 @@ fn the_sender_of_jgroups_waits_for_all_members_and_its_messages_fill_packets() {
     }
     assert!(
         member.ends_with(
-            " Peer role=receive group=239.192.0.1 port=10000 address=10.0.0.3 seconds=32.000 \
+            " Peer role=receive group=239.192.0.1 port=10000 interface=eth2 address=10.0.0.3 seconds=32.000 \
              into=run/f-received-10.0.0.3/file linger=3600"
         ),
         "{member}"
     );
     assert!(
         sender.ends_with(
-            " Peer role=send group=239.192.0.1 port=10000 address=10.0.0.1 seconds=32.000 rate=1432000 message=1432 \
-             members=2 file=run/f-sent/file more"
+            " Peer role=send group=239.192.0.1 port=10000 interface=eth1 address=10.0.0.1 seconds=32.000 rate=1432000 \
+             message=1432 members=2 file=run/f-sent/file more"
         ),
         "{sender}"
     );

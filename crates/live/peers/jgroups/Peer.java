@@ -20,6 +20,8 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.MulticastSocket;
 import java.net.NetworkInterface;
+import java.net.SocketAddress;
+import java.net.SocketException;
 import java.net.SocketTimeoutException;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
@@ -33,17 +35,19 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 
 import org.jgroups.Address;
+import org.jgroups.ChannelException;
 import org.jgroups.JChannel;
 import org.jgroups.Message;
 import org.jgroups.ReceiverAdapter;
 import org.jgroups.View;
+import org.jgroups.util.DefaultSocketFactory;
 
 public final class Peer {
     static final String USAGE = String.join("\n",
         "Peer KEY=VALUE ...",
         "  role=send|receive",
-        "  group=ADDRESS port=NUMBER address=ADDRESS   of the group, and the member's own; default: 239.192.0.1, 7600",
-        "                               the next port is that at which the sender calls",
+        "  group=ADDRESS port=NUMBER    of the group; default: 239.192.0.1, 7600. At the next port the sender calls",
+        "  interface=NAME address=ADDRESS   of the member; default: the first that has the address, and 127.0.0.1",
         "  ttl=NUMBER                   hop limit; default: 255",
         "  seconds=NUMBER               limit of the whole run; default: 60",
         "  retransmit=MS,MS,...         times between requests for a message; default: 300,600,1200, as shipped",
@@ -128,7 +132,7 @@ public final class Peer {
             if (payload < 1) wrong("message: expected at least " + (OVERHEAD + 1));
             long burst = (long) BURST * (payload + 1);
             long millis = Math.max(1, Math.round(8000.0 * BURST * (payload + OVERHEAD) / number("rate", 1e6)));
-            JChannel channel = new JChannel(stack(true, burst, millis));
+            JChannel channel = channel(true, burst, millis);
             channel.setReceiver(this);
             channel.connect("hopcast");
             say("ready", "");
@@ -198,7 +202,7 @@ public final class Peer {
                     if (isOver()) return timeout();
                 }
             }
-            JChannel channel = new JChannel(stack(false, 500_000, 1000));
+            JChannel channel = channel(false, 500_000, 1000);
             channel.setReceiver(this);
             channel.connect("hopcast");
             double end = Double.MAX_VALUE;
@@ -256,14 +260,12 @@ public final class Peer {
         private final InetSocketAddress group;
 
         Call() throws IOException {
-            InetAddress address = InetAddress.getByName(text("address", "127.0.0.1"));
-            NetworkInterface own = NetworkInterface.getByInetAddress(address);
             group = new InetSocketAddress(text("group", "239.192.0.1"), (int) whole("port", 7600) + 1);
             socket = new MulticastSocket(group.getPort());
-            socket.setNetworkInterface(own);
+            socket.setNetworkInterface(own());
             socket.setTimeToLive((int) whole("ttl", 255));
             socket.setSoTimeout((int) AGAIN);
-            socket.joinGroup(group, own);
+            socket.joinGroup(group, own());
         }
 
         void say() throws IOException {
@@ -284,6 +286,55 @@ public final class Peer {
         public void close() {
             socket.close();
         }
+    }
+
+    /** The member's own interface: its address may be on several. */
+    static NetworkInterface own() throws IOException {
+        return SETTINGS.containsKey("interface")
+            ? NetworkInterface.getByName(text("interface", ""))
+            : NetworkInterface.getByInetAddress(InetAddress.getByName(text("address", "127.0.0.1")));
+    }
+
+    /** Sockets to groups that use the member's interface; the library's own use the first that has the address. */
+    static final class Sockets extends DefaultSocketFactory {
+        @Override
+        public MulticastSocket createMulticastSocket(String service, int port) throws IOException {
+            return new OnInterface(new InetSocketAddress(port));
+        }
+
+        @Override
+        public MulticastSocket createMulticastSocket(String service, SocketAddress at) throws IOException {
+            return new OnInterface(at);
+        }
+    }
+
+    @SuppressWarnings("deprecation") // What the library calls is older than what replaces it.
+    static final class OnInterface extends MulticastSocket {
+        OnInterface(SocketAddress at) throws IOException {
+            super(at);
+        }
+
+        @Override
+        public void setInterface(InetAddress address) throws SocketException {
+            try {
+                setNetworkInterface(own());
+            } catch (SocketException error) {
+                throw error;
+            } catch (IOException error) {
+                throw new SocketException(error.toString());
+            }
+        }
+
+        @Override
+        public void joinGroup(InetAddress group) throws IOException {
+            joinGroup(new InetSocketAddress(group, 0), own());
+        }
+    }
+
+    static JChannel channel(boolean sender, long burstBytes, long burstMillis) throws ChannelException {
+        JChannel channel = new JChannel(stack(sender, burstBytes, burstMillis));
+        channel.getProtocolStack().getTransport().setSocketFactory(new Sockets());
+        return channel;
     }
 
     static final long HASH = 0xcbf29ce484222325L;

@@ -58,6 +58,7 @@ fn member(role: &str, call: &Call<'_>) -> CommandLine {
         format!("role={role}"),
         format!("group={}", call.group),
         format!("port={}", call.port),
+        format!("interface={}", call.interface),
         format!("address={}", call.address),
         format!("seconds={:.3}", call.task.seconds() + LATE),
     ])
