@@ -130,7 +130,8 @@ public final class Peer {
             byte[] file = Files.readAllBytes(Paths.get(text("file", "")));
             int members = (int) whole("members", 1), payload = (int) whole("message", 1400) - OVERHEAD;
             if (payload < 1) wrong("message: expected at least " + (OVERHEAD + 1));
-            long burst = (long) BURST * (payload + 1);
+            // A message that fills the limiter's period to the last byte waits for the next one.
+            long burst = (long) BURST * (payload + 1) + 1;
             long millis = Math.max(1, Math.round(8000.0 * BURST * (payload + OVERHEAD) / number("rate", 1e6)));
             JChannel channel = channel(true, burst, millis);
             channel.setReceiver(this);
