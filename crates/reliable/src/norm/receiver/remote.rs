@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use hopcast_core::{Duration, FadingLoss, Instant};
 
-use super::feedback::Congestion;
+use super::feedback::{Arrival, Congestion};
 use super::in_order::InOrder;
 use super::nack::Requests;
 use super::numbering::Numbering;
@@ -13,7 +13,9 @@ use super::progress::{Place, Progress};
 use super::stream::Piece;
 use super::{Ask, Delivered, Delivery, Heard, Output};
 use crate::norm::fec::Codec;
-use crate::norm::wire::{Data, Flags, Fti, Header, Info, NodeId, Position, Timestamp, quantise, serial};
+use crate::norm::wire::{
+    Body, Data, Flags, Fti, Header, Info, NodeId, Position, Timestamp, quantise, serial,
+};
 use crate::{Join, Order};
 
 /// A sender.
@@ -143,7 +145,13 @@ impl Remote {
         self.grtt = quantise::rtt(header.grtt).min(MAX_GRTT);
         self.backoff = header.backoff;
         self.group_size = f64::from(quantise::group_size(header.group_size));
-        self.congestion.packet(now, heard.message.sequence, heard.marked, heard.bytes, self.grtt);
+        let arrival = Arrival {
+            sequence: heard.message.sequence,
+            marked: heard.marked,
+            bytes: heard.bytes,
+            is_object: !matches!(heard.message.body, Body::Command(..)),
+        };
+        self.congestion.packet(now, arrival, self.grtt);
         true
     }
 
