@@ -463,8 +463,8 @@ const MAX_BLOCK: u32 = 0xFF_FFFF;
 const ASSUMED_GROUP: u64 = 1000;
 /// For how long a receiver that is silent counts to the group. Chosen: without loss none of them has anything to say.
 const GROUP_MEMORY: Duration = Duration::from_secs(60);
-/// Time between probes at a fixed rate, and while no data are sent. They only measure the round trips of those that answer in any case. Chosen:
-/// below 1 % of 64 kbit/s.
+/// Time between probes at a fixed rate, and while no data are sent. They only measure the round trips of those that
+/// answer in any case. Chosen: below 1 % of 64 kbit/s.
 const MIN_PROBE: Duration = Duration::from_millis(250);
 const MAX_PROBE: Duration = Duration::from_secs(2);
 /// Time between probes with congestion control. Chosen: RFC 5740's once a GRTT, but no flood where there is no delay.
