@@ -9,7 +9,7 @@ use super::net::{Link, Net, contents};
 use super::senders::tcp_friendly;
 use super::transfers::{lossy, objects, sender};
 use crate::equation::tcp_rate;
-use crate::norm::{ReceiverConfig, SenderConfig};
+use crate::norm::{RateControl, ReceiverConfig, SenderConfig};
 
 /// A path from a sender to each of its receivers, which loses there.
 #[derive(Clone, Copy, Debug)]
@@ -161,5 +161,20 @@ fn after_an_hour_of_silence_the_next_object_comes_as_the_first_did_and_the_hour_
             assert!(idle < 20_000, "{idle} bytes in an hour");
         }
         assert!(times.iter().all(|&time| time < 1.5 * times[0] + 0.5), "{times:?}");
+    }
+}
+
+#[test]
+fn where_half_of_requests_and_of_answers_are_lost_the_unluckiest_of_sixty_has_its_file_in_seconds() {
+    // A round of a request and its answer takes two round trips of 0.2 s, and one of four comes to something.
+    let link = Link { delay: Duration::from_millis(50), loss: 0.5, ..Link::default() };
+    for seed in 0..60 {
+        let rate = RateControl::Fixed(Rate::from_mbit(10));
+        let config = SenderConfig { rate, group_size: Some(1), ..SenderConfig::default() };
+        let receiver = ReceiverConfig { unicast_feedback: true, ..ReceiverConfig::default() };
+        let mut net = Net::star(seed, config, &receiver, &[link, link]);
+        let file = contents(200_000, seed);
+        send(&mut net, &file);
+        assert!(net.run(Duration::from_secs(15), |net| objects(net, 1) == [file.clone()]), "seed {seed}");
     }
 }
