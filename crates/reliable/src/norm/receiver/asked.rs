@@ -25,6 +25,11 @@ const PATIENT: u16 = 10;
 /// is gone is asked more and more rarely, one that comes back within seconds, also where a round trip takes one.
 const MAX_DOUBLINGS: u16 = 5;
 const MAX_WAIT: Duration = Duration::from_secs(5);
+/// Requests in vain before symbols to spare are asked for, and the maximum number of these. Chosen: who lacks the last
+/// symbol of a block whose parity is used up would get one symbol for each request, where half of both are lost; few
+/// come to that where a third is.
+const SPARED_TRIES: u16 = 2;
+const MAX_SPARE: u16 = 4;
 /// Maximum number of rounds in a row that others may ask in place of this receiver while nothing comes. Chosen: at 50 %
 /// loss one of eight receivers hears nothing of three answers; whoever forges requests holds others up no longer.
 const MAX_SPARED: u8 = 3;
@@ -73,6 +78,12 @@ impl Asked {
         self.spared += 1;
         self.at = Some(now);
         true
+    }
+
+    /// Number of symbols to ask for beyond those that are missing: one more with each request of which nothing came though
+    /// the sender was heard, after the first ones.
+    pub(super) fn spare(&self) -> usize {
+        self.heard.saturating_sub(SPARED_TRIES).min(MAX_SPARE).into()
     }
 
     /// The answer, or what there is of it, has come.

@@ -27,7 +27,7 @@ impl Block {
     /// The symbols to ask for, ascending: parity that was not sent yet as far as was seen, then parity that was lost,
     /// then source symbols. Where there is no parity, the source symbols that are missing.
     pub(super) fn wanted(&self, source: u16, parity: u16) -> Vec<u16> {
-        let lacking = usize::from(self.lacking(source));
+        let lacking = usize::from(self.lacking(source)) + self.asked.spare();
         let end = source + parity;
         let fresh = self.symbols.last_key_value().map_or(source, |(&last, _)| (last + 1).max(source));
         let missing = |range: std::ops::Range<u16>| range.filter(|symbol| !self.symbols.contains_key(symbol));
