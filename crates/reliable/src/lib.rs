@@ -25,8 +25,11 @@ pub mod equation;
 pub mod group_size;
 pub mod grtt;
 pub mod loss_events;
+pub mod nakack;
 pub mod norm;
 pub mod statistics;
 mod subscription;
+#[cfg(test)]
+mod testing;
 
 pub use subscription::{Join, Order, Subscription};

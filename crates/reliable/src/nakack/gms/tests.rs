@@ -1,0 +1,1 @@
+//! Of changes of views.
