@@ -36,12 +36,14 @@ impl Epoch {
     /// Packets to all members that wait for no rate: digests, and signs of life.
     pub(in super::super) fn next_digest(&mut self, now: Instant, counted: &mut Counted) -> Option<ToSend> {
         let others = self.windows.len() > 1;
-        let is_due = self.digest_due.is_some_and(|due| due <= now)
-            || (self.unsaid > 0 && self.said + self.stack.stable_every <= now);
-        if others && is_due {
+        let is_gossip = self.gossips() && self.said + self.stack.stable_every <= now;
+        if others && (is_gossip || self.digest_due.is_some_and(|due| due <= now)) {
+            // Who still holds something may have missed what others have said, and asks; so few do that whoever answers
+            // has said it for this time.
+            let asks = is_gossip && self.holds();
             self.last_sent = now;
             let entries = self.entries(now);
-            let bytes = self.digest_packet(false, false, entries);
+            let bytes = self.digest_packet(asks, false, entries);
             counted.traffic.add(Kind::Feedback, bytes.len());
             return Some(ToSend { bytes });
         }
@@ -236,10 +238,20 @@ impl Epoch {
         let announces = others && !self.is_frozen() && !self.is_stable();
         let announced = announces.then(|| self.announcing.due.unwrap_or(departure).max(departure));
         let digest = self.digest_due.filter(|_| others);
-        let gossip = (self.unsaid > 0 && others).then(|| self.said + self.stack.stable_every);
+        let gossip = (others && self.gossips()).then(|| self.said + self.stack.stable_every);
         let alive = others.then(|| self.last_sent + self.stack.heartbeat);
         let requests = self.requests.iter().filter_map(super::Requests::due).min();
         [paced.then_some(departure), announced, digest, gossip, alive, requests].into_iter().flatten().min()
+    }
+
+    /// Whether there is a reason to say what is here, by and by.
+    fn gossips(&self) -> bool {
+        self.unsaid > 0 || self.holds()
+    }
+
+    /// Whether messages are held that are not stable, as far as is known here.
+    fn holds(&self) -> bool {
+        self.windows.iter().any(|window| window.bytes() > 0)
     }
 
     fn has_to_place(&self) -> bool {

@@ -4,7 +4,7 @@ mod transfers;
 
 use std::net::SocketAddr;
 
-use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Message, Rate};
+use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Machine, Message, Rate};
 
 use super::assembly::Unit;
 use super::wire::{MemberId, View};
@@ -66,7 +66,10 @@ fn lossy(loss: f64) -> Link {
 fn add(net: &mut Net, start: Start, stack: &Stack, link: Link) -> usize {
     let member = net.members.len();
     let random = net.seed.stream(&["member"], member as u64);
-    net.join(Member::new(config(member, start, stack), random), link)
+    let now = net.now;
+    let mut session = Member::new(config(member, start, stack), random);
+    session.wake(now);
+    net.join(session, link)
 }
 
 /// A network of members that have their first view, each with a link of its own.
