@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use hopcast_core::{Duration, Rate};
+use hopcast_core::{Duration, Instant, Rate};
 
 use super::wire::{DATA_OVERHEAD, MemberId};
 
@@ -15,7 +15,11 @@ pub struct Config {
     pub local: SocketAddr,
     /// The group's address, or that of the only other member.
     pub group: SocketAddr,
-    /// How it comes into a view.
+    /// Whether what goes to all members goes to the group's address once, and not to each of them (JGroups' ip_mcast).
+    pub multicasts: bool,
+    /// When it is a member, from and until, in the order of time: what is sent to it otherwise does not reach it.
+    pub presence: Vec<(Instant, Option<Instant>)>,
+    /// How it comes into its first view, if it is a member from the start on; later it looks for others.
     pub start: Start,
     /// Whether it is handed its own messages too, as JGroups does.
     pub hears_itself: bool,

@@ -1,5 +1,6 @@
 //! A member of a group: its layers put together, and its ports.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use hopcast_core::{
@@ -7,8 +8,8 @@ use hopcast_core::{
 };
 
 use super::assembly::Unit;
-use super::config::Config;
-use super::epoch::{Counted, Delivery, Epoch};
+use super::config::{Config, Start};
+use super::epoch::{Counted, Delivery, Epoch, ToSend};
 use super::gms::{Action, Membership};
 use super::outgoing::Outgoing;
 use super::unicast::{ToMember, Unicast};
@@ -39,6 +40,9 @@ pub struct Member {
     counted: Counted,
     refused: u64,
     malformed: u64,
+    /// Whether it is a member by its times, and when that changes next.
+    is_present: bool,
+    changes: VecDeque<(Instant, bool)>,
     /// Number of each view's first message: 1, but in tests.
     first: u64,
     /// What the application saw, in its order: for tests.
@@ -62,8 +66,11 @@ impl Member {
     /// The same, whose views' messages begin with a number.
     pub(super) fn beginning(config: Config, mut random: Stream, first: u64) -> Self {
         let config = Config { stack: config.stack.clone().bounded(), ..config };
+        let mut changes = changes(&config.presence);
+        let is_present = changes.pop_front_if(|&mut (at, _)| at == Instant::ZERO).is_some();
+        let start = if is_present { config.start.clone() } else { Start::Discovered };
         let own = (config.member, config.local);
-        let membership = Membership::new(own, &config.start, &config.stack, random.fork());
+        let membership = Membership::new(own, &start, &config.stack, Instant::ZERO, random.fork());
         let epoch = Epoch::new(
             Instant::ZERO,
             membership.view().clone(),
@@ -88,6 +95,8 @@ impl Member {
             counted: Counted::default(),
             refused: 0,
             malformed: 0,
+            is_present,
+            changes,
             first,
             #[cfg(test)]
             log: Vec::new(),
@@ -129,6 +138,26 @@ impl Member {
         &self.epoch
     }
 
+    /// Comes or goes, if it is time.
+    fn change(&mut self, now: Instant) {
+        while let Some((_, comes)) = self.changes.pop_front_if(|&mut (at, _)| at <= now) {
+            self.is_present = comes;
+            if !comes {
+                self.leave(now);
+                continue;
+            }
+            // Another run of it: what others knew of the one before is not of this one.
+            self.config.member.run = self.config.member.run.wrapping_add(1);
+            let (own, stack) = ((self.config.member, self.config.local), &self.config.stack);
+            self.membership = Membership::new(own, &Start::Discovered, stack, now, self.random.fork());
+            self.unicast = Unicast::new(self.config.member, self.random.fork());
+            let view = self.membership.view().clone();
+            let random = self.random.fork();
+            let (member, itself) = (self.config.member, self.config.hears_itself);
+            self.epoch = Epoch::new(now, view, member, self.first, &self.config.stack, itself, random);
+        }
+    }
+
     fn on_above(&mut self, item: &Item) {
         self.granted = self.granted.saturating_sub(1);
         let is_taken = !self.has_left()
@@ -145,6 +174,9 @@ impl Member {
             self.malformed += 1;
             return;
         };
+        if !self.is_present && !self.has_left() && matches!(packet, Packet::Discover(_) | Packet::Found(_)) {
+            return;
+        }
         if self.has_left() {
             return self.after_leaving(now, packet, datagram.remote);
         }
@@ -161,9 +193,9 @@ impl Member {
                     self.epoch.message(now, origin, sequence, (flags, payload), &mut self.counted);
                 }
             }
-            Packet::Digest { from, asks, is_idle, entries } => {
+            Packet::Digest { from, asks, is_idle, stable, entries } => {
                 if let Some(rank) = self.epoch.heard(now, from) {
-                    self.epoch.digest_of(now, rank, (asks, is_idle), &entries);
+                    self.epoch.digest_of(now, rank, (asks, is_idle), (stable, &entries));
                 }
             }
             Packet::Request { from, origin, first, runs } => {
@@ -338,6 +370,9 @@ impl Member {
     fn run(&mut self, now: Instant) {
         self.now = now;
         self.begun = true;
+        if !self.is_present && !self.has_left() && self.membership.is_seeking() {
+            return;
+        }
         self.membership.answered(now, &self.unicast);
         let mut actions = Vec::new();
         self.membership.wake(now, &self.epoch, &mut actions);
@@ -364,17 +399,32 @@ impl Member {
     }
 
     fn send_all(&mut self, now: Instant) {
-        let group = self.config.group;
         while self.pacer.departure() <= now
             && let Some(packet) = self.epoch.next(now, &mut self.outgoing, &mut self.counted)
         {
-            self.send(group, packet.bytes);
+            self.send_to_members(packet);
         }
         while let Some(packet) = self.epoch.next_digest(now, &mut self.counted) {
-            self.send(group, packet.bytes);
+            self.send_to_members(packet);
         }
         while let Some((to, bytes)) = self.epoch.next_request(now, &mut self.counted) {
             self.send(to, bytes);
+        }
+    }
+
+    fn send_to_members(&mut self, packet: ToSend) {
+        if self.config.multicasts {
+            return self.send(self.config.group, packet.bytes);
+        }
+        let own = self.config.member;
+        let others = self.epoch.view().members.iter().filter(|&&(member, _)| member != own);
+        let to = if packet.to_all {
+            others.map(|&(_, address)| address).collect()
+        } else {
+            self.epoch.interested()
+        };
+        for to in to {
+            self.send(to, packet.bytes.clone());
         }
     }
 
@@ -392,9 +442,16 @@ impl Member {
     }
 }
 
+/// The times at which a member comes and goes.
+fn changes(presence: &[(Instant, Option<Instant>)]) -> VecDeque<(Instant, bool)> {
+    let both = |&(from, to): &(Instant, Option<Instant>)| [Some((from, true)), to.map(|to| (to, false))];
+    presence.iter().flat_map(both).flatten().collect()
+}
+
 impl Machine for Member {
     fn handle(&mut self, now: Instant, port: Port, item: Item) {
         self.now = now;
+        self.change(now);
         match (port, item) {
             (Port::Above(_), item) => self.on_above(&item),
             (Port::Below(_), Item::Datagram(datagram)) => {
@@ -407,6 +464,7 @@ impl Machine for Member {
     }
 
     fn wake(&mut self, now: Instant) {
+        self.change(now);
         self.run(now);
     }
 
@@ -421,7 +479,11 @@ impl Machine for Member {
         let epoch = self.membership.is_member().then(|| {
             self.epoch.deadline(self.pacer.departure(), &self.outgoing)
         });
-        let all = [epoch.flatten(), self.membership.deadline(), self.unicast.deadline()];
+        let change = self.changes.front().map(|&(at, _)| at);
+        if !self.is_present && self.membership.is_seeking() {
+            return change;
+        }
+        let all = [epoch.flatten(), self.membership.deadline(), self.unicast.deadline(), change];
         all.into_iter().flatten().min()
     }
 

@@ -28,6 +28,14 @@ impl Stability {
         is_news
     }
 
+    /// A member says that all have its messages up to a number.
+    pub(super) fn note_stable(&mut self, of: u16, number: u64) {
+        for have in &mut self.have {
+            let have = &mut have[usize::from(of)];
+            *have = number.max(*have);
+        }
+    }
+
     /// The number up to which a member has the messages of another, as far as it has said so.
     pub(super) fn has(&self, member: u16, of: u16) -> u64 {
         self.have[usize::from(member)][usize::from(of)]

@@ -12,6 +12,7 @@ mod hop_arq;
 #[cfg(feature = "peers")]
 mod kcp;
 mod kcptun;
+mod nakack;
 mod norm;
 #[cfg(feature = "quic")]
 mod quic;
@@ -59,6 +60,7 @@ pub static TRANSPORTS: &[&Row] = &[
     #[cfg(feature = "peers")]
     &bats_proxy::BATS_PROXY,
     &norm::NORM,
+    &nakack::NAKACK,
     &franc::FRANC,
     &fec::FEC,
     &tunnel::TUNNEL,

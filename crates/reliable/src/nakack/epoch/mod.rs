@@ -22,6 +22,7 @@ use super::wire::{MemberId, View};
 use crate::statistics;
 
 pub(super) use deliver::Delivery;
+pub(super) use send::ToSend;
 
 /// The state of a view at one of its members.
 #[derive(Debug)]

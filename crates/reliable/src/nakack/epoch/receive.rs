@@ -72,8 +72,15 @@ impl Epoch {
         now: Instant,
         from: u16,
         (asks, is_idle): (bool, bool),
-        entries: &[(u16, u32)],
+        (stable, entries): (Option<u32>, &[(u16, u32)]),
     ) {
+        if let Some(stable) = stable {
+            // This member is among those that have it.
+            let window = &mut self.windows[usize::from(from)];
+            let stable = window.in_full(stable).min(window.contiguous());
+            self.stability.note_stable(from, stable);
+            window.collect(stable);
+        }
         for &(of, low) in entries {
             let rank = usize::from(of);
             let Some(window) = self.windows.get_mut(rank) else { continue };
@@ -90,6 +97,7 @@ impl Epoch {
             let stable = self.stability.stable(of);
             self.windows[rank].collect(stable);
         }
+        self.finish_announcing(now);
         if asks {
             // Answers of many members do not come at one time.
             let spread = ANSWER_SPREAD * self.windows.len() as u64;

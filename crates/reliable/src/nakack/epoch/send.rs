@@ -11,9 +11,11 @@ use super::super::wire::{Flags, MAX_RUNS, Packet, Sent};
 use super::{Counted, Epoch};
 use crate::statistics::Kind;
 
-/// A packet to be sent to all members.
+/// A packet to be sent.
 pub(in super::super) struct ToSend {
     pub(in super::super) bytes: Buffer,
+    /// Whether it is for all members, and not just for the coordinator and those that send.
+    pub(in super::super) to_all: bool,
 }
 
 impl Epoch {
@@ -26,11 +28,11 @@ impl Epoch {
     ) -> Option<ToSend> {
         let is_news_first = self.repairs_in_row >= MAX_REPAIRS_IN_ROW && self.may_send_new(outgoing);
         let found = if is_news_first { None } else { self.repair(counted) };
-        let found = found.or_else(|| self.record(counted)).or_else(|| self.new_message(now, outgoing, counted));
+        let found = found.or_else(|| self.record(now, counted)).or_else(|| self.new_message(now, outgoing, counted));
         let found = found.or_else(|| self.announcement(now, outgoing, counted));
         let bytes = found?;
         self.last_sent = now;
-        Some(ToSend { bytes })
+        Some(ToSend { bytes, to_all: true })
     }
 
     /// Packets to all members that wait for no rate: digests, and signs of life.
@@ -45,13 +47,13 @@ impl Epoch {
             let entries = self.entries(now);
             let bytes = self.digest_packet(asks, false, entries);
             counted.traffic.add(Kind::Feedback, bytes.len());
-            return Some(ToSend { bytes });
+            return Some(ToSend { bytes, to_all: self.own == 0 || self.has_sent() });
         }
         if others && self.last_sent + self.stack.heartbeat <= now {
             self.last_sent = now;
             let bytes = self.digest_packet(false, false, Vec::new());
             counted.traffic.add(Kind::Control, bytes.len());
-            return Some(ToSend { bytes });
+            return Some(ToSend { bytes, to_all: self.own == 0 || self.has_sent() });
         }
         None
     }
@@ -130,14 +132,14 @@ impl Epoch {
     }
 
     /// The coordinator's order of what it has.
-    fn record(&mut self, counted: &mut Counted) -> Option<Buffer> {
+    fn record(&mut self, now: Instant, counted: &mut Counted) -> Option<Buffer> {
         if !self.is_sequencer() || self.is_frozen() || !self.windows[0].has_room() {
             return None;
         }
         let have = self.windows.iter().map(super::Window::contiguous);
         let record = self.order.place(self.own, have, usize::from(self.stack.fragment))?;
         let flags = Flags(Flags::FIRST | Flags::LAST | Flags::ORDER);
-        Some(self.put(flags, &record, Kind::Control, counted))
+        Some(self.put(now, flags, &record, Kind::Control, counted))
     }
 
     /// Whether flow control and stability leave room for a new message, if there is one.
@@ -162,13 +164,13 @@ impl Epoch {
         let (flags, payload) = outgoing.next(usize::from(self.stack.fragment))?;
         self.credits.sent(credit::cost(payload.len()));
         self.repairs_in_row = 0;
-        let bytes = self.put(flags, &payload, Kind::Data, counted);
+        let bytes = self.put(now, flags, &payload, Kind::Data, counted);
         self.acknowledge_own(now, usize::from(self.own));
         Some(bytes)
     }
 
     /// Appends a message to this member's stream.
-    fn put(&mut self, flags: Flags, payload: &[u8], kind: Kind, counted: &mut Counted) -> Buffer {
+    fn put(&mut self, now: Instant, flags: Flags, payload: &[u8], kind: Kind, counted: &mut Counted) -> Buffer {
         let from = self.sent();
         let window = &mut self.windows[usize::from(self.own)];
         let number = window.known();
@@ -176,6 +178,9 @@ impl Epoch {
         let bytes = Packet::Data { from, sequence: number as u32, flags, payload }.emit();
         counted.traffic.add(kind, bytes.len());
         self.unsaid += payload.len() as u64 + 1;
+        if self.unsaid >= self.stack.stable_bytes {
+            self.digest_due = Some(now);
+        }
         self.announcing.rest();
         bytes
     }
@@ -222,7 +227,29 @@ impl Epoch {
 
     fn digest_packet(&mut self, asks: bool, is_idle: bool, entries: Vec<(u16, u32)>) -> Buffer {
         let from = self.sent();
-        Packet::Digest { from, asks, is_idle, entries }.emit()
+        let stable = self.stability.stable(self.own);
+        let stable = (stable > self.first).then_some(stable as u32);
+        Packet::Digest { from, asks, is_idle, stable, entries }.emit()
+    }
+
+    /// All have acknowledged what this member sent: it says so once more, so that they forget it.
+    pub(super) fn finish_announcing(&mut self, now: Instant) {
+        if self.announcing.step > 0 && self.is_stable() {
+            self.announcing.rest();
+            self.digest_due = Some(now);
+        }
+    }
+
+    /// Whether this member has sent messages in this view.
+    fn has_sent(&self) -> bool {
+        self.windows[usize::from(self.own)].known() > self.first
+    }
+
+    /// The others that are interested in what this member has: the coordinator, which watches all, and those that send.
+    pub(in super::super) fn interested(&self) -> Vec<SocketAddr> {
+        let is_interested =
+            |&rank: &usize| rank != usize::from(self.own) && (rank == 0 || self.windows[rank].known() > self.first);
+        (0..self.windows.len()).filter(is_interested).map(|rank| self.view.members[rank].1).collect()
     }
 
     /// When something is due that no arrival brings about: of what the rate holds back, after `departure`.

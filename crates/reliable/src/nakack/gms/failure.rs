@@ -13,6 +13,8 @@ use super::super::wire::MemberId;
 #[derive(Debug, Default)]
 pub(super) struct Failures {
     heard: BTreeMap<MemberId, Instant>,
+    /// Those whose silence counts.
+    watched: Vec<MemberId>,
     suspected: BTreeMap<MemberId, Suspicion>,
 }
 
@@ -35,6 +37,19 @@ impl Failures {
                 self.suspected.insert(member, suspicion);
             }
         }
+    }
+
+    /// Watches these members from now on, and no others.
+    pub(super) fn watch(&mut self, now: Instant, members: Vec<MemberId>) {
+        if self.watched == members {
+            return;
+        }
+        for member in &members {
+            if let Some(heard) = self.heard.get_mut(member).filter(|_| !self.watched.contains(member)) {
+                *heard = now;
+            }
+        }
+        self.watched = members;
     }
 
     /// A member was heard: it is not dead. One that stalls is expelled all the same.
@@ -73,8 +88,8 @@ impl Failures {
 
     /// Members that have been silent for too long, and are suspected from now on.
     pub(super) fn silent(&mut self, now: Instant, after: Duration) -> Vec<MemberId> {
-        let silent = |&(_, &heard): &(&MemberId, &Instant)| now.since(heard) >= after;
-        let found: Vec<_> = self.heard.iter().filter(silent).map(|(&member, _)| member).collect();
+        let is_silent = |member: &MemberId| self.heard.get(member).is_some_and(|&heard| now.since(heard) >= after);
+        let found: Vec<_> = self.watched.iter().copied().filter(is_silent).collect();
         found.into_iter().filter(|&member| self.suspect(now, member)).collect()
     }
 
@@ -92,8 +107,8 @@ impl Failures {
 
     /// When a member becomes silent, or has not answered.
     pub(super) fn deadline(&self, silent: Duration, answer: Duration) -> Option<Instant> {
-        let unsuspected = self.heard.iter().filter(|(member, _)| !self.suspected.contains_key(member));
-        let silent = unsuspected.map(|(_, &heard)| heard + silent).min();
+        let unsuspected = self.watched.iter().filter(|member| !self.suspected.contains_key(member));
+        let silent = unsuspected.filter_map(|member| self.heard.get(member)).map(|&heard| heard + silent).min();
         let open = self.suspected.values().filter(|suspicion| !suspicion.is_confirmed);
         silent.into_iter().chain(open.map(|suspicion| suspicion.since + answer)).min()
     }
@@ -110,6 +125,8 @@ mod tests {
         let (silent, answer) = (Duration::from_secs(10), Duration::from_secs(2));
         let mut failures = Failures::default();
         failures.follow(at(0), [one, two].into_iter());
+        assert_eq!(failures.deadline(silent, answer), None, "nobody is watched");
+        failures.watch(at(0), vec![one, two]);
         assert_eq!(failures.deadline(silent, answer), Some(at(10)));
         assert_eq!(failures.silent(at(10), silent), [one, two]);
         failures.heard(at(11), two);

@@ -12,6 +12,7 @@ use super::{ANSWER, Action, MAX_JUMP, Membership, RETRY, State};
 impl Membership {
     /// Finds members that are silent, or have not answered.
     pub(super) fn look_for_failures(&mut self, now: Instant, actions: &mut Vec<Action>) {
+        self.failures.watch(now, self.watched());
         for member in self.failures.silent(now, self.stack.suspect_after) {
             self.ask_whether_alive(member, actions);
         }

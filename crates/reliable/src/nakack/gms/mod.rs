@@ -125,7 +125,13 @@ const RETRY: Duration = Duration::from_millis(500);
 const STALLS: Duration = Duration::from_secs(1);
 
 impl Membership {
-    pub(super) fn new(own: (MemberId, SocketAddr), start: &Start, stack: &Stack, mut random: Stream) -> Self {
+    pub(super) fn new(
+        own: (MemberId, SocketAddr),
+        start: &Start,
+        stack: &Stack,
+        now: Instant,
+        mut random: Stream,
+    ) -> Self {
         let (view, state) = match start {
             Start::Told(members) if members.iter().any(|&(member, _)| member == own.0) => {
                 let mut members = members.clone();
@@ -135,29 +141,29 @@ impl Membership {
             }
             _ => (View { id: ViewId { number: 0, leader: own.0 }, members: vec![own] }, State::Seeks),
         };
-        let announce = Instant::ZERO + stack.merge_every.mul_f64(0.5 + random.uniform());
+        let announce = now + stack.merge_every.mul_f64(0.5 + random.uniform());
         let mut membership = Self {
             own,
             stack: stack.clone(),
-            installed: Instant::ZERO,
+            installed: now,
             highest: view.id.number,
             view,
             promised: None,
             proposal: None,
-            retry: Instant::ZERO,
+            retry: now,
             failures: Failures::default(),
             leavers: BTreeSet::new(),
             candidates: BTreeMap::new(),
             reforms: false,
             discovery: Discovery::default(),
             announce,
-            stalls: Instant::ZERO + STALLS,
+            stalls: now + STALLS,
             state,
             random,
             inbox: VecDeque::new(),
             counted: Counted::default(),
         };
-        membership.follow(Instant::ZERO);
+        membership.follow(now);
         membership
     }
 
@@ -168,6 +174,11 @@ impl Membership {
     /// Whether messages can be sent.
     pub(super) fn is_member(&self) -> bool {
         matches!(self.state, State::Member | State::Leaves)
+    }
+
+    /// Whether it looks for others, and is in no view.
+    pub(super) fn is_seeking(&self) -> bool {
+        self.state == State::Seeks
     }
 
     pub(super) fn has_left(&self) -> bool {
@@ -442,6 +453,15 @@ impl Membership {
     fn follow(&mut self, now: Instant) {
         let others = self.view.members.iter().map(|&(member, _)| member);
         self.failures.follow(now, others.filter(|&member| member != self.own.0));
+    }
+
+    /// Members that this one watches: the leader watches all, and all watch the leader.
+    fn watched(&self) -> Vec<MemberId> {
+        let leader = self.leader().map(|(leader, _)| leader);
+        if leader == Some(self.own.0) {
+            return self.view.members.iter().map(|&(member, _)| member).collect();
+        }
+        leader.into_iter().collect()
     }
 
     /// Time after which a promise of which nothing came is no longer waited for: longer than its leader takes to find out

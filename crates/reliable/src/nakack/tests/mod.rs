@@ -49,6 +49,8 @@ fn config(member: usize, start: Start, stack: &Stack) -> Config {
         member: id(member),
         local: address(member),
         group: group(),
+        multicasts: true,
+        presence: vec![(Instant::ZERO, None)],
         start,
         hears_itself: false,
         unit_credit: false,

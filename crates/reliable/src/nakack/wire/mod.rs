@@ -18,7 +18,7 @@
 //! |---|---|
 //! | 0x51 data | sequence number (32), flags (8), payload |
 //! | 0x52 repair | rank of the origin (16), sequence number (32), flags (8), payload |
-//! | 0x53 digest | flags (8), number of entries (8), each a rank (16) and a sequence number (32) |
+//! | 0x53 digest | flags (8), if they say so the number up to which its sender's messages are stable (32), number of entries (8), each a rank (16) and a sequence number (32) |
 //! | 0x54 request, in place of the transmission that of the addressed member that was heard last | rank of the origin (16), first sequence number (32), runs: each two varints, the numbers between, and the numbers that are missing less one |
 //! | 0x55 discover | identity (48) |
 //! | 0x56 found | a view |
@@ -73,6 +73,8 @@ pub enum Packet<'a> {
         asks: bool,
         /// Whether the sender sends nothing more for now, so that what is missing can be asked for at once.
         is_idle: bool,
+        /// The number up to which the sender's own messages are at all members.
+        stable: Option<u32>,
         /// Ranks, each with the number after the last that is there.
         entries: Vec<(u16, u32)>,
     },
@@ -167,6 +169,7 @@ const ACK: u8 = 0x58;
 /// Flags of a digest.
 const ASKS: u8 = 1;
 const IDLE: u8 = 2;
+const STABLE: u8 = 4;
 
 /// Bytes before the payload of data, and of a repair.
 pub const DATA_OVERHEAD: usize = 16;
@@ -201,13 +204,14 @@ impl<'a> Packet<'a> {
             DIGEST => {
                 let from = Sent::read(reader)?;
                 let flags = reader.u8("flags of digest")?;
-                Malformed::unless(flags & !(ASKS | IDLE) == 0, "flags of digest")?;
+                Malformed::unless(flags & !(ASKS | IDLE | STABLE) == 0, "flags of digest")?;
+                let stable = if flags & STABLE != 0 { Some(reader.u32("stable number")?) } else { None };
                 let count = usize::from(reader.u8("number of entries")?);
                 Malformed::unless(count <= MAX_MEMBERS, "number of entries")?;
                 let entries = (0..count)
                     .map(|_| Ok((reader.u16("rank of entry")?, reader.u32("number of entry")?)))
                     .collect::<Result<_, _>>()?;
-                Self::Digest { from, asks: flags & ASKS != 0, is_idle: flags & IDLE != 0, entries }
+                Self::Digest { from, asks: flags & ASKS != 0, is_idle: flags & IDLE != 0, stable, entries }
             }
             REQUEST => {
                 let from = Sent::read(reader)?;
@@ -253,10 +257,13 @@ impl<'a> Packet<'a> {
                 out.push(flags.0);
                 tail = payload;
             }
-            Self::Digest { from, asks, is_idle, entries } => {
+            Self::Digest { from, asks, is_idle, stable, entries } => {
                 from.write(DIGEST, &mut out);
-                let flags = u8::from(*asks) * ASKS | u8::from(*is_idle) * IDLE;
-                out.extend([flags, entries.len() as u8]);
+                out.push(u8::from(*asks) * ASKS | u8::from(*is_idle) * IDLE | u8::from(stable.is_some()) * STABLE);
+                if let Some(stable) = stable {
+                    out.extend(stable.to_be_bytes());
+                }
+                out.push(entries.len() as u8);
                 for (rank, number) in entries {
                     out.extend(rank.to_be_bytes());
                     out.extend(number.to_be_bytes());

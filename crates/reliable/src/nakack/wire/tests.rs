@@ -33,7 +33,8 @@ fn packets() -> Vec<Packet<'static>> {
     let mut all = vec![
         Packet::Data { from, sequence: 6, flags: Flags(Flags::FIRST | Flags::MESSAGE), payload: b"abc" },
         Packet::Repair { from, origin: 1, sequence: 6, flags: Flags(Flags::LAST), payload: b"" },
-        Packet::Digest { from, asks: true, is_idle: false, entries: vec![(0, 1), (2, u32::MAX)] },
+        Packet::Digest { from, asks: true, is_idle: false, stable: Some(8), entries: vec![(0, 1), (2, u32::MAX)] },
+        Packet::Digest { from, asks: false, is_idle: true, stable: None, entries: Vec::new() },
         Packet::Request { from, origin: 1, first: 9, runs: vec![(0, 1), (70, 20_000), (1 << 31, 64)] },
         Packet::Discover(between.from),
         Packet::Found(view()),
