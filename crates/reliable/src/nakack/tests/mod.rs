@@ -1,6 +1,8 @@
 //! Members on a network in virtual time.
 
+mod random;
 mod transfers;
+mod views;
 
 use std::net::SocketAddr;
 
