@@ -133,6 +133,14 @@ impl Member {
         self.membership.has_left()
     }
 
+    /// What it does, for a test that fails.
+    #[cfg(test)]
+    pub(super) fn state(&self) -> String {
+        let stable = self.epoch.is_stable();
+        let (membership, epoch) = (self.membership.state(), self.epoch.state());
+        format!("{membership:.700}\n   stable {stable}, {} waiting, {epoch}", self.outgoing.bytes())
+    }
+
     #[cfg(test)]
     pub(super) const fn epoch(&self) -> &Epoch {
         &self.epoch
@@ -374,18 +382,21 @@ impl Member {
             return;
         }
         self.membership.answered(now, &self.unicast);
-        let mut actions = Vec::new();
-        self.membership.wake(now, &self.epoch, &mut actions);
-        self.act(now, actions);
         if self.membership.looks_for_stalls(now) && !self.epoch.is_frozen() {
             for member in self.epoch.stalled(now) {
                 let mut actions = Vec::new();
                 self.membership.stalled(now, member, &self.epoch, &mut actions);
                 self.act(now, actions);
             }
+        }
+        for _ in 0..MAX_ROUNDS {
             let mut actions = Vec::new();
             self.membership.wake(now, &self.epoch, &mut actions);
             self.act(now, actions);
+            // A view that is installed may be reason for the next.
+            if self.membership.deadline().is_none_or(|at| at > now) {
+                break;
+            }
         }
         let mut packets = Vec::new();
         let membership = &self.membership;

@@ -119,6 +119,7 @@ impl Unicast {
     }
 
     /// Whether a member has acknowledged all that it was sent.
+    #[cfg(test)]
     pub(super) fn is_acknowledged(&self, member: MemberId) -> bool {
         self.out.get(&member).is_none_or(|out| out.waiting.is_empty())
     }
@@ -141,12 +142,15 @@ impl Unicast {
             let idle = self.incoming.iter().min_by_key(|(_, incoming)| incoming.used).map(|(&from, _)| from);
             idle.map(|from| self.incoming.remove(&from));
         }
+        let back = Between { from: self.own, to: between.from, connection: between.connection };
+        let is_known = self.incoming.get(&between.from).is_some_and(|known| known.connection == between.connection);
+        if !is_known && number != 0 {
+            // A connection that was forgotten begins anew; a late message of an older one does not.
+            packets.push(ToMember { address, packet: Packet::Ack { between: back, number: 0 } });
+            return Vec::new();
+        }
         let incoming = self.incoming.entry(between.from).or_insert_with(fresh);
-        if incoming.connection != between.connection {
-            // Only its first message begins a connection: a late one of an older one does not.
-            if number != 0 {
-                return Vec::new();
-            }
+        if !is_known {
             *incoming = fresh();
         }
         incoming.used = now;
@@ -159,7 +163,6 @@ impl Unicast {
             found.push(next);
             incoming.next = incoming.next.wrapping_add(1);
         }
-        let back = Between { from: self.own, to: between.from, connection: between.connection };
         packets.push(ToMember { address, packet: Packet::Ack { between: back, number: incoming.next } });
         found
     }
@@ -169,6 +172,11 @@ impl Unicast {
         let Some(out) = self.out.get_mut(&between.from).filter(|out| out.connection == between.connection) else {
             return;
         };
+        if between.to == self.own && number == 0 && out.first != 0 && !out.waiting.is_empty() {
+            // The other end has forgotten the connection.
+            (out.connection, out.first, out.due, out.tries) = (self.random.bits() as u32, 0, now, 1);
+            return;
+        }
         let count = number.wrapping_sub(out.first) as usize;
         if between.to != self.own || count > out.waiting.len() {
             return;
@@ -208,10 +216,9 @@ impl Unicast {
         }
     }
 
-    /// Forgets the connections to and from members that are not `kept` and for whom nothing waits.
+    /// Forgets the connections to members that are not `kept` and for whom nothing waits.
     pub(super) fn forget(&mut self, kept: impl Fn(MemberId) -> bool) {
         self.out.retain(|&to, out| kept(to) || !out.waiting.is_empty());
-        self.incoming.retain(|&from, _| kept(from));
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
@@ -317,6 +324,20 @@ mod tests {
             tries += u32::from(!pair.wake(false).is_empty());
         }
         assert_eq!(tries, MAX_TRIES);
+    }
+
+    #[test]
+    fn a_connection_that_the_other_end_has_forgotten_begins_anew() {
+        let mut pair = Pair::new();
+        let packets = pair.send(credit(0));
+        pair.bring(packets);
+        pair.ends[1].incoming.clear();
+        let packets = pair.send(credit(1));
+        pair.bring(packets);
+        assert_eq!(pair.found, [credit(0)]);
+        let packets = pair.wake(true);
+        pair.bring(packets);
+        assert_eq!(pair.found, [credit(0), credit(1)]);
     }
 
     #[test]

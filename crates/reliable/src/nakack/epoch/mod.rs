@@ -243,6 +243,14 @@ impl Epoch {
         self.is_total() && self.own == 0
     }
 
+    #[cfg(test)]
+    pub(super) fn state(&self) -> String {
+        let Self { windows, stability, order, ordered, announcing, end, credits, requests, .. } = self;
+        let numbers = |window: &Window| (window.base(), window.contiguous(), window.known(), window.delivered());
+        let windows: Vec<_> = windows.iter().map(numbers).collect();
+        format!("{windows:?} {stability:?} {order:?} {ordered} {announcing:?} {end:?} {credits:?} {requests:?}")
+    }
+
     /// Of each member, the first number that is held, that up to which all is there, and that which was sent. For tests.
     #[cfg(test)]
     pub(super) fn numbers(&self, rank: u16) -> (u64, u64) {

@@ -164,9 +164,7 @@ impl Epoch {
         let (flags, payload) = outgoing.next(usize::from(self.stack.fragment))?;
         self.credits.sent(credit::cost(payload.len()));
         self.repairs_in_row = 0;
-        let bytes = self.put(now, flags, &payload, Kind::Data, counted);
-        self.acknowledge_own(now, usize::from(self.own));
-        Some(bytes)
+        Some(self.put(now, flags, &payload, Kind::Data, counted))
     }
 
     /// Appends a message to this member's stream.
@@ -177,6 +175,7 @@ impl Epoch {
         window.insert(number, flags, payload, self.transmission);
         let bytes = Packet::Data { from, sequence: number as u32, flags, payload }.emit();
         counted.traffic.add(kind, bytes.len());
+        self.acknowledge_own(now, usize::from(self.own));
         self.unsaid += payload.len() as u64 + 1;
         if self.unsaid >= self.stack.stable_bytes {
             self.digest_due = Some(now);

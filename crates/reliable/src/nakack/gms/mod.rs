@@ -171,6 +171,13 @@ impl Membership {
         &self.view
     }
 
+    #[cfg(test)]
+    pub(super) fn state(&self) -> String {
+        let Self { state, promised, proposal, candidates, discovery, failures, leavers, reforms, retry, announce, .. } =
+            self;
+        format!("{state:?} {promised:?} {proposal:?} {candidates:?} {discovery:?} {failures:?} {leavers:?} {reforms} {retry} {announce}")
+    }
+
     /// Whether messages can be sent.
     pub(super) fn is_member(&self) -> bool {
         matches!(self.state, State::Member | State::Leaves)
@@ -419,7 +426,9 @@ impl Membership {
         self.counted.views += 1;
         let gone = self.view.members.iter().filter(|&&(member, _)| !view.has(member)).count();
         let left = self.view.members.iter().filter(|&&(member, _)| self.leavers.contains(&member)).count();
-        self.counted.expelled += gone.saturating_sub(left) as u64;
+        if view.id.leader == self.own.0 {
+            self.counted.expelled += gone.saturating_sub(left) as u64;
+        }
         self.highest = self.highest.max(view.id.number);
         if self.state == State::Seeks {
             self.state = State::Member;

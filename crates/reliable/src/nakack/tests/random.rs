@@ -187,9 +187,13 @@ impl World {
             }
         }
         let alive = self.alive();
-        let views: Vec<_> = alive.iter().map(|&place| self.net.members[place].session.view().clone()).collect();
-        let held: Vec<_> = alive.iter().map(|&place| self.net.members[place].session.held()).collect();
-        assert!(agreed || alive.is_empty(), "after {} operations: {views:#?} {held:?}", self.operations);
+        let state = |&place: &usize| {
+            let session = &self.net.members[place].session;
+            let members = session.view().members.iter().map(|&(id, _)| (id.node, id.run));
+            format!("{:?} {:?}: {:?}\n    {}", self.id(place), session.view().id, members.collect::<Vec<_>>(), session.state())
+        };
+        let states: Vec<_> = alive.iter().map(state).collect();
+        assert!(agreed || alive.is_empty(), "after {} operations:\n{}", self.operations, states.join("\n"));
         self.compare();
     }
 
