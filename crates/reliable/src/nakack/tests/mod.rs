@@ -1,5 +1,6 @@
 //! Members on a network in virtual time.
 
+mod hostile;
 mod random;
 mod transfers;
 mod views;

@@ -328,4 +328,4 @@ fn views_agree_and_all_have_one_order_whatever_happens() {
 }
 
 /// Operations of each of the tests.
-const OPERATIONS: u64 = 4_000;
+const OPERATIONS: u64 = 50_000;
