@@ -35,7 +35,7 @@ fn transmissions(receivers: i32, loss: f64) -> f64 {
 fn every_cell_of_nakack_is_complete_and_near_the_bound_of_repeating_what_is_lost() {
     let path = scenarios().join("studies/multicast-baseline.yaml");
     let overrides =
-        Overrides { sets: vec!["sweep.flows.file.over=[nakack]".to_owned()], ..Overrides::default() };
+        Overrides { sets: vec!["sweep.flows.file.over=[nakack-fixed]".to_owned()], ..Overrides::default() };
     let plan = load(&path, &overrides).unwrap_or_else(|error| panic!("{error}"));
     let document = run(&plan, 2, None, &Monitor::default()).unwrap();
     assert_eq!(document.summary.len(), 48);

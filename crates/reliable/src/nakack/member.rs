@@ -3,9 +3,7 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use hopcast_core::{
-    Buffer, Datagram, Instant, Item, Machine, Message, Outbox, Pacer, Port, Stream,
-};
+use hopcast_core::{Buffer, Datagram, Instant, Item, Machine, Message, Outbox, Pacer, Port, Stream};
 
 use super::assembly::Unit;
 use super::config::{Config, Start};
@@ -359,10 +357,8 @@ impl Member {
     /// Sends a packet that waits for no rate, and counts it.
     fn put(&mut self, to: SocketAddr, packet: &Packet<'_>) {
         let bytes = packet.emit();
-        let is_feedback = matches!(
-            packet,
-            Packet::Ack { .. } | Packet::Unicast { control: Control::Credit { .. }, .. }
-        );
+        let is_feedback =
+            matches!(packet, Packet::Ack { .. } | Packet::Unicast { control: Control::Credit { .. }, .. });
         let kind = if is_feedback { Kind::Feedback } else { Kind::Control };
         self.counted.traffic.add(kind, bytes.len());
         self.send(to, bytes);
@@ -487,9 +483,8 @@ impl Machine for Member {
         if !self.begun {
             return Some(Instant::ZERO);
         }
-        let epoch = self.membership.is_member().then(|| {
-            self.epoch.deadline(self.pacer.departure(), &self.outgoing)
-        });
+        let epoch =
+            self.membership.is_member().then(|| self.epoch.deadline(self.pacer.departure(), &self.outgoing));
         let change = self.changes.front().map(|&(at, _)| at);
         if !self.is_present && self.membership.is_seeking() {
             return change;

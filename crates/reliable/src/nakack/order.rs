@@ -56,7 +56,12 @@ impl Order {
 
     /// At the coordinator: places all messages of members that are there up to these numbers, other than its own; a
     /// record of them, if there are any, of at most `room` bytes.
-    pub(super) fn place(&mut self, own: u16, have: impl Iterator<Item = u64>, room: usize) -> Option<Vec<u8>> {
+    pub(super) fn place(
+        &mut self,
+        own: u16,
+        have: impl Iterator<Item = u64>,
+        room: usize,
+    ) -> Option<Vec<u8>> {
         let mut record = Vec::new();
         for (rank, have) in have.enumerate().filter(|&(rank, _)| rank != usize::from(own)) {
             let count = have.saturating_sub(self.placed[rank]).min(u64::from(u16::MAX));

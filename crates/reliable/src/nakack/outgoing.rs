@@ -75,7 +75,8 @@ impl Outgoing {
         let first = self.units.front()?;
         let end = (self.sent + fragment).min(first.bytes.len());
         let (is_first, is_last) = (self.sent == 0, end == first.bytes.len());
-        let piece = if is_first && is_last { first.bytes.clone() } else { Arc::from(&first.bytes[self.sent..end]) };
+        let piece =
+            if is_first && is_last { first.bytes.clone() } else { Arc::from(&first.bytes[self.sent..end]) };
         let flags = first.kind | u8::from(is_first) * Flags::FIRST | u8::from(is_last) * Flags::LAST;
         self.sent = end;
         if is_last {

@@ -21,9 +21,7 @@ impl RoundTrip {
         let sample = sample.min(MAX);
         self.estimate = Some(match self.estimate {
             None => (sample, sample / 2),
-            Some((mean, deviation)) => {
-                ((mean * 7 + sample) / 8, (deviation * 3 + mean.abs_diff(sample)) / 4)
-            }
+            Some((mean, deviation)) => ((mean * 7 + sample) / 8, (deviation * 3 + mean.abs_diff(sample)) / 4),
         });
     }
 

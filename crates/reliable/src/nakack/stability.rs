@@ -68,7 +68,8 @@ mod tests {
     #[test]
     fn stable_is_what_all_have_and_numbers_never_fall() {
         let mut stability = Stability::new(3, 5, Instant::ZERO);
-        let note = |stability: &mut Stability, member, number| stability.note(Instant::ZERO, member, 1, number);
+        let note =
+            |stability: &mut Stability, member, number| stability.note(Instant::ZERO, member, 1, number);
         assert!(note(&mut stability, 0, 9) && note(&mut stability, 1, 9));
         assert_eq!(stability.stable(1), 5);
         assert!(note(&mut stability, 2, 7) && !note(&mut stability, 2, 6));

@@ -143,7 +143,8 @@ impl Unicast {
             idle.map(|from| self.incoming.remove(&from));
         }
         let back = Between { from: self.own, to: between.from, connection: between.connection };
-        let is_known = self.incoming.get(&between.from).is_some_and(|known| known.connection == between.connection);
+        let is_known =
+            self.incoming.get(&between.from).is_some_and(|known| known.connection == between.connection);
         if !is_known && number != 0 {
             // A connection that was forgotten begins anew; a late message of an older one does not.
             packets.push(ToMember { address, packet: Packet::Ack { between: back, number: 0 } });
@@ -169,7 +170,8 @@ impl Unicast {
 
     /// Takes an acknowledgement: all before a number have come.
     pub(super) fn acknowledged(&mut self, now: Instant, between: Between, number: u32) {
-        let Some(out) = self.out.get_mut(&between.from).filter(|out| out.connection == between.connection) else {
+        let Some(out) = self.out.get_mut(&between.from).filter(|out| out.connection == between.connection)
+        else {
             return;
         };
         if between.to == self.own && number == 0 && out.first != 0 && !out.waiting.is_empty() {
@@ -236,7 +238,10 @@ impl Outgoing {
 
     fn packet(&self, own: MemberId, to: MemberId, number: u32, control: &Control) -> ToMember {
         let between = Between { from: own, to, connection: self.connection };
-        ToMember { address: self.address, packet: Packet::Unicast { between, number, control: control.clone() } }
+        ToMember {
+            address: self.address,
+            packet: Packet::Unicast { between, number, control: control.clone() },
+        }
     }
 }
 

@@ -39,7 +39,14 @@ pub(super) const SPAN: u64 = 1 << 16;
 impl Window {
     /// An empty window, whose first message has a number.
     pub(super) fn new(first: u64) -> Self {
-        Self { base: first, slots: VecDeque::new(), contiguous: first, known: first, delivered: first, bytes: 0 }
+        Self {
+            base: first,
+            slots: VecDeque::new(),
+            contiguous: first,
+            known: first,
+            delivered: first,
+            bytes: 0,
+        }
     }
 
     /// The number in full of which a packet has the lowest 32 bits.

@@ -67,7 +67,9 @@ impl Epoch {
                 continue;
             }
             let is_own = rank == usize::from(self.own);
-            if !is_own && let Some(bytes) = self.credits.delivered(rank as u16, credit::cost(held.payload.len())) {
+            if !is_own
+                && let Some(bytes) = self.credits.delivered(rank as u16, credit::cost(held.payload.len()))
+            {
                 out.credits.push((self.view.members[rank].0, bytes));
             }
             if is_own && !self.hears_itself {

@@ -124,7 +124,12 @@ impl Epoch {
             asked: BTreeSet::new(),
             repairs_in_row: 0,
             end: None,
-            announcing: Announcing { due: None, step: 0, last: None, round_trip: RoundTrip::new(FIRST_ANNOUNCED) },
+            announcing: Announcing {
+                due: None,
+                step: 0,
+                last: None,
+                round_trip: RoundTrip::new(FIRST_ANNOUNCED),
+            },
             digest_due: None,
             unsaid: 0,
             said: now,
@@ -246,9 +251,12 @@ impl Epoch {
     #[cfg(test)]
     pub(super) fn state(&self) -> String {
         let Self { windows, stability, order, ordered, announcing, end, credits, requests, .. } = self;
-        let numbers = |window: &Window| (window.base(), window.contiguous(), window.known(), window.delivered());
+        let numbers =
+            |window: &Window| (window.base(), window.contiguous(), window.known(), window.delivered());
         let windows: Vec<_> = windows.iter().map(numbers).collect();
-        format!("{windows:?} {stability:?} {order:?} {ordered} {announcing:?} {end:?} {credits:?} {requests:?}")
+        format!(
+            "{windows:?} {stability:?} {order:?} {ordered} {announcing:?} {end:?} {credits:?} {requests:?}"
+        )
     }
 
     /// Of each member, the first number that is held, that up to which all is there, and that which was sent. For tests.

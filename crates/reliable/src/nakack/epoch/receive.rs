@@ -118,7 +118,11 @@ impl Epoch {
     ) {
         let rank = usize::from(origin);
         let members = self.windows.len();
-        if from.tag != self.tag || usize::from(from.rank) >= members || from.rank == self.own || rank >= members {
+        if from.tag != self.tag
+            || usize::from(from.rank) >= members
+            || from.rank == self.own
+            || rank >= members
+        {
             counted.strange += 1;
             return;
         }

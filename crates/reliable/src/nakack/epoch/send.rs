@@ -28,7 +28,8 @@ impl Epoch {
     ) -> Option<ToSend> {
         let is_news_first = self.repairs_in_row >= MAX_REPAIRS_IN_ROW && self.may_send_new(outgoing);
         let found = if is_news_first { None } else { self.repair(counted) };
-        let found = found.or_else(|| self.record(now, counted)).or_else(|| self.new_message(now, outgoing, counted));
+        let found =
+            found.or_else(|| self.record(now, counted)).or_else(|| self.new_message(now, outgoing, counted));
         let found = found.or_else(|| self.announcement(now, outgoing, counted));
         let bytes = found?;
         self.last_sent = now;
@@ -59,7 +60,11 @@ impl Epoch {
     }
 
     /// A request that is due, and whom it is for.
-    pub(in super::super) fn next_request(&mut self, now: Instant, counted: &mut Counted) -> Option<(SocketAddr, Buffer)> {
+    pub(in super::super) fn next_request(
+        &mut self,
+        now: Instant,
+        counted: &mut Counted,
+    ) -> Option<(SocketAddr, Buffer)> {
         for origin in 0..self.windows.len() {
             if !self.requests[origin].is_due(now) {
                 continue;
@@ -168,7 +173,14 @@ impl Epoch {
     }
 
     /// Appends a message to this member's stream.
-    fn put(&mut self, now: Instant, flags: Flags, payload: &[u8], kind: Kind, counted: &mut Counted) -> Buffer {
+    fn put(
+        &mut self,
+        now: Instant,
+        flags: Flags,
+        payload: &[u8],
+        kind: Kind,
+        counted: &mut Counted,
+    ) -> Buffer {
         let from = self.sent();
         let window = &mut self.windows[usize::from(self.own)];
         let number = window.known();
@@ -185,12 +197,7 @@ impl Epoch {
     }
 
     /// Says how far this member has come, once it has nothing to send and not all have acknowledged.
-    fn announcement(
-        &mut self,
-        now: Instant,
-        outgoing: &Outgoing,
-        counted: &mut Counted,
-    ) -> Option<Buffer> {
+    fn announcement(&mut self, now: Instant, outgoing: &Outgoing, counted: &mut Counted) -> Option<Buffer> {
         if self.windows.len() < 2 || self.is_stable() || self.is_frozen() {
             self.announcing.due = None;
             return None;
@@ -246,17 +253,14 @@ impl Epoch {
 
     /// The others that are interested in what this member has: the coordinator, which watches all, and those that send.
     pub(in super::super) fn interested(&self) -> Vec<SocketAddr> {
-        let is_interested =
-            |&rank: &usize| rank != usize::from(self.own) && (rank == 0 || self.windows[rank].known() > self.first);
+        let is_interested = |&rank: &usize| {
+            rank != usize::from(self.own) && (rank == 0 || self.windows[rank].known() > self.first)
+        };
         (0..self.windows.len()).filter(is_interested).map(|rank| self.view.members[rank].1).collect()
     }
 
     /// When something is due that no arrival brings about: of what the rate holds back, after `departure`.
-    pub(in super::super) fn deadline(
-        &self,
-        departure: Instant,
-        outgoing: &Outgoing,
-    ) -> Option<Instant> {
+    pub(in super::super) fn deadline(&self, departure: Instant, outgoing: &Outgoing) -> Option<Instant> {
         let others = self.windows.len() > 1;
         let paced = !self.asked.is_empty()
             || self.may_send_new(outgoing)
@@ -281,7 +285,8 @@ impl Epoch {
     }
 
     fn has_to_place(&self) -> bool {
-        self.windows[0].has_room() && self.order.has_to_place(self.own, self.windows.iter().map(super::Window::contiguous))
+        self.windows[0].has_room()
+            && self.order.has_to_place(self.own, self.windows.iter().map(super::Window::contiguous))
     }
 }
 

@@ -75,7 +75,7 @@ const SETTLES: Duration = Duration::from_secs(5);
 impl Membership {
     /// Somebody asks who is there: coordinators answer.
     pub(in super::super) fn sought(&self, from: SocketAddr, actions: &mut Vec<Action>) {
-        if self.is_leader() && self.is_member() {
+        if self.is_leader() {
             actions.push(Action::Answer(from));
         }
     }

@@ -33,7 +33,9 @@ impl Failures {
         for member in members {
             self.heard.insert(member, now);
             // A suspicion that is not confirmed yet stays.
-            if let Some(&suspicion) = before.suspected.get(&member).filter(|suspicion| !suspicion.is_confirmed) {
+            if let Some(&suspicion) =
+                before.suspected.get(&member).filter(|suspicion| !suspicion.is_confirmed)
+            {
                 self.suspected.insert(member, suspicion);
             }
         }
@@ -88,7 +90,8 @@ impl Failures {
 
     /// Members that have been silent for too long, and are suspected from now on.
     pub(super) fn silent(&mut self, now: Instant, after: Duration) -> Vec<MemberId> {
-        let is_silent = |member: &MemberId| self.heard.get(member).is_some_and(|&heard| now.since(heard) >= after);
+        let is_silent =
+            |member: &MemberId| self.heard.get(member).is_some_and(|&heard| now.since(heard) >= after);
         let found: Vec<_> = self.watched.iter().copied().filter(is_silent).collect();
         found.into_iter().filter(|&member| self.suspect(now, member)).collect()
     }
@@ -108,7 +111,8 @@ impl Failures {
     /// When a member becomes silent, or has not answered.
     pub(super) fn deadline(&self, silent: Duration, answer: Duration) -> Option<Instant> {
         let unsuspected = self.watched.iter().filter(|member| !self.suspected.contains_key(member));
-        let silent = unsuspected.filter_map(|member| self.heard.get(member)).map(|&heard| heard + silent).min();
+        let silent =
+            unsuspected.filter_map(|member| self.heard.get(member)).map(|&heard| heard + silent).min();
         let open = self.suspected.values().filter(|suspicion| !suspicion.is_confirmed);
         silent.into_iter().chain(open.map(|suspicion| suspicion.since + answer)).min()
     }

@@ -71,7 +71,8 @@ impl Membership {
             || self.reforms
             || self.state == State::Leaves
             || self.view.members.iter().any(|&(member, _)| gone(member))
-            || (self.candidates.values().any(super::Candidate::is_alive) && self.view.members.len() < MAX_MEMBERS)
+            || (self.candidates.values().any(super::Candidate::is_alive)
+                && self.view.members.len() < MAX_MEMBERS)
     }
 
     /// When the next proposal can begin: one that is promised to another leader has its time.
@@ -200,8 +201,11 @@ impl Membership {
 
     /// A member has promised a higher number to another: the next proposal has one that is higher still.
     pub(super) fn refused(&mut self, now: Instant, from: MemberId, id: ViewId, promised: u32) {
-        let takes_part = |proposal: &&Proposal| proposal.id == id && proposal.participants.contains_key(&from);
-        if self.proposal.as_ref().filter(takes_part).is_none() || promised.saturating_sub(self.highest) > MAX_JUMP {
+        let takes_part =
+            |proposal: &&Proposal| proposal.id == id && proposal.participants.contains_key(&from);
+        if self.proposal.as_ref().filter(takes_part).is_none()
+            || promised.saturating_sub(self.highest) > MAX_JUMP
+        {
             return;
         }
         self.highest = self.highest.max(promised);

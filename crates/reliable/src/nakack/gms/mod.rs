@@ -17,8 +17,6 @@ mod discovery;
 mod failure;
 mod leader;
 mod proposal;
-#[cfg(test)]
-mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -57,6 +55,8 @@ pub(super) struct Membership {
     /// When to look for members that stall.
     stalls: Instant,
     state: State,
+    /// Until when one that is alone holds back its messages, as the others are likely to be found.
+    waits: Option<Instant>,
     random: Stream,
     /// Control messages to this member itself.
     inbox: VecDeque<Control>,
@@ -159,6 +159,7 @@ impl Membership {
             announce,
             stalls: now + STALLS,
             state,
+            waits: None,
             random,
             inbox: VecDeque::new(),
             counted: Counted::default(),
@@ -173,14 +174,27 @@ impl Membership {
 
     #[cfg(test)]
     pub(super) fn state(&self) -> String {
-        let Self { state, promised, proposal, candidates, discovery, failures, leavers, reforms, retry, announce, .. } =
-            self;
-        format!("{state:?} {promised:?} {proposal:?} {candidates:?} {discovery:?} {failures:?} {leavers:?} {reforms} {retry} {announce}")
+        let Self {
+            state,
+            promised,
+            proposal,
+            candidates,
+            discovery,
+            failures,
+            leavers,
+            reforms,
+            retry,
+            announce,
+            ..
+        } = self;
+        format!(
+            "{state:?} {promised:?} {proposal:?} {candidates:?} {discovery:?} {failures:?} {leavers:?} {reforms} {retry} {announce}"
+        )
     }
 
     /// Whether messages can be sent.
     pub(super) fn is_member(&self) -> bool {
-        matches!(self.state, State::Member | State::Leaves)
+        matches!(self.state, State::Member | State::Leaves) && self.waits.is_none()
     }
 
     /// Whether it looks for others, and is in no view.
@@ -243,6 +257,7 @@ impl Membership {
         if self.state == State::Left {
             return;
         }
+        self.waits = self.waits.filter(|&until| until > now);
         self.look_for_failures(now, actions);
         self.discover(now, actions);
         self.lead(now, actions);
@@ -251,7 +266,13 @@ impl Membership {
     }
 
     /// A member that stalls, as this one's own STABLE says.
-    pub(super) fn stalled(&mut self, now: Instant, member: MemberId, epoch: &Epoch, actions: &mut Vec<Action>) {
+    pub(super) fn stalled(
+        &mut self,
+        now: Instant,
+        member: MemberId,
+        epoch: &Epoch,
+        actions: &mut Vec<Action>,
+    ) {
         if self.is_leader() && self.failures.confirm(now, member, true) {
             self.counted.suspected += 1;
         } else if let Some(leader) = self.leader().filter(|&(leader, _)| leader != member) {
@@ -283,7 +304,7 @@ impl Membership {
         let wanted = (self.proposal.is_none() && self.wants_change()).then(|| self.next_try());
         let promise = self.promised.map(|promise| promise.since + self.patience());
         let stalls = (self.view.members.len() > 1).then_some(self.stalls);
-        [failures, discovery, proposal, wanted, promise, stalls].into_iter().flatten().min()
+        [failures, discovery, proposal, wanted, promise, stalls, self.waits].into_iter().flatten().min()
     }
 
     /// The first member of the view that is not taken for dead.
@@ -301,13 +322,14 @@ impl Membership {
             self.take(now, self.own, control, epoch, actions);
         }
         // Whether all is fetched; the epoch of this call is only that of the view if nothing was frozen or installed.
-        let is_settled = !actions.iter().any(|action| {
-            matches!(action, Action::Freeze | Action::Fetch(_) | Action::Install(_))
-        });
+        let is_settled = !actions
+            .iter()
+            .any(|action| matches!(action, Action::Freeze | Action::Fetch(_) | Action::Install(_)));
         if is_settled
             && epoch.view().id == self.view.id
             && epoch.is_ready()
-            && let Some(promise) = self.promised.as_mut().filter(|promise| promise.is_fetching && !promise.is_ready)
+            && let Some(promise) =
+                self.promised.as_mut().filter(|promise| promise.is_fetching && !promise.is_ready)
         {
             promise.is_ready = true;
             let proposal = promise.proposal;
@@ -435,7 +457,7 @@ impl Membership {
         }
         self.view = view.clone();
         self.installed = now;
-        self.reforms = false;
+        (self.reforms, self.waits) = (false, None);
         self.leavers.retain(|&member| view.has(member));
         self.candidates.retain(|&member, _| !view.has(member));
         self.follow(now);
@@ -457,6 +479,7 @@ impl Membership {
         self.candidates.clear();
         self.install(now, View { id, members: vec![self.own] }, actions);
         self.announce = now + self.stack.verify;
+        self.waits = Some(now + self.stack.merge_every * 2 + ANSWER);
     }
 
     fn follow(&mut self, now: Instant) {

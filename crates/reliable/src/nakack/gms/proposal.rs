@@ -73,7 +73,8 @@ impl Proposal {
             let best = |place: usize| {
                 // Numbers may have wrapped: what is compared is how far each is from the first.
                 let expected = (1 << 32) | u64::from(members[0].1[place]);
-                let full = |&(member, have): &(MemberId, &[u32])| (complete(have[place], 32, expected), member);
+                let full =
+                    |&(member, have): &(MemberId, &[u32])| (complete(have[place], 32, expected), member);
                 members.iter().map(full).max_by_key(|&(number, _)| number)
             };
             let targets: Vec<_> =
@@ -110,11 +111,9 @@ mod tests {
     fn each_fetches_what_somebody_of_its_own_view_has() {
         let mut participants = BTreeMap::new();
         let flushed = |number, have: &[u32]| Step::Flushed { view: view(number), have: have.to_vec() };
-        for (node, step) in [
-            (1, flushed(4, &[10, u32::MAX, 3])),
-            (2, flushed(4, &[9, 2, 3])),
-            (7, flushed(2, &[100, 90])),
-        ] {
+        for (node, step) in
+            [(1, flushed(4, &[10, u32::MAX, 3])), (2, flushed(4, &[9, 2, 3])), (7, flushed(2, &[100, 90]))]
+        {
             let address = SocketAddr::from(([10, 0, 0, node as u8], 1));
             participants.insert(id(node), Participant { address, stays: node != 2, step });
         }

@@ -21,7 +21,9 @@ fn sent_by(net: &Net, rank: u16, transmission: u32) -> Sent {
 
 /// Both receivers get the file by a time, in seconds, and the view stays.
 fn arrives(net: &mut Net, sent: &[u8], seconds: u64) {
-    assert!(net.run(Duration::from_secs(seconds), |net| (1..3).all(|member| messages(net, member).len() == 1)));
+    assert!(
+        net.run(Duration::from_secs(seconds), |net| (1..3).all(|member| messages(net, member).len() == 1))
+    );
     assert!((1..3).all(|member| messages(net, member)[0] == sent));
     assert_eq!(net.members[0].session.view().members.len(), 3);
 }
@@ -49,10 +51,23 @@ fn numbers_that_do_not_exist_are_asked_for_ever_less_often_and_take_no_memory() 
     let (mut net, sent) = busy(2);
     let before = net.members[1].packets;
     let last = net.counter(0, "data_packets_sent") as u32;
-    let digest = |entries| Packet::Digest { from: sent_by(&net, 0, last), asks: false, is_idle: true, stable: Some(1 << 30), entries };
-    let forged: Vec<_> = [vec![(0, 60_000)], vec![(0, u32::MAX)], vec![(2, 1 << 31), (999, 5)]].map(|entries| digest(entries).emit()).into();
+    let digest = |entries| Packet::Digest {
+        from: sent_by(&net, 0, last),
+        asks: false,
+        is_idle: true,
+        stable: Some(1 << 30),
+        entries,
+    };
+    let forged: Vec<_> = [vec![(0, 60_000)], vec![(0, u32::MAX)], vec![(2, 1 << 31), (999, 5)]]
+        .map(|entries| digest(entries).emit())
+        .into();
     forged.iter().for_each(|digest| net.forge(1, 0, digest));
-    let far = Packet::Data { from: sent_by(&net, 0, u32::MAX), sequence: 1 << 31, flags: Flags(3), payload: &[0; 100] };
+    let far = Packet::Data {
+        from: sent_by(&net, 0, u32::MAX),
+        sequence: 1 << 31,
+        flags: Flags(3),
+        payload: &[0; 100],
+    };
     net.forge(1, 0, &far.emit());
     arrives(&mut net, &sent, 10);
     run_for(&mut net, Duration::from_secs(20));
@@ -97,7 +112,8 @@ fn forged_views_and_members_that_do_not_exist_change_nothing() {
 fn many_that_want_to_talk_are_bounded() {
     let (mut net, sent) = busy(4);
     for node in 0..2000 {
-        let between = Between { from: MemberId { node: 1000 + node, run: 1 }, to: id_of(0), connection: node };
+        let between =
+            Between { from: MemberId { node: 1000 + node, run: 1 }, to: id_of(0), connection: node };
         for (number, control) in [(0, Control::Join), (5, Control::AreYouAlive), (1 << 30, Control::Leave)] {
             net.forge(0, 100, &Packet::Unicast { between, number, control }.emit());
         }
@@ -115,7 +131,11 @@ fn a_view_that_nobody_leads_is_given_up() {
     let between = |to| Between { from: leader, to, connection: 3 };
     for member in 0..3 {
         let prepare = Control::Prepare(ViewId { number: 7, leader });
-        net.forge(member, 90, &Packet::Unicast { between: between(id_of(member)), number: 0, control: prepare }.emit());
+        net.forge(
+            member,
+            90,
+            &Packet::Unicast { between: between(id_of(member)), number: 0, control: prepare }.emit(),
+        );
     }
     give_datagram(&mut net, 0, b"after it");
     assert!(net.run(Duration::from_secs(120), |net| (1..3).all(|member| datagrams(net, member).len() == 1)));

@@ -190,7 +190,13 @@ impl World {
         let state = |&place: &usize| {
             let session = &self.net.members[place].session;
             let members = session.view().members.iter().map(|&(id, _)| (id.node, id.run));
-            format!("{:?} {:?}: {:?}\n    {}", self.id(place), session.view().id, members.collect::<Vec<_>>(), session.state())
+            format!(
+                "{:?} {:?}: {:?}\n    {}",
+                self.id(place),
+                session.view().id,
+                members.collect::<Vec<_>>(),
+                session.state()
+            )
         };
         let states: Vec<_> = alive.iter().map(state).collect();
         assert!(agreed || alive.is_empty(), "after {} operations:\n{}", self.operations, states.join("\n"));
@@ -208,8 +214,10 @@ impl World {
         for &place in &alive {
             logs.push((self.id(place), self.net.members[place].session.log.clone()));
         }
-        let segments: Vec<_> =
-            logs.iter().flat_map(|(member, log)| segments(log).into_iter().map(|found| (*member, found))).collect();
+        let segments: Vec<_> = logs
+            .iter()
+            .flat_map(|(member, log)| segments(log).into_iter().map(|found| (*member, found)))
+            .collect();
         let mut members: BTreeMap<ViewId, &View> = BTreeMap::new();
         let mut together: BTreeMap<(ViewId, Option<ViewId>), (MemberId, &Segment<'_>)> = BTreeMap::new();
         for (member, segment) in &segments {
@@ -243,7 +251,11 @@ impl World {
                     let units = segment.units.iter().filter(|(from, _)| from == sender);
                     units.map(|&(_, number)| number).collect::<Vec<_>>()
                 };
-                assert!(!goes_along || of(own) == of(theirs), "{sender:?} to {member:?} in {:?}", own.view.id);
+                assert!(
+                    !goes_along || of(own) == of(theirs),
+                    "{sender:?} to {member:?} in {:?}",
+                    own.view.id
+                );
             }
         }
         for (member, log) in &logs {
@@ -252,7 +264,10 @@ impl World {
                 if let Event::Unit(from, bytes) = event {
                     let number = number(bytes);
                     let before = last.insert(*from, number);
-                    assert!(before.is_none_or(|before| before < number), "{member:?} of {from:?}: {number} again");
+                    assert!(
+                        before.is_none_or(|before| before < number),
+                        "{member:?} of {from:?}: {number} again"
+                    );
                 }
             }
         }

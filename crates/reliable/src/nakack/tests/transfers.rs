@@ -19,10 +19,13 @@ fn a_file_comes_with_its_name_and_a_message_without_and_both_with_their_sender()
         let Item::Message(message) = item else { panic!("{item:?}") };
         let sender = message.sender.unwrap();
         assert_eq!(message.name.is_some(), sender == address(1), "{message:?}");
-        assert_eq!(message.name.as_deref(), (sender == address(1)).then_some(match message.payload.len() {
-            0 => &b"chart 1"[..],
-            _ => &b"chart 0"[..],
-        }));
+        assert_eq!(
+            message.name.as_deref(),
+            (sender == address(1)).then_some(match message.payload.len() {
+                0 => &b"chart 1"[..],
+                _ => &b"chart 0"[..],
+            })
+        );
     }
 }
 

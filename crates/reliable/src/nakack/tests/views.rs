@@ -45,7 +45,8 @@ fn members_find_each_other_and_the_first_data_wait_for_them() {
     }
     assert!(until(&mut net, 20, |net| agree(net, &[0, 1, 2, 3])), "{:?}", view(&net, 0));
     give_datagram(&mut net, 3, b"all");
-    assert!(until(&mut net, 5, |net| (0..3).all(|member| datagrams(net, member).iter().any(|(_, bytes)| bytes == b"all"))));
+    assert!(until(&mut net, 5, |net| (0..3)
+        .all(|member| datagrams(net, member).iter().any(|(_, bytes)| bytes == b"all"))));
 }
 
 #[test]
@@ -100,10 +101,17 @@ fn the_parts_of_a_partition_go_on_and_merge() {
     run_for(&mut net, Duration::from_secs(1));
     assert_eq!(datagrams(&net, 4).len(), 1);
     net.members.iter_mut().for_each(|member| member.part = 0);
-    assert!(until(&mut net, 20, |net| agree(net, &[0, 1, 2, 3, 4])), "{:?} {:?}", view(&net, 0), view(&net, 3));
+    assert!(
+        until(&mut net, 20, |net| agree(net, &[0, 1, 2, 3, 4])),
+        "{:?} {:?}",
+        view(&net, 0),
+        view(&net, 3)
+    );
     give_datagram(&mut net, 4, b"in both");
     run_for(&mut net, Duration::from_secs(1));
-    assert!((0..4).all(|member| datagrams(&net, member).last().is_some_and(|(_, bytes)| bytes == b"in both")));
+    assert!(
+        (0..4).all(|member| datagrams(&net, member).last().is_some_and(|(_, bytes)| bytes == b"in both"))
+    );
     assert_eq!(datagrams(&net, 0).len(), 1, "what was sent in another part is that part's");
 }
 

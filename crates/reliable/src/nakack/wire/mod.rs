@@ -219,7 +219,8 @@ impl<'a> Packet<'a> {
                 let mut runs = Vec::new();
                 while !reader.is_empty() {
                     Malformed::unless(runs.len() < MAX_RUNS, "number of runs")?;
-                    let (between, length) = (reader.varint("numbers between")?, reader.varint("length of run")?);
+                    let (between, length) =
+                        (reader.varint("numbers between")?, reader.varint("length of run")?);
                     Malformed::unless(between < 1 << 32 && length < 1 << 32, "length of run")?;
                     runs.push((between, length + 1));
                 }
@@ -232,7 +233,10 @@ impl<'a> Packet<'a> {
                 number: reader.u32("number of unicast")?,
                 control: Control::parse(reader.take_rest())?,
             },
-            ACK => Self::Ack { between: Between::read(reader)?, number: reader.u32("number of acknowledgement")? },
+            ACK => Self::Ack {
+                between: Between::read(reader)?,
+                number: reader.u32("number of acknowledgement")?,
+            },
             _ => return Err(Malformed { field: "kind" }),
         };
         Malformed::unless(reader.is_empty(), "end of packet")?;
@@ -259,7 +263,9 @@ impl<'a> Packet<'a> {
             }
             Self::Digest { from, asks, is_idle, stable, entries } => {
                 from.write(DIGEST, &mut out);
-                out.push(u8::from(*asks) * ASKS | u8::from(*is_idle) * IDLE | u8::from(stable.is_some()) * STABLE);
+                out.push(
+                    u8::from(*asks) * ASKS | u8::from(*is_idle) * IDLE | u8::from(stable.is_some()) * STABLE,
+                );
                 if let Some(stable) = stable {
                     out.extend(stable.to_be_bytes());
                 }
@@ -304,7 +310,11 @@ impl<'a> Packet<'a> {
 
 impl Sent {
     fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
-        Ok(Self { tag: reader.u32("tag")?, rank: reader.u16("rank")?, transmission: reader.u32("transmission")? })
+        Ok(Self {
+            tag: reader.u32("tag")?,
+            rank: reader.u16("rank")?,
+            transmission: reader.u32("transmission")?,
+        })
     }
 
     fn write(self, kind: u8, out: &mut Vec<u8>) {

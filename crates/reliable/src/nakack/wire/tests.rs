@@ -9,7 +9,10 @@ use super::*;
 fn view() -> View {
     let member = |node: u32| (MemberId { node, run: 7 }, SocketAddr::from(([10, 0, 0, node as u8], 6003)));
     let v6 = (MemberId { node: 9, run: 1 }, SocketAddr::from(([0xFD00, 0, 0, 0, 0, 0, 0, 9], 6003)));
-    View { id: ViewId { number: 3, leader: MemberId { node: 1, run: 7 } }, members: vec![member(1), member(2), v6] }
+    View {
+        id: ViewId { number: 3, leader: MemberId { node: 1, run: 7 } },
+        members: vec![member(1), member(2), v6],
+    }
 }
 
 fn packets() -> Vec<Packet<'static>> {
@@ -33,7 +36,13 @@ fn packets() -> Vec<Packet<'static>> {
     let mut all = vec![
         Packet::Data { from, sequence: 6, flags: Flags(Flags::FIRST | Flags::MESSAGE), payload: b"abc" },
         Packet::Repair { from, origin: 1, sequence: 6, flags: Flags(Flags::LAST), payload: b"" },
-        Packet::Digest { from, asks: true, is_idle: false, stable: Some(8), entries: vec![(0, 1), (2, u32::MAX)] },
+        Packet::Digest {
+            from,
+            asks: true,
+            is_idle: false,
+            stable: Some(8),
+            entries: vec![(0, 1), (2, u32::MAX)],
+        },
         Packet::Digest { from, asks: false, is_idle: true, stable: None, entries: Vec::new() },
         Packet::Request { from, origin: 1, first: 9, runs: vec![(0, 1), (70, 20_000), (1 << 31, 64)] },
         Packet::Discover(between.from),

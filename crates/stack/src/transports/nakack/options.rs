@@ -126,7 +126,11 @@ pub(super) static OPTIONS: Options<Nakack> = Options(&[
         stable_bytes,
         "Bytes that a member receives before it says again what it has (STABLE). Too few cost packets, too many are memory."
     ),
-    time!("stable-every", stable_every, "Time after which a member says what it has, if that has changed (STABLE)."),
+    time!(
+        "stable-every",
+        stable_every,
+        "Time after which a member says what it has, if that has changed (STABLE)."
+    ),
     time!(
         "heartbeat",
         heartbeat,
@@ -139,11 +143,7 @@ pub(super) static OPTIONS: Options<Nakack> = Options(&[
         "Time after which a silent member is suspected (FD_ALL). Too short expels members on bad links; too long, and a dead one holds \
          up the others' memory and next view."
     ),
-    time!(
-        "verify",
-        verify,
-        "Time that a suspected member has to answer that it is alive (VERIFY_SUSPECT)."
-    ),
+    time!("verify", verify, "Time that a suspected member has to answer that it is alive (VERIFY_SUSPECT)."),
     time!(
         "stalled-after",
         stalled_after,

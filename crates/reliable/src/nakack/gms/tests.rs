@@ -1,1 +1,0 @@
-//! Of changes of views.
