@@ -41,7 +41,7 @@ impl Epoch {
         }
     }
 
-    fn collect(&mut self, rank: usize) {
+    pub(super) fn collect(&mut self, rank: usize) {
         let stable = self.stability.stable(rank as u16);
         self.windows[rank].collect(stable);
     }

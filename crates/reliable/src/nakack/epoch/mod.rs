@@ -53,7 +53,9 @@ pub(super) struct Epoch {
     announcing: Announcing,
     /// When to say what this member has, because that was asked for or is worth it.
     digest_due: Option<Instant>,
-    /// Bytes that have come since, and whether any has.
+    /// Whether others are to be asked for their digests now.
+    must_ask: bool,
+    /// Bytes that have come since this member's last digest, and when that was.
     unsaid: u64,
     said: Instant,
     last_sent: Instant,
@@ -131,6 +133,7 @@ impl Epoch {
                 round_trip: RoundTrip::new(FIRST_ANNOUNCED),
             },
             digest_due: None,
+            must_ask: false,
             unsaid: 0,
             said: now,
             last_sent: now,
@@ -217,8 +220,11 @@ impl Epoch {
     /// Members that have acknowledged nothing for too long of what this one has sent.
     pub(super) fn stalled(&mut self, now: Instant) -> Vec<MemberId> {
         let sent = self.windows[usize::from(self.own)].known();
-        let stalled = self.stability.stalled(now, self.own, sent, self.stack.stalled_after);
-        let others = stalled.into_iter().filter(|&rank| rank != self.own);
+        let (own, after) = (self.own, self.stack.stalled_after);
+        // Before that they are asked again and again: at a loss of a third, three answers in a row are lost by chance.
+        self.must_ask = self.stability.stalled(now, own, sent, after / 2).iter().any(|&rank| rank != own);
+        let stalled = self.stability.stalled(now, own, sent, after);
+        let others = stalled.into_iter().filter(|&rank| rank != own);
         others.map(|rank| self.view.members[usize::from(rank)].0).collect()
     }
 

@@ -140,6 +140,11 @@ impl Epoch {
         }
         let window = &self.windows[rank];
         let mut at = window.in_full(first);
+        // What is before the first that it lacks is there.
+        if at <= window.known() && self.stability.note(now, from.rank, origin, at) {
+            self.collect(rank);
+        }
+        let window = &self.windows[rank];
         for &(between, length) in runs {
             at = at.saturating_add(between);
             let end = at.saturating_add(length).min(window.known());

@@ -39,11 +39,12 @@ impl Epoch {
     /// Packets to all members that wait for no rate: digests, and signs of life.
     pub(in super::super) fn next_digest(&mut self, now: Instant, counted: &mut Counted) -> Option<ToSend> {
         let others = self.windows.len() > 1;
-        let is_gossip = self.gossips() && self.said + self.stack.stable_every <= now;
+        let is_gossip = self.must_ask || self.gossips() && self.said + self.stack.stable_every <= now;
         if others && (is_gossip || self.digest_due.is_some_and(|due| due <= now)) {
             // Who still holds something may have missed what others have said, and asks; so few do that whoever answers
             // has said it for this time.
             let asks = is_gossip && self.holds();
+            self.must_ask = false;
             self.last_sent = now;
             let entries = self.entries(now);
             let bytes = self.digest_packet(asks, false, entries);

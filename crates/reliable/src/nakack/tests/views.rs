@@ -138,6 +138,26 @@ fn a_silent_member_that_answers_stays() {
     assert!(agree(&net, &[0, 1, 2]) && actions == 0, "{:?}", view(&net, 0));
 }
 
+/// Found in the study `multicast-baseline` at 128 kbit/s and a loss of 30 %: a receiver was expelled since its digests,
+/// one in 20 s, were lost three times in a row.
+#[test]
+fn a_receiver_whose_digests_are_lost_by_chance_stays() {
+    for seed in 0..20 {
+        let rate = Rate::from_bits_per_sec(128_000);
+        let stack = Stack {
+            rate,
+            stable_every: Duration::from_millis(1700),
+            suspect_after: Duration::from_secs(60),
+            ..quick()
+        };
+        let link = Link { rate, ..lossy(0.4) };
+        let mut net = network(seed, &stack, &[link; 2]);
+        give_message(&mut net, 0, &contents(150_000, 1));
+        assert!(until(&mut net, 60, |net| messages(net, 1).len() == 1), "{seed}");
+        assert_eq!(net.members[0].session.view().id.number, 1, "{seed}");
+    }
+}
+
 #[test]
 fn a_member_that_never_acknowledges_is_expelled_and_the_others_go_on() {
     let mut net = network(7, &quick(), &[lossy(0.05); 4]);
