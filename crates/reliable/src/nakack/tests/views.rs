@@ -148,12 +148,15 @@ fn a_receiver_whose_digests_are_lost_by_chance_stays() {
             rate,
             stable_every: Duration::from_millis(1700),
             suspect_after: Duration::from_secs(60),
+            stalled_after: Duration::from_secs(10),
             ..quick()
         };
         let link = Link { rate, ..lossy(0.4) };
         let mut net = network(seed, &stack, &[link; 2]);
         give_message(&mut net, 0, &contents(150_000, 1));
-        assert!(until(&mut net, 60, |net| messages(net, 1).len() == 1), "{seed}");
+        let arrives = until(&mut net, 60, |net| messages(net, 1).len() == 1);
+        let states = || (0..2).map(|member| net.members[member].session.state()).collect::<Vec<_>>();
+        assert!(arrives, "{seed}: {}", states().join("\n"));
         assert_eq!(net.members[0].session.view().id.number, 1, "{seed}");
     }
 }
