@@ -1,5 +1,5 @@
-//! A member of a group of NAKACK hears what others send: no datagram makes it panic, run away, hold more than it may, or
-//! send faster than its rate, and a packet that is read is written as the same packet.
+//! A member of a group of NAKACK hears what others send: no datagram makes it panic, run away, hold more than it may,
+//! or send faster than its rate, and a packet that is read is written as the same packet.
 //!
 //! The first byte says which member it is. Then come the datagrams: the time since the one before in milliseconds (8
 //! bits), the member that it is said to be from (8 bits), length (16 bits), bytes.
@@ -115,8 +115,8 @@ impl Subject {
         panic!("there is no end to what it says");
     }
 
-    /// It sends messages no faster than its rate, to each of the others if it copies, and holds no more than flow control
-    /// lets anybody send.
+    /// It sends messages no faster than its rate, to each of the others if it copies, and holds no more than flow
+    /// control lets anybody send.
     fn judge(&self) {
         let copies = 64;
         let allowed = (RATE.bits_per_sec() as f64 / 8.0 * self.now.as_secs_f64()) as u64 + BURST * copies;

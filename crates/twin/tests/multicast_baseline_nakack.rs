@@ -1,5 +1,5 @@
-//! The study `multicast-baseline` over `nakack`: all is complete, near what repeating lost packets takes at least, and no
-//! worse than published but where that is less than the least.
+//! The study `multicast-baseline` over `nakack`: all is complete, near what repeating lost packets takes at least,
+//! and no worse than published but where that is less than the least.
 
 mod common;
 
@@ -16,9 +16,9 @@ const PACKETS: f64 = 579.0;
 const FRAME: f64 = 1474.0;
 
 /// Cells of the paper whose time no protocol can have that repeats what was lost at the link's rate: receivers, share
-/// that is lost, and rate. What arrives at one receiver is what the link carries less what is lost, so to one receiver
-/// 819,200 bytes take 66.7 s at 128 kbit/s and a loss of a fifth, where the paper has 65.0 s; 76.2 s at 30 %, for 66.8 s;
-/// and 174.2 s at 56 kbit/s, for 159.4 s.
+/// that is lost, and rate. What arrives at one receiver is what the link carries less what is lost, so to one
+/// receiver 819,200 bytes take 66.7 s at 128 kbit/s and a loss of a fifth, where the paper has 65.0 s; 76.2 s at 30
+/// %, for 66.8 s; and 174.2 s at 56 kbit/s, for 159.4 s.
 const IMPOSSIBLE: [(&str, &str, &str); 3] =
     [("[n1]", "20 %", "128 kbit/s"), ("[n1]", "30 %", "128 kbit/s"), ("[n1]", "30 %", "56 kbit/s")];
 

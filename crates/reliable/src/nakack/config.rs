@@ -45,8 +45,8 @@ pub enum Start {
 /// Settings of the protocols of the stack, the same for all members.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stack {
-    /// Rate limiter: how fast a member sends, headers of all layers included. Too high, and the excess is lost in queues
-    /// and repaired.
+    /// Rate limiter: how fast a member sends, headers of all layers included. Too high, and the excess is lost in
+    /// queues and repaired.
     pub rate: Rate,
     /// FRAG2: bytes of a message in one packet; longer units are cut. Too large, and packets do not fit the path.
     pub fragment: u16,
@@ -57,7 +57,8 @@ pub struct Stack {
     /// MFC: bytes that a member may send ahead of what the slowest receiver has delivered. Too few slow it down on long
     /// paths, too many are memory at each member, for each sender.
     pub credits: u64,
-    /// STABLE: bytes that a member receives before it says again what it has. Too few cost packets, too many are memory.
+    /// STABLE: bytes that a member receives before it says again what it has. Too few cost packets, too many are
+    /// memory.
     pub stable_bytes: u64,
     /// STABLE: time after which a member says what it has, if that has changed.
     pub stable_every: Duration,
@@ -65,8 +66,8 @@ pub struct Stack {
     pub buffer: u64,
     /// FD_ALL: time after which a member that has sent nothing else says that it is alive.
     pub heartbeat: Duration,
-    /// FD_ALL: time after which a silent member is suspected. Too short, and members are expelled on bad links, too long,
-    /// and one that is dead holds up the others' memory and their next view.
+    /// FD_ALL: time after which a silent member is suspected. Too short, and members are expelled on bad links, too
+    /// long, and one that is dead holds up the others' memory and their next view.
     pub suspect_after: Duration,
     /// VERIFY_SUSPECT: time that a suspected member has to answer.
     pub verify: Duration,
@@ -91,8 +92,8 @@ impl Default for Stack {
             // There 50 s. Chosen: what a slow sender's memory holds for so long is little, and so is the packet.
             stable_every: Duration::from_secs(20),
             buffer: 8 << 20,
-            // FD_ALL of 2.12: heartbeats each 3 s, suspected after 10 s. Chosen: at a loss of 30 % three in a row are lost
-            // once in 37 times, ten once in 170,000.
+            // FD_ALL of 2.12: heartbeats each 3 s, suspected after 10 s. Chosen: at a loss of 30 % three in a row are
+            // lost once in 37 times, ten once in 170,000.
             heartbeat: Duration::from_secs(3),
             suspect_after: Duration::from_secs(30),
             // 1.5 s in udp.xml.

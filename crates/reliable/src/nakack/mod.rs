@@ -6,12 +6,12 @@
 //! **Sending.** A unit of the application is cut into messages that fit a packet (FRAG2: `outgoing`, `assembly`), which
 //! leave at the member's rate, all together no further ahead of the slowest receiver than its credit (MFC: `credit`).
 //!
-//! **What is lost** shows by a gap, and is asked for from its sender by a negative acknowledgement, or from any member
-//! that has it (NAKACK: `requests`, `epoch/send`). It is sent again to all, since others may have lost it too. Every
-//! packet to all has a transmission number, repairs too, and a request says which was heard last: so a receiver knows at
-//! once that a repair was lost, and a sender that a request and its repair have crossed. A transfer takes what repeating
-//! what was lost takes at the link's rate, and no timer's time on top. A sender that has nothing more to send says how
-//! far it has come, ever less often, until all have everything.
+//! **What is lost** shows by a gap, and is asked for from its sender by a negative acknowledgement, or from any
+//! member that has it (NAKACK: `requests`, `epoch/send`). It is sent again to all, since others may have lost it too.
+//! Every packet to all has a transmission number, repairs too, and a request says which was heard last: so a receiver
+//! knows at once that a repair was lost, and a sender that a request and its repair have crossed. A transfer takes
+//! what repeating what was lost takes at the link's rate, and no timer's time on top. A sender that has nothing more
+//! to send says how far it has come, ever less often, until all have everything.
 //!
 //! **What all have** is forgotten (STABLE: `stability`): members say by and by up to where they have whose messages.
 //! A sender waits if more than its buffer is not stable, and a member that acknowledges nothing is expelled in the end,
@@ -28,12 +28,13 @@
 //!
 //! # Scope and departures
 //!
-//! - **The wire is our own.** JGroups' packets are serialised Java objects with a header class for each layer; ours have
-//!   16 bytes before the payload. So members are only ours.
+//! - **The wire is our own.** JGroups' packets are serialised Java objects with a header class for each layer; ours
+//!   have 16 bytes before the payload. So members are only ours.
 //! - **Transmissions are numbered**, which NAKACK does not do: it repeats requests by timers of 300 to 2,400 ms. Those
 //!   are here too, for lost requests, but follow the time that answers take once there was one.
-//! - **Numbers begin anew with each view**, and a view's messages are all delivered before the next: 2.12 does that only
-//!   with its layer FLUSH, which `udp.xml` has as an option. A sender is held up for some round trips by a change.
+//! - **Numbers begin anew with each view**, and a view's messages are all delivered before the next: 2.12 does that
+//!   only with its layer FLUSH, which `udp.xml` has as an option. A sender is held up for some round trips by a
+//!   change.
 //! - **Failures**: the coordinator watches all members and all watch it, where FD_ALL has all watch all; FD_SOCK's ring
 //!   of TCP connections is left out, since a machine has no sockets. A suspicion is believed only by whoever has asked
 //!   the suspect itself, or sees itself that it stalls.

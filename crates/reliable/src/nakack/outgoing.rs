@@ -77,7 +77,7 @@ impl Outgoing {
         let (is_first, is_last) = (self.sent == 0, end == first.bytes.len());
         let piece =
             if is_first && is_last { first.bytes.clone() } else { Arc::from(&first.bytes[self.sent..end]) };
-        let flags = first.kind | u8::from(is_first) * Flags::FIRST | u8::from(is_last) * Flags::LAST;
+        let flags = first.kind | (u8::from(is_first) * Flags::FIRST) | (u8::from(is_last) * Flags::LAST);
         self.sent = end;
         if is_last {
             self.bytes -= first.bytes.len() as u64 + UNIT;

@@ -1,7 +1,8 @@
 //! UNICAST: control messages between two members, acknowledged, once each and in their order.
 //!
-//! Who sends draws a connection number, so that a member that has forgotten the connection, or is another, does not take
-//! the one for the other. An acknowledgement bears the number too: it shows that its sender hears at its address.
+//! Who sends draws a connection number, so that a member that has forgotten the connection, or is another, does not
+//! take the one for the other. An acknowledgement bears the number too: it shows that its sender hears at its
+//! address.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;

@@ -265,7 +265,8 @@ impl Epoch {
         )
     }
 
-    /// Of each member, the first number that is held, that up to which all is there, and that which was sent. For tests.
+    /// Of each member, the first number that is held, that up to which all is there, and that which was sent. For
+    /// tests.
     #[cfg(test)]
     pub(super) fn numbers(&self, rank: u16) -> (u64, u64) {
         let window = &self.windows[usize::from(rank)];
@@ -273,8 +274,8 @@ impl Epoch {
     }
 }
 
-/// Time from the last packet to the first announcement before a round trip was measured. Chosen: a local network's round
-/// trip, or two.
+/// Time from the last packet to the first announcement before a round trip was measured. Chosen: a local network's
+/// round trip, or two.
 const FIRST_ANNOUNCED: Duration = Duration::from_millis(10);
 
 /// A whole unit and its sender's rank.

@@ -305,8 +305,8 @@ impl super::Announcing {
     }
 }
 
-/// Repairs in a row, after which a new message is sent in between. Chosen: whoever asks for everything all the time costs
-/// the others eight ninths of the rate, and not all of it.
+/// Repairs in a row, after which a new message is sent in between. Chosen: whoever asks for everything all the time
+/// costs the others eight ninths of the rate, and not all of it.
 const MAX_REPAIRS_IN_ROW: u32 = 8;
 /// Announcements that ask for no answer. Chosen: those that lack something answer in any case.
 const QUIET_STEPS: u32 = 2;

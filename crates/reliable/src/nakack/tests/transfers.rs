@@ -63,8 +63,8 @@ fn baseline(seed: u64, receivers: usize, loss: f64) -> (f64, f64) {
 
 #[test]
 fn a_transfer_takes_little_more_than_the_bound_of_repeating_what_is_lost() {
-    // 586 packets of 1,458 bytes; to three receivers that lose a fifth each has to be sent 1.633 times (956 packets), to
-    // one 1.25 times.
+    // 586 packets of 1,458 bytes; to three receivers that lose a fifth each has to be sent 1.633 times (956 packets),
+    // to one 1.25 times.
     for (receivers, loss, packets) in [(3, 0.0, 586.0), (3, 0.2, 956.9), (1, 0.2, 732.5)] {
         let seeds = 5;
         let runs: Vec<_> = (0..seeds).map(|seed| baseline(seed, receivers, loss)).collect();

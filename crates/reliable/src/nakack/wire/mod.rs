@@ -18,13 +18,14 @@
 //! |---|---|
 //! | 0x51 data | sequence number (32), flags (8), payload |
 //! | 0x52 repair | rank of the origin (16), sequence number (32), flags (8), payload |
-//! | 0x53 digest | flags (8), if they say so the number up to which its sender's messages are stable (32), number of entries (8), each a rank (16) and a sequence number (32) |
-//! | 0x54 request, in place of the transmission that of the addressed member that was heard last | rank of the origin (16), first sequence number (32), runs: each two varints, the numbers between, and the numbers that are missing less one |
+//! | 0x53 digest | flags (8), stable number (32) if they say so, count (8), entries: rank (16), number (32) |
+//! | 0x54 request | rank of the origin (16), first number (32), runs: numbers between, length less one (varints) |
 //! | 0x55 discover | identity (48) |
 //! | 0x56 found | a view |
 //! | 0x57 unicast | identities of sender and receiver (2 x 48), connection (32), number (32), a control message |
 //! | 0x58 acknowledgement | the same, without the message: the number up to which all have come |
 //!
+//! A request has in place of its transmission that of the addressed member that was heard last.
 //! The lowest 32 bits of a number are sent, where there are more.
 
 mod control;
@@ -264,7 +265,9 @@ impl<'a> Packet<'a> {
             Self::Digest { from, asks, is_idle, stable, entries } => {
                 from.write(DIGEST, &mut out);
                 out.push(
-                    u8::from(*asks) * ASKS | u8::from(*is_idle) * IDLE | u8::from(stable.is_some()) * STABLE,
+                    (u8::from(*asks) * ASKS)
+                        | (u8::from(*is_idle) * IDLE)
+                        | (u8::from(stable.is_some()) * STABLE),
                 );
                 if let Some(stable) = stable {
                     out.extend(stable.to_be_bytes());

@@ -1,4 +1,5 @@
-//! `nakack`: the stack of JGroups 2.12 around `pbcast.NAKACK`, from one sender to a receiver or to the members of a group.
+//! `nakack`: the stack of JGroups 2.12 around `pbcast.NAKACK`, from one sender to a receiver or to the members of a
+//! group.
 
 mod options;
 
@@ -16,8 +17,7 @@ use crate::transport::{End, Feedback, FlowPlan, PortKind, Ports, Row, Transport}
 
 pub(super) static NAKACK: Row = Row {
     name: "nakack",
-    about: "datagrams and whole messages in order, to one or a group that agrees on its members, repeated on request (the stack of \
-            JGroups 2.12 around `pbcast.NAKACK`)",
+    about: "datagrams and whole messages in order, to one or a group with views, repeated on request (NAKACK of JGroups 2.12)",
     offers: Ports(&[PortKind::Datagram, PortKind::Message]),
     groups: true,
     feedback: Feedback::EndToEnd,

@@ -1,5 +1,7 @@
 //! A member of a group: its layers put together, and its ports.
 
+mod send;
+
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
@@ -7,12 +9,11 @@ use hopcast_core::{Buffer, Datagram, Instant, Item, Machine, Message, Outbox, Pa
 
 use super::assembly::Unit;
 use super::config::{Config, Start};
-use super::epoch::{Counted, Delivery, Epoch, ToSend};
+use super::epoch::{Counted, Delivery, Epoch};
 use super::gms::{Action, Membership};
 use super::outgoing::Outgoing;
-use super::unicast::{ToMember, Unicast};
+use super::unicast::Unicast;
 use super::wire::{Control, Packet, View};
-use crate::statistics::Kind;
 
 /// A member of a group, as a machine: an application above, datagrams below.
 ///
@@ -48,11 +49,8 @@ pub struct Member {
     pub(super) log: Vec<super::tests::Event>,
 }
 
-/// Bytes that wait to be sent up to which datagrams are granted. Chosen: some packets more than leave between two wake-ups
-/// of a program.
-const WINDOW: u64 = 64 << 10;
-/// Rounds of a membership's actions, of which each is the answer to the one before. Chosen: the longest row, a change at
-/// a leader that is alone, has five.
+/// Rounds of a membership's actions, of which each is the answer to the one before. Chosen: the longest row, a change
+/// at a leader that is alone, has five.
 const MAX_ROUNDS: usize = 16;
 
 impl Member {
@@ -345,106 +343,6 @@ impl Member {
                 }
             };
             self.out.up(item);
-        }
-    }
-
-    fn put_out(&mut self, packets: Vec<ToMember>) {
-        for ToMember { address, packet } in packets {
-            self.put(address, &packet);
-        }
-    }
-
-    /// Sends a packet that waits for no rate, and counts it.
-    fn put(&mut self, to: SocketAddr, packet: &Packet<'_>) {
-        let bytes = packet.emit();
-        let is_feedback =
-            matches!(packet, Packet::Ack { .. } | Packet::Unicast { control: Control::Credit { .. }, .. });
-        let kind = if is_feedback { Kind::Feedback } else { Kind::Control };
-        self.counted.traffic.add(kind, bytes.len());
-        self.send(to, bytes);
-    }
-
-    fn send(&mut self, to: SocketAddr, bytes: Buffer) {
-        let len = bytes.len() as u64 + u64::from(self.config.overhead);
-        self.pacer.sent(self.now, self.config.stack.rate, len);
-        self.out.down(Item::Datagram(Datagram::new(self.config.local, to, bytes)));
-    }
-
-    /// Does what is due, and sends what may be sent.
-    fn run(&mut self, now: Instant) {
-        self.now = now;
-        self.begun = true;
-        if !self.is_present && !self.has_left() && self.membership.is_seeking() {
-            return;
-        }
-        self.membership.answered(now, &self.unicast);
-        if self.membership.looks_for_stalls(now) && !self.epoch.is_frozen() {
-            for member in self.epoch.stalled(now) {
-                let mut actions = Vec::new();
-                self.membership.stalled(now, member, &self.epoch, &mut actions);
-                self.act(now, actions);
-            }
-        }
-        for _ in 0..MAX_ROUNDS {
-            let mut actions = Vec::new();
-            self.membership.wake(now, &self.epoch, &mut actions);
-            self.act(now, actions);
-            // A view that is installed may be reason for the next.
-            if self.membership.deadline().is_none_or(|at| at > now) {
-                break;
-            }
-        }
-        let mut packets = Vec::new();
-        let membership = &self.membership;
-        self.unicast.wake(now, |member| membership.keeps(member), &mut packets);
-        self.put_out(packets);
-        if self.membership.is_member() {
-            self.send_all(now);
-        }
-        self.deliver(now);
-        self.grant();
-    }
-
-    fn send_all(&mut self, now: Instant) {
-        while self.pacer.departure() <= now
-            && let Some(packet) = self.epoch.next(now, &mut self.outgoing, &mut self.counted)
-        {
-            self.send_to_members(packet);
-        }
-        while let Some(packet) = self.epoch.next_digest(now, &mut self.counted) {
-            self.send_to_members(packet);
-        }
-        while let Some((to, bytes)) = self.epoch.next_request(now, &mut self.counted) {
-            self.send(to, bytes);
-        }
-    }
-
-    fn send_to_members(&mut self, packet: ToSend) {
-        if self.config.multicasts {
-            return self.send(self.config.group, packet.bytes);
-        }
-        let own = self.config.member;
-        let others = self.epoch.view().members.iter().filter(|&&(member, _)| member != own);
-        let to = if packet.to_all {
-            others.map(|&(_, address)| address).collect()
-        } else {
-            self.epoch.interested()
-        };
-        for to in to {
-            self.send(to, packet.bytes.clone());
-        }
-    }
-
-    /// Grants datagrams as far as little waits.
-    fn grant(&mut self) {
-        if !self.config.unit_credit || self.has_left() {
-            return;
-        }
-        let unit = u64::from(self.config.stack.fragment);
-        let free = (WINDOW.saturating_sub(self.outgoing.bytes()) / unit).saturating_sub(self.granted);
-        if free * unit >= WINDOW / 4 {
-            self.granted += free;
-            self.out.up(Item::Credit(free));
         }
     }
 }
