@@ -67,6 +67,7 @@ impl Subject {
             multicasts: which & 2 == 0,
             presence: vec![(Instant::ZERO, None)],
             start: if which & 4 == 0 { Start::Told(three) } else { Start::Discovered },
+            expects: 1 + usize::from(which & 1),
             hears_itself: which & 8 != 0,
             unit_credit: false,
             slack: Duration::ZERO,

@@ -21,6 +21,9 @@ pub struct Config {
     pub presence: Vec<(Instant, Option<Instant>)>,
     /// How it comes into its first view, if it is a member from the start on; later it looks for others.
     pub start: Start,
+    /// Members of a view, itself included, for which one that looks for others waits before it sends its first message;
+    /// ten times the search at most.
+    pub expects: usize,
     /// Whether it is handed its own messages too, as JGroups does.
     pub hears_itself: bool,
     /// Whether it grants datagrams to the application above.

@@ -32,6 +32,8 @@ pub(super) struct Epoch {
     tag: u32,
     own: u16,
     hears_itself: bool,
+    /// Whether new messages are held back, as members are still missing.
+    holds_back: bool,
     /// Number of each member's first message.
     first: u64,
     windows: Vec<Window>,
@@ -113,6 +115,7 @@ impl Epoch {
             tag: view.id.tag(),
             own: view.rank(own).unwrap_or(0),
             hears_itself,
+            holds_back: false,
             first,
             windows: (0..members).map(|_| Window::new(first)).collect(),
             assemblies: (0..members).map(|_| Assembly::default()).collect(),
@@ -148,6 +151,11 @@ impl Epoch {
 
     pub(super) const fn tag(&self) -> u32 {
         self.tag
+    }
+
+    /// Holds back new messages, or does no longer.
+    pub(super) const fn hold_back(&mut self, is_held: bool) {
+        self.holds_back = is_held;
     }
 
     /// Freezes the view: what is there now is all that will be, but for what the leader has members fetch.

@@ -153,6 +153,7 @@ impl Epoch {
         let own = &self.windows[usize::from(self.own)];
         let Some(len) = outgoing.next_len(usize::from(self.stack.fragment)) else { return false };
         !self.is_frozen()
+            && !self.holds_back
             && own.has_room()
             && own.bytes() + credit::cost(len) <= self.stack.buffer
             && self.credits.allows(self.own, credit::cost(len))

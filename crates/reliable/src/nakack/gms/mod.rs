@@ -58,6 +58,8 @@ pub(super) struct Membership {
     state: State,
     /// Until when one that is alone holds back its messages, as the others are likely to be found.
     waits: Option<Instant>,
+    /// Members of a view that end that.
+    expects: usize,
     random: Stream,
     /// Control messages to this member itself.
     inbox: VecDeque<Control>,
@@ -162,6 +164,7 @@ impl Membership {
             stalls: now + stack.stalled_after / LOOKS,
             state,
             waits: None,
+            expects: 2,
             random,
             inbox: VecDeque::new(),
             counted: Counted::default(),
@@ -196,7 +199,19 @@ impl Membership {
 
     /// Whether messages can be sent.
     pub(super) fn is_member(&self) -> bool {
-        matches!(self.state, State::Member | State::Leaves) && self.waits.is_none()
+        matches!(self.state, State::Member | State::Leaves)
+    }
+
+    /// Whether new messages wait, since members are likely to be found that lack them otherwise.
+    pub(super) const fn holds_back(&self) -> bool {
+        self.waits.is_some()
+    }
+
+    /// Waits until the view has so many members, or for ten times the search.
+    pub(super) fn expect(&mut self, now: Instant, members: usize) {
+        if self.state == State::Seeks && members > 1 {
+            (self.expects, self.waits) = (members, Some(now + self.stack.discovery * 10));
+        }
     }
 
     /// Whether it looks for others, and is in no view.

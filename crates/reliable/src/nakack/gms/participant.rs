@@ -81,7 +81,10 @@ impl Membership {
         }
         self.view = view.clone();
         self.installed = now;
-        (self.reforms, self.waits) = (false, None);
+        self.reforms = false;
+        if view.members.len() >= self.expects {
+            self.waits = None;
+        }
         self.leavers.retain(|&member| view.has(member));
         self.candidates.retain(|&member, _| !view.has(member));
         self.follow(now);
@@ -103,7 +106,7 @@ impl Membership {
         self.candidates.clear();
         self.install(now, View { id, members: vec![self.own] }, actions);
         self.announce = now + self.stack.verify;
-        self.waits = Some(now + self.stack.merge_every * 2 + ANSWER);
+        (self.waits, self.expects) = (Some(now + self.stack.merge_every * 2 + ANSWER), 2);
     }
 
     pub(super) fn follow(&mut self, now: Instant) {

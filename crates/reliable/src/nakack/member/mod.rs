@@ -66,7 +66,8 @@ impl Member {
         let is_present = changes.pop_front_if(|&mut (at, _)| at == Instant::ZERO).is_some();
         let start = if is_present { config.start.clone() } else { Start::Discovered };
         let own = (config.member, config.local);
-        let membership = Membership::new(own, &start, &config.stack, Instant::ZERO, random.fork());
+        let mut membership = Membership::new(own, &start, &config.stack, Instant::ZERO, random.fork());
+        membership.expect(Instant::ZERO, config.expects);
         let epoch = Epoch::new(
             Instant::ZERO,
             membership.view().clone(),

@@ -73,6 +73,7 @@ impl Member {
     }
 
     pub(super) fn send_all(&mut self, now: Instant) {
+        self.epoch.hold_back(self.membership.holds_back());
         while self.pacer.departure() <= now
             && let Some(packet) = self.epoch.next(now, &mut self.outgoing, &mut self.counted)
         {

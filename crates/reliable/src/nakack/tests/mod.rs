@@ -55,6 +55,7 @@ fn config(member: usize, start: Start, stack: &Stack) -> Config {
         multicasts: true,
         presence: vec![(Instant::ZERO, None)],
         start,
+        expects: 1,
         hears_itself: false,
         unit_credit: false,
         slack: Duration::ZERO,

@@ -46,7 +46,8 @@ impl Transport for Nakack {
             // Only the flow's sender has the group's address.
             multicasts: flow.spec.group.is_none() || end.is_sender(),
             presence: presence(flow, end.node),
-            start: if self.is_told { told(flow) } else { Start::Discovered },
+            start: if self.is_told { Start::Told(first_members(flow)) } else { Start::Discovered },
+            expects: first_members(flow).len(),
             hears_itself: false,
             unit_credit: end.depth == 0 && flow.is_granted(),
             slack: flow.slack,
@@ -64,14 +65,14 @@ impl Transport for Nakack {
     }
 }
 
-/// The first view: the sender and those that receive from the start on.
-fn told(flow: &FlowPlan<'_>) -> Start {
+/// The members of the first view: the sender and those that receive from the start on.
+fn first_members(flow: &FlowPlan<'_>) -> Vec<(MemberId, SocketAddr)> {
     let is_there =
         |&&node: &&NodeId| presence(flow, node).first().is_some_and(|&(from, _)| from == Instant::ZERO);
     let receivers = flow.spec.to.iter().filter(is_there);
     let receivers = receivers.map(|&node| (member(node), flow.sink(node).local));
     let sender: (MemberId, SocketAddr) = (member(flow.spec.from), flow.source().local);
-    Start::Told(std::iter::once(sender).chain(receivers).collect())
+    std::iter::once(sender).chain(receivers).collect()
 }
 
 /// When a node is a member, from and until: always, but for one that joins or leaves the group by the file's events.
