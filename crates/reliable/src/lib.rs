@@ -26,6 +26,7 @@ pub mod group_size;
 pub mod grtt;
 pub mod loss_events;
 pub mod norm;
+pub mod pgm;
 pub mod statistics;
 mod subscription;
 

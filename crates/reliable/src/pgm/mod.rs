@@ -1,0 +1,3 @@
+//! PGM: Pragmatic General Multicast (RFC 3208).
+
+pub mod wire;
