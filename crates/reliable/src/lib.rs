@@ -1,6 +1,6 @@
 //! Reliable multicast: machines that bring the same bytes to every member of a group.
 //!
-//! Each protocol has a folder: [`norm`] is NORM, of RFC 5740. The other modules are what they share.
+//! Each protocol has a folder: [`norm`] is NORM, of RFC 5740, and [`pgm`] is PGM, of RFC 3208. The other modules are what they share.
 //!
 //! # The common face
 //!
@@ -21,13 +21,18 @@
 //! - **The [`statistics`]** have the same names for all: bytes by [kind](statistics::Kind), requests, deliveries.
 
 pub mod backoff;
+mod down_streams;
 pub mod equation;
 pub mod group_size;
 pub mod grtt;
 pub mod loss_events;
 pub mod norm;
 pub mod pgm;
+mod runs;
 pub mod statistics;
 mod subscription;
+#[cfg(test)]
+mod testing;
+mod up_streams;
 
 pub use subscription::{Join, Order, Subscription};

@@ -42,6 +42,7 @@ mod tests;
 
 pub use body::{Ack, Body, Data, Nak, Poll, PollKind, PollResponse, Spm};
 pub use checksum::checksum;
+pub(super) use option::MAX_NAK_LIST;
 pub use option::{
     AsOf, BackOffInterval, BackOffRange, CongestionData, CongestionFeedback, Fragment, Member, Options,
     Parity,

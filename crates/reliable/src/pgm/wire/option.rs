@@ -109,8 +109,15 @@ pub struct Fragment {
     pub length: u32,
     /// Of a parity packet: whether its fields are parity of the group's.
     pub is_encoded: bool,
-    /// Bit U: in parity, that of the bits of the group.
-    pub is_absent: bool,
+    /// The fourth byte: [`ABSENT`](Self::ABSENT) or 0, and in parity that of these bytes.
+    pub specific: u8,
+}
+
+impl Fragment {
+    /// Bit U: a packet of a transmission group has no such option.
+    pub const ABSENT: u8 = ABSENT;
+    /// Length of the option with that of the list, in bytes.
+    pub const LEN: usize = HEADER_LEN + HEADER_LEN + 12;
 }
 
 /// OPT_PARITY_PRM (section 11.8.1).
@@ -244,7 +251,7 @@ impl Options {
                     offset: value.u32("fragment offset")?,
                     length: value.u32("fragment length")?,
                     is_encoded: first & (ENCODED | ENCODED_BY_OPENPGM) != 0,
-                    is_absent: specific & ABSENT != 0,
+                    specific,
                 });
             }
             NAK_LIST => {
@@ -332,7 +339,7 @@ impl Options {
     fn each(&self, mut option: impl FnMut(u8, u8, u8, usize, &dyn Fn(&mut Writer<'_>))) {
         if let Some(fragment) = self.fragment {
             let first = if fragment.is_encoded { ENCODED } else { 0 };
-            option(FRAGMENT, first, if fragment.is_absent { ABSENT } else { 0 }, 12, &|out| {
+            option(FRAGMENT, first, fragment.specific, 12, &|out| {
                 out.u32(fragment.first);
                 out.u32(fragment.offset);
                 out.u32(fragment.length);

@@ -58,8 +58,8 @@ fn body() -> impl Strategy<Value = Body> {
 
 fn options() -> impl Strategy<Value = Options> {
     let fragment =
-        any::<(u32, u32, u32, bool, bool)>().prop_map(|(first, offset, length, is_encoded, is_absent)| {
-            Fragment { first, offset, length, is_encoded, is_absent }
+        any::<(u32, u32, u32, bool, u8)>().prop_map(|(first, offset, length, is_encoded, specific)| {
+            Fragment { first, offset, length, is_encoded, specific }
         });
     let parity = (any::<(bool, bool)>(), 0_u32..32).prop_map(|((proactive, on_demand), power)| Parity {
         proactive,
