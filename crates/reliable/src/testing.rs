@@ -192,6 +192,10 @@ impl<S: Machine> Net<S> {
     pub(crate) fn run(&mut self, until: Duration, mut done: impl FnMut(&Self) -> bool) -> bool {
         let until = Instant::ZERO + until;
         for member in 0..self.members.len() {
+            // One that is new may have something to do first.
+            if self.members[member].session.deadline().is_some_and(|at| at <= self.now) {
+                self.members[member].session.wake(self.now);
+            }
             self.drain(member);
         }
         while !done(self) {

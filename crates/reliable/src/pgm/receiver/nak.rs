@@ -216,6 +216,7 @@ impl Remote {
             let key = self.asked_for(packet, number);
             if let (Key::Group(first), Some(size)) = (key, packet.options.group_size) {
                 self.window.groups.ended_early(first, size);
+                self.ended = Some(first);
             }
             let Some(&ask) = self.asks.get(key) else { continue };
             if !self.is_enough(key, number) {

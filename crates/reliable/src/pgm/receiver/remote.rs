@@ -45,6 +45,8 @@ pub(super) struct Remote {
     spm_request: Option<(Instant, u16)>,
     /// A poll to be answered.
     poll: Option<(Instant, PollResponse, IpAddr)>,
+    /// A group that was ended early, as it was just learnt.
+    pub(super) ended: Option<u64>,
     is_over: bool,
 }
 
@@ -80,6 +82,7 @@ impl Remote {
             last_repair: now,
             spm_request: None,
             poll: None,
+            ended: None,
             is_over: false,
         }
     }
@@ -140,6 +143,10 @@ impl Remote {
             Body::Nak(_) | Body::NullNak(_) | Body::SpmRequest | Body::PollResponse(_) | Body::Ack(_) => {}
         }
         if self.is_known() {
+            if let Some(first) = self.ended.take() {
+                // With fewer packets in it, what there is may be enough.
+                self.decode(first, shared, &mut out);
+            }
             self.window.advance(&mut out);
             self.scan = self.scan.max(self.window.next());
             self.look_for_missing(now, shared);
@@ -186,6 +193,7 @@ impl Remote {
         if let Some(size) = packet.options.group_size {
             let first = self.window.groups.first(lead);
             self.window.groups.ended_early(first, size);
+            self.ended = Some(first);
         }
         if was_known {
             self.check_lead(lead, shared);
@@ -212,12 +220,12 @@ impl Remote {
             self.data_lead = Some(lead);
             self.window.forget_after(lead);
         }
-        if self.data_lead.is_none_or(|data| data <= lead) && self.scan > lead + 1 {
-            self.asks.keep(self.window.next(), lead);
-            self.scan = self.scan.min(lead + 1);
+        let end = self.window.groups.first(lead) + self.window.groups.full() as u64;
+        if self.data_lead.is_none_or(|data| data <= lead) && self.scan > end {
+            self.asks.keep(self.window.groups.first(self.window.next()), lead);
+            self.scan = end;
         }
-        let last = self.window.groups.first(lead) + self.window.groups.full() as u64;
-        if last.max(self.lead() + 1) < self.window.next() {
+        if end.max(self.lead() + 1) < self.window.next() {
             shared.counts.resynchronised += 1;
             self.asks.keep(u64::MAX, u64::MAX);
             self.window.forget_after(0);

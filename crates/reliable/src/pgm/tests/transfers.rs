@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hopcast_core::{Buffer, Duration, Item, Message, Rate};
+use hopcast_core::{Buffer, Duration, Item, Machine, Message, Rate};
 
 use super::net::{Link, Net, contents};
 use crate::pgm::{Proactive, RateControl, ReceiverConfig, SourceConfig};
@@ -52,7 +52,8 @@ fn a_file_is_whole_at_each_receiver_with_parity_and_without_at_any_loss() {
             file(&mut net, 0, &sent);
             let all = |net: &Net| (1..=3).all(|member| files(net, member) == [sent.clone()]);
             let what = (config.parity, loss);
-            assert!(net.run(Duration::from_secs(60), all), "{what:?}");
+            let is_whole = net.run(Duration::from_secs(60), all);
+            assert!(is_whole, "{what:?}");
             assert_eq!(net.counter(1, "objects_given_up"), 0, "{what:?}");
         }
     }
@@ -91,7 +92,9 @@ fn baseline(seed: u64, config: SourceConfig) -> (f64, f64) {
     let sent = contents(819_200, 3);
     file(&mut net, 0, &sent);
     let all = |net: &Net| (1..=3).all(|member| !files(net, member).is_empty());
-    assert!(net.run(Duration::from_secs(100), all));
+    let ok = net.run(Duration::from_secs(100), all);
+            if !ok { for m in 0..4 { net.members[m].session.counters(&mut |n,v| if v>0 {print!("{n}={v} ")}); println!(); } println!("{:?}", net.members[3].session);}
+    assert!(ok);
     (net.bytes() as f64, net.now.as_secs_f64())
 }
 
