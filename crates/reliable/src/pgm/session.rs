@@ -74,7 +74,10 @@ impl Session {
             .source
             .clone()
             .map(|source| Source::new(source, config.session, config.port, addresses, first));
-        let receiver = config.receiver.clone().map(|receiver| Receiver::new(receiver, config.group, random));
+        let receiver = config
+            .receiver
+            .clone()
+            .map(|receiver| Receiver::new(receiver, config.local, config.group, random));
         Self {
             config,
             source,
@@ -217,12 +220,8 @@ fn upstream(now: Instant, source: &mut Source, packet: &Packet<'_>) {
         Body::NullNak(_) => source.null_nak(packet),
         Body::SpmRequest => source.spm_request(now),
         Body::PollResponse(_) => source.poll_response(),
-        Body::Ack(_)
-        | Body::Spm(_)
-        | Body::Original(_)
-        | Body::Repair(_)
-        | Body::Confirmation(_)
-        | Body::Poll(_) => {}
+        Body::Ack(ack) => source.ack(now, packet, ack),
+        Body::Spm(_) | Body::Original(_) | Body::Repair(_) | Body::Confirmation(_) | Body::Poll(_) => {}
     }
 }
 

@@ -13,6 +13,7 @@ mod hop_arq;
 mod kcp;
 mod kcptun;
 mod norm;
+mod pgm;
 #[cfg(feature = "quic")]
 mod quic;
 #[cfg(feature = "peers")]
@@ -59,6 +60,7 @@ pub static TRANSPORTS: &[&Row] = &[
     #[cfg(feature = "peers")]
     &bats_proxy::BATS_PROXY,
     &norm::NORM,
+    &pgm::PGM,
     &franc::FRANC,
     &fec::FEC,
     &tunnel::TUNNEL,

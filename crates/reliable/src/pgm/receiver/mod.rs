@@ -1,5 +1,6 @@
 //! What a member receives: the sources it hears, each for itself.
 
+mod acks;
 mod asks;
 mod group;
 mod nak;
@@ -35,7 +36,8 @@ pub(super) struct Shared {
     pub(super) random: Stream,
     /// Own random identifier, for polls.
     node: u32,
-    /// The group's address.
+    /// Its own address, and the group's.
+    pub(super) local: SocketAddr,
     pub(super) group: SocketAddr,
     pub(super) traffic: Traffic,
     pub(super) requests: Requests,
@@ -89,11 +91,17 @@ pub(super) enum Delivered {
 }
 
 impl Receiver {
-    pub(super) fn new(config: ReceiverConfig, group: SocketAddr, mut random: Stream) -> Self {
+    pub(super) fn new(
+        config: ReceiverConfig,
+        local: SocketAddr,
+        group: SocketAddr,
+        mut random: Stream,
+    ) -> Self {
         let node = random.bits() as u32;
         let shared = Shared {
             config,
             node,
+            local,
             group,
             random,
             traffic: Traffic::default(),

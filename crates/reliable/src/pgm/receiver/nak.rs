@@ -186,6 +186,7 @@ impl Remote {
             // Sources that do not keep repairs first do not read it either.
             packet.options.as_of =
                 self.repairs_first.then(|| AsOf { lead: self.as_of_lead() as u32, spm: self.spm as u32 });
+            packet.options.congestion_feedback = self.acks.feedback(now, shared);
             let bytes = packet.emit();
             shared.requests.sent += 1;
             if shared.config.multicast_naks {

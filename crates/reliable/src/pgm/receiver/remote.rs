@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use hopcast_core::bytes::complete;
 use hopcast_core::{Duration, Instant};
 
+use super::acks::Acks;
 use super::asks::{Asks, Key, State, doubled};
 use super::round_trip::RoundTrip;
 use super::start::{self, Known};
@@ -45,6 +46,8 @@ pub(super) struct Remote {
     spm_request: Option<(Instant, u16)>,
     /// A poll to be answered.
     poll: Option<(Instant, PollResponse, IpAddr)>,
+    /// What is acknowledged, where the source asks for that.
+    pub(super) acks: Acks,
     /// A group that was ended early, as it was just learnt.
     pub(super) ended: Option<u64>,
     is_over: bool,
@@ -82,6 +85,7 @@ impl Remote {
             last_repair: now,
             spm_request: None,
             poll: None,
+            acks: Acks::default(),
             ended: None,
             is_over: false,
         }
@@ -272,6 +276,10 @@ impl Remote {
             let since = now.since(last).min(MAX_INTERVAL);
             self.interval = self.interval.mul_f64(0.875) + since.mul_f64(0.125);
         }
+        self.acks.heard(sequence);
+        if let Some(data) = &packet.options.congestion_data {
+            self.acks.data(now, data, self.round_trip.mean(), shared);
+        }
         if self.insert(sequence, packet, shared, out) == Taken::Refused {
             return;
         }
@@ -396,7 +404,8 @@ impl Remote {
         let requests = self.asks.deadline().filter(|_| self.is_known());
         let spm = self.spm_request.filter(|_| !self.is_known()).map(|(due, _)| due);
         let poll = self.poll.map(|(due, ..)| due);
-        requests.into_iter().chain(spm).chain(poll).min()
+        let ack = self.acks.deadline().filter(|_| self.is_known());
+        requests.into_iter().chain(spm).chain(poll).chain(ack).min()
     }
 
     pub(super) fn wake(&mut self, now: Instant, shared: &mut Shared, output: &mut Output) {
@@ -411,6 +420,11 @@ impl Remote {
         }
         if let Some((_, response, path)) = self.poll.take_if(|(due, ..)| *due <= now) {
             let packet = Packet::new(self.session, self.port, Body::PollResponse(response));
+            output.packets.push((shared.upstream(path, self.address), packet.emit()));
+        }
+        if let (Some(path), Some((ack, feedback))) = (self.path, self.acks.due(now, shared)) {
+            let mut packet = Packet::new(self.session, self.port, Body::Ack(ack));
+            packet.options.congestion_feedback = Some(feedback);
             output.packets.push((shared.upstream(path, self.address), packet.emit()));
         }
         if self.is_known() {

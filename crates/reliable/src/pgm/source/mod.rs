@@ -1,5 +1,6 @@
 //! The source of a session: new data, repairs and SPMs, at its rate.
 
+mod control;
 mod outgoing;
 mod proactive;
 mod repairs;
@@ -12,6 +13,7 @@ use std::net::IpAddr;
 use hopcast_core::bytes::complete;
 use hopcast_core::{Buffer, Duration, Instant, Pacer, Rate};
 
+use self::control::Control;
 use self::outgoing::{Object, Outgoing};
 use self::proactive::Needs;
 use self::repairs::Repairs;
@@ -19,7 +21,7 @@ use self::spm::Schedule;
 use self::window::Window;
 use super::config::{Framing, RateControl, SourceConfig};
 use super::parity::{self, Parity, Symbol};
-use super::wire::{Body, Data, Fragment, HEADER_LEN, Member, Options, Packet, Spm, Tsi};
+use super::wire::{Ack, Body, Data, Fragment, HEADER_LEN, Member, Options, Packet, Spm, Tsi};
 use crate::down_streams::SendsStreams;
 use crate::statistics::{Kind, Traffic};
 
@@ -46,6 +48,8 @@ pub(super) struct Source {
     repairs: Repairs,
     needs: Needs,
     schedule: Schedule,
+    /// Congestion control, if the rate is not fixed.
+    control: Option<Control>,
     /// Number of the last SPM.
     spm: u64,
     pacer: Pacer,
@@ -93,6 +97,10 @@ impl Source {
             repairs: Repairs::default(),
             needs: Needs::new(config.proactive),
             schedule: Schedule::new(config.ambient),
+            control: match config.rate {
+                RateControl::Fixed(_) => None,
+                RateControl::Pgmcc { max } => Some(Control::new(max, addresses.0.is_ipv6())),
+            },
             spm: EPOCH,
             pacer: Pacer::new(config.slack),
             objects: BTreeMap::new(),
@@ -135,6 +143,17 @@ impl Source {
         self.counts.poll_responses += 1;
     }
 
+    /// Takes an acknowledgement.
+    pub(super) fn ack(&mut self, now: Instant, packet: &Packet<'_>, ack: &Ack) {
+        let (Some(control), Some(feedback)) = (&mut self.control, &packet.options.congestion_feedback) else {
+            return;
+        };
+        if control.feedback(now, feedback) {
+            let window = &self.window;
+            control.ack(now, ack, window.lead(), |sequence| window.has(sequence));
+        }
+    }
+
     /// A repairer has repaired something.
     pub(super) fn null_nak(&mut self, packet: &Packet<'_>) {
         self.counts.null_nacks += 1 + packet.options.nak_list.len() as u64;
@@ -167,10 +186,12 @@ impl Source {
     /// When there is something to send next.
     pub(super) fn deadline(&self, now: Instant) -> Instant {
         let is_full = self.window.room_due(now, self.config.patience);
-        let waits = self.outgoing.is_empty() || is_full.is_some();
+        let is_limited = self.control.as_ref().and_then(Control::deadline);
+        // Until when new data is held back.
+        let held = is_full.into_iter().chain(is_limited).max().filter(|_| !self.outgoing.is_empty());
+        let waits = self.outgoing.is_empty() || held.is_some();
         let ready = if self.repairs.is_empty() && waits { self.schedule.due(waits) } else { now };
-        let due = self.pacer.departure().max(ready);
-        is_full.filter(|_| !self.outgoing.is_empty()).map_or(due, |at| at.min(due))
+        self.pacer.departure().max(held.map_or(ready, |at| at.min(ready)))
     }
 
     /// Whether new data may be sent.
@@ -205,7 +226,10 @@ impl Source {
         let symbol = Symbol { payload: piece.payload, fragment };
         let payload = Buffer::copy_from(&symbol.payload);
         self.window.push(symbol);
-        let packet = self.data_packet(false, sequence, fragment);
+        if let Some(control) = &mut self.control {
+            control.sent(now);
+        }
+        let packet = self.data_packet(now, false, sequence, fragment);
         let bytes = self.send(now, Kind::Data, packet.emit_before(payload));
         self.schedule.data(now, self.packet_time());
         if self.window.ends_group(sequence) {
@@ -215,11 +239,18 @@ impl Source {
     }
 
     /// The header of data, for the first time or again.
-    fn data_packet(&self, again: bool, sequence: u64, fragment: Option<Fragment>) -> Packet<'static> {
+    fn data_packet(
+        &self,
+        now: Instant,
+        again: bool,
+        sequence: u64,
+        fragment: Option<Fragment>,
+    ) -> Packet<'static> {
         let data = Data { sequence: sequence as u32, trail: self.window.trail() as u32 };
         let body = if again { Body::Repair(data) } else { Body::Original(data) };
         let mut packet = Packet::new(self.session, self.port, body);
         packet.options.fragment = fragment;
+        packet.options.congestion_data = self.control.as_ref().map(|control| control.option(now));
         packet
     }
 
@@ -283,9 +314,11 @@ impl Source {
     }
 
     /// The rate at which it sends.
-    pub(super) const fn rate(&self) -> Rate {
-        match self.config.rate {
-            RateControl::Fixed(rate) | RateControl::Pgmcc { max: rate } => rate,
+    pub(super) fn rate(&self) -> Rate {
+        let bytes = u64::from(self.config.packet) + u64::from(self.config.overhead);
+        match (self.config.rate, &self.control) {
+            (_, Some(control)) => control.rate(bytes),
+            (RateControl::Fixed(rate) | RateControl::Pgmcc { max: rate }, None) => rate,
         }
     }
 
@@ -301,7 +334,12 @@ impl Source {
             Some(parity) if usize::from(self.config.parity) > parity.group() => parity::LENGTH + PARITY_GROUP,
             Some(_) => parity::LENGTH,
         };
-        usize::from(self.config.packet) - HEADER_LEN - Data::LEN - parity
+        let control = match (&self.control, self.addresses.0.is_ipv6()) {
+            (None, _) => 0,
+            (Some(_), false) => CONGESTION_DATA,
+            (Some(_), true) => CONGESTION_DATA + 12,
+        };
+        usize::from(self.config.packet) - HEADER_LEN - Data::LEN - parity - control
     }
 
     /// A number of 32 bits near what is being sent.
@@ -322,6 +360,15 @@ impl Source {
         ] {
             report(name, value);
         }
+        let control = self.control.as_ref().map_or_else(Default::default, |control| control.counts);
+        for (name, value) in [
+            ("acks_received", control.acks),
+            ("acker_elections", control.elections),
+            ("window_halvings", control.halvings),
+            ("ack_timeouts", control.timeouts),
+        ] {
+            report(name, value);
+        }
     }
 
     /// Requests received.
@@ -330,6 +377,8 @@ impl Source {
     }
 }
 
+/// Bytes of OPT_PGMCC_DATA with the list's own, with an address of IPv4.
+const CONGESTION_DATA: usize = 20;
 /// Bytes of OPT_PARITY_GRP with the list's own.
 const PARITY_GROUP: usize = 12;
 

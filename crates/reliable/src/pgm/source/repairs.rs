@@ -68,6 +68,9 @@ impl Source {
         if packet.is_parity && self.parity.is_none() {
             return;
         }
+        if let (Some(control), Some(feedback)) = (&mut self.control, &packet.options.congestion_feedback) {
+            control.feedback(now, feedback);
+        }
         let as_of = packet.options.as_of.map(|as_of| self.mark(now, as_of));
         let numbers: Vec<u64> = std::iter::once(nak.sequence)
             .chain(packet.options.nak_list.iter().copied())
@@ -180,7 +183,7 @@ impl Source {
         sent.is_queued = false;
         sent.repaired = Some(mark);
         let (payload, fragment) = (Buffer::copy_from(&sent.symbol.payload), sent.symbol.fragment);
-        Some(self.data_packet(true, sequence, fragment).emit_before(payload))
+        Some(self.data_packet(mark.at, true, sequence, fragment).emit_before(payload))
     }
 
     /// The next parity packet of a group. `None` once as many were sent as are promised, or if it is gone.
@@ -199,7 +202,7 @@ impl Source {
         let symbol = code.encode(index, &self.window.symbols(first))?;
         self.counts.parity += 1;
         let size = code.group();
-        let mut packet = self.data_packet(true, first + (index % size) as u64, symbol.fragment);
+        let mut packet = self.data_packet(mark.at, true, first + (index % size) as u64, symbol.fragment);
         packet.is_parity = true;
         packet.is_variable = symbol.is_variable;
         packet.options.parity_group = (index >= size).then_some((index / size) as u32);

@@ -91,6 +91,11 @@ impl Window {
         (sequence + 1).is_multiple_of(self.group)
     }
 
+    /// Whether a packet is held.
+    pub(super) fn has(&self, sequence: u64) -> bool {
+        self.packets.contains_key(&sequence)
+    }
+
     pub(super) fn packet(&mut self, sequence: u64) -> Option<&mut Sent> {
         self.packets.get_mut(&sequence)
     }

@@ -93,7 +93,17 @@ fn baseline(seed: u64, config: SourceConfig) -> (f64, f64) {
     file(&mut net, 0, &sent);
     let all = |net: &Net| (1..=3).all(|member| !files(net, member).is_empty());
     let ok = net.run(Duration::from_secs(100), all);
-            if !ok { for m in 0..4 { net.members[m].session.counters(&mut |n,v| if v>0 {print!("{n}={v} ")}); println!(); } println!("{:?}", net.members[3].session);}
+    if !ok {
+        for m in 0..4 {
+            net.members[m].session.counters(&mut |n, v| {
+                if v > 0 {
+                    print!("{n}={v} ")
+                }
+            });
+            println!();
+        }
+        println!("{:?}", net.members[3].session);
+    }
     assert!(ok);
     (net.bytes() as f64, net.now.as_secs_f64())
 }
