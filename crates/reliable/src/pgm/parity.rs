@@ -221,6 +221,43 @@ mod tests {
         assert_eq!(code.encode(251, &group), None);
     }
 
+    /// Parity packets of OpenPGM 5.3.128's own encoder, of groups of 8 and of 64 packets of 16 bytes. Its source cannot
+    /// be made to send any: it takes each packet for a group of its own, and crashes on the first. Its decoder gives
+    /// these packets back from them.
+    const OPENPGM: [(usize, usize, [u8; 16]); 6] = [
+        (8, 0, *b"\xf3\xc7\xc1\x2a\x33\x85\x52\x54\x56\xea\x4a\x5d\x50\xef\xcc\xd4"),
+        (8, 1, *b"\x29\xd2\x33\xf5\xbd\x71\x73\x27\x90\xb0\x74\x70\xe6\x4d\x57\x9d"),
+        (8, 5, *b"\xd8\x4f\xa6\xa7\xce\xfb\xc9\xe4\xab\xe7\x93\x46\x1b\xca\xfc\x6c"),
+        (64, 0, *b"\xce\x77\xb2\xf5\x66\x6e\x24\xad\x3a\xad\xa5\xbc\x6b\x39\x7c\x32"),
+        (64, 1, *b"\x50\x44\xbf\x23\x4b\xa6\x57\x80\x93\x28\x9c\x02\x96\x5b\xe2\x7b"),
+        (64, 5, *b"\x21\x30\x2d\xc1\x14\x53\x5e\xc5\xa4\x85\xad\xc4\x81\x17\x4d\x9a"),
+    ];
+
+    #[test]
+    fn parity_is_that_of_openpgm_which_decodes_here() {
+        let payload = |place: usize| (0..16).map(|at| (37 * place + 11 * at + place * at + 1) as u8).collect();
+        for size in [8, 64] {
+            let code = Parity::new(size).unwrap();
+            let group: Vec<_> =
+                (0..size).map(|place| Symbol { payload: payload(place), fragment: None }).collect();
+            let theirs: Vec<(usize, ParitySymbol)> = OPENPGM
+                .iter()
+                .filter(|(of, ..)| *of == size)
+                .map(|&(_, index, bytes)| {
+                    (index, ParitySymbol { payload: bytes.to_vec(), is_variable: false, fragment: None })
+                })
+                .collect();
+            for (index, symbol) in &theirs {
+                assert_eq!(code.encode(*index, &group).as_ref(), Some(symbol), "{size} {index}");
+            }
+            let lost = [1, 4, 7];
+            let have: Vec<_> = group.iter().enumerate().filter(|(place, _)| !lost.contains(place)).collect();
+            let parity: Vec<_> = theirs.iter().map(|(index, symbol)| (*index, symbol)).collect();
+            let found = code.decode(size, &have, &parity);
+            assert_eq!(found, lost.map(|place| (place, group[place].clone())));
+        }
+    }
+
     proptest! {
         #[test]
         fn whatever_is_decoded_does_not_panic(

@@ -196,7 +196,9 @@ impl Source {
 
     /// Whether new data may be sent.
     fn is_ready(&mut self, now: Instant) -> bool {
-        !self.outgoing.is_empty() && self.window.make_room(now, self.config.window, self.config.patience)
+        !self.outgoing.is_empty()
+            && self.control.as_mut().is_none_or(|control| control.may_send(now))
+            && self.window.make_room(now, self.config.window, self.config.patience)
     }
 
     fn data(&mut self, now: Instant) -> Option<Buffer> {
