@@ -235,7 +235,8 @@ mod tests {
 
     #[test]
     fn parity_is_that_of_openpgm_which_decodes_here() {
-        let payload = |place: usize| (0..16).map(|at| (37 * place + 11 * at + place * at + 1) as u8).collect();
+        let payload =
+            |place: usize| (0..16).map(|at| (37 * place + 11 * at + place * at + 1) as u8).collect();
         for size in [8, 64] {
             let code = Parity::new(size).unwrap();
             let group: Vec<_> =
