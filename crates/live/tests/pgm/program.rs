@@ -20,6 +20,8 @@ pub(crate) fn place(node: usize) -> Vec<String> {
     vec![
         format!("group={GROUP}"),
         format!("udp={PORT}"),
+        // Its address is on the loopback interface too.
+        "interface=eth0".to_owned(),
         format!("address={a}.{b}.{c}.{d}"),
         format!("id={}", node + 1),
     ]

@@ -124,6 +124,8 @@ fn a_source_of_ours_that_starts_again_is_another_one_to_openpgm() {
     let mut first = Ours::sender(&net, 0, some_bytes(2_000_000, 5));
     pause(ms(700));
     first.finish();
+    // What it has sent is past.
+    pause(ms(1_000));
     let mut theirs = Peer::start(&net.lab, 1, &receives(SHORT));
     theirs.wait_for("ready", 1);
     let mut again = Ours::start(&net, 0, 2, Some(source()), None, file.clone());

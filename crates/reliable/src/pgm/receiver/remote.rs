@@ -131,16 +131,14 @@ impl Remote {
         output: &mut Output,
     ) {
         self.last_heard = now;
+        // OpenPGM sends new data and repairs from two ports.
+        if from.ip() != self.address.ip() {
+            self.address = from;
+        }
         let mut out = Vec::new();
         match &packet.body {
-            Body::Spm(spm) => {
-                self.address = from;
-                self.spm_heard(now, packet, spm, shared, &mut out);
-            }
-            Body::Original(data) => {
-                self.address = from;
-                self.original(now, packet, *data, shared, &mut out);
-            }
+            Body::Spm(spm) => self.spm_heard(now, packet, spm, shared, &mut out),
+            Body::Original(data) => self.original(now, packet, *data, shared, &mut out),
             Body::Repair(data) => self.repair(now, packet, *data, shared, &mut out),
             Body::Confirmation(nak) => self.confirmed(now, packet, nak, shared),
             Body::Poll(poll) => self.polled(now, poll, shared),
