@@ -1,6 +1,7 @@
 //! Reliable multicast: machines that bring the same bytes to every member of a group.
 //!
-//! Each protocol has a folder: [`norm`] is NORM, of RFC 5740, and [`pgm`] is PGM, of RFC 3208. The other modules are what they share.
+//! Each protocol has a folder: [`norm`] is NORM, of RFC 5740, and [`pgm`] is PGM, of RFC 3208. The other modules are
+//! what they share.
 //!
 //! # The common face
 //!

@@ -1,4 +1,5 @@
-//! Members of a group on a network in virtual time, for the tests of all protocols: each has a link into it of some rate, and loses packets of its own.
+//! Members of a group on a network in virtual time, for the tests of all protocols: each has a link into it of some
+//! rate, and loses packets of its own.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};

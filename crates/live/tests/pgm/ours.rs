@@ -1,5 +1,5 @@
-//! A member of ours: the machine, on a UDP socket of a node of the network. What it sends is a file's bytes, in datagrams
-//! of a packet each, and what it receives is put together again.
+//! A member of ours: the machine, on a UDP socket of a node of the network. What it sends is a file's bytes, in
+//! datagrams of a packet each, and what it receives is put together again.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -212,7 +212,7 @@ mod tests {
         let code = Parity::new(4).unwrap();
         let group = symbols(&[10; 4], false);
         let parity = code.encode(0, &group).unwrap();
-        let other = ParitySymbol { payload: vec![0; 9], ..parity.clone() };
+        let other = ParitySymbol { payload: vec![0; 9], is_variable: false, fragment: None };
         let have = [(0, &group[0]), (1, &group[1])];
         assert_eq!(code.decode(4, &have, &[(0, &parity)]), []);
         assert_eq!(code.decode(4, &have, &[(0, &parity), (1, &other)]), []);

@@ -18,7 +18,7 @@ pub(super) struct Acks {
     due: Option<(Instant, bool)>,
 }
 
-/// Weight of a packet in the mean of losses (Rizzo 2000, section 3.2: 500 of 65536).
+/// Weight of a packet in the mean of losses (Rizzo 2000; OpenPGM has 500 of 65536).
 const GAIN: f64 = 500.0 / 65_536.0;
 /// Longest back-off of an acknowledgement in an election: OpenPGM's in its tests.
 const MAX_BACK_OFF: Duration = Duration::from_millis(50);

@@ -1,5 +1,6 @@
 //! What is missing, and the state of its requests (RFC 3208, section 6.3): BACK-OFF, WAIT-NCF, WAIT-DATA.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use hopcast_core::{Duration, Instant};
@@ -66,9 +67,8 @@ impl Asks {
 
     /// Notes that something is missing, if that is new.
     pub(super) fn begin(&mut self, key: Key, due: Instant) {
-        if !self.asks.contains_key(&key) {
-            let ask = Ask { state: State::BackOff, due, made: None, unconfirmed: 0, unanswered: 0 };
-            self.asks.insert(key, ask);
+        if let Entry::Vacant(vacant) = self.asks.entry(key) {
+            vacant.insert(Ask { state: State::BackOff, due, made: None, unconfirmed: 0, unanswered: 0 });
             self.timers.insert((due, key));
         }
     }

@@ -61,7 +61,7 @@ impl Remote {
     }
 
     /// When something that is missing is asked for first.
-    fn first_due(&mut self, now: Instant, gathered: bool, shared: &mut Shared) -> Instant {
+    fn first_due(&self, now: Instant, gathered: bool, shared: &mut Shared) -> Instant {
         if shared.config.silent {
             return now + SILENT;
         }

@@ -19,7 +19,7 @@ pub(super) fn first(join: Join, known: Known, window: &Window) -> u64 {
     let now = heard.map_or(known.lead + 1, |(sequence, symbol)| Units::first(sequence, symbol).min(sequence));
     let first = match join {
         Join::Everything => known.trail,
-        // Others say nothing about objects: what is heard first is the first (RFC 3208, section 6.3).
+        // Others say nothing about objects: what is heard first is the first (RFC 3208, section 6).
         Join::Object => known.join.unwrap_or(now).min(now),
         Join::Now => now,
     };

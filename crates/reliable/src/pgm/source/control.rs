@@ -47,7 +47,7 @@ pub(super) struct Counts {
     pub(super) timeouts: u64,
 }
 
-/// Share of its worth by which another receiver must exceed the acker (Rizzo 2000, section 3.5).
+/// Share of its worth by which another receiver must exceed the acker (Rizzo 2000).
 const SWITCH: f64 = 0.75;
 /// Acknowledged packets behind one that is not, after which that one is lost (RFC 5681).
 const DUPLICATES: u32 = 3;

@@ -1,4 +1,4 @@
-//! Requests and their repairs (RFC 3208, sections 5.3, 5.4 and 11.5).
+//! Requests and their repairs (RFC 3208, sections 5 and 11).
 //!
 //! A request is confirmed at once, to the whole group, and its repairs are sent before new data. A receiver of ours
 //! says as of which data and SPM it lacks something: repairs that were sent after these count towards it, so that a
