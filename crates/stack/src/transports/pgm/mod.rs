@@ -13,7 +13,7 @@ use crate::transport::{End, Feedback, PortKind, Ports, Row, Transport};
 
 pub(super) static PGM: Row = Row {
     name: "pgm",
-    about: "streams, datagrams in order and whole messages, to one or a group, repaired on request by repetition or parity (PGM, RFC 3208)",
+    about: "streams, datagrams, whole messages, to one or a group, repaired on request by repetition or parity (PGM, RFC 3208)",
     offers: Ports(&[PortKind::Stream, PortKind::Datagram, PortKind::Message]),
     groups: true,
     feedback: Feedback::EndToEnd,
