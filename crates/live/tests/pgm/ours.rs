@@ -164,7 +164,7 @@ impl Member {
         }
     }
 
-    fn take(&mut self, item: Item) {
+    fn take(&self, item: Item) {
         let (from, bytes) = match item {
             Item::Datagram(datagram) => (datagram.remote, datagram.payload),
             Item::Message(message) => (message.sender.unwrap(), message.payload),
