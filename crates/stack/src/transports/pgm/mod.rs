@@ -67,7 +67,8 @@ impl Transport for Pgm {
             session: session(end.node, &mut random),
             port: PORT,
             local: end.ends.local,
-            group: end.ends.remote,
+            // Requests name the group, by which network elements know whom to confirm and repair.
+            group: if is_pair { end.ends.remote } else { flow.source().remote },
             source: (is_pair || end.is_sender()).then_some(source),
             receiver: (is_pair || !end.is_sender()).then_some(receiver),
             unit_credit: end.depth == 0 && flow.is_granted(),
