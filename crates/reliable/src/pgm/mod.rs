@@ -29,6 +29,10 @@
 //! **The rate** is fixed, or that of a TCP to the receiver with the worst path: one receiver, the acker, acknowledges
 //! each packet, and a window follows that; requests and acknowledgements say whose path is worst.
 //!
+//! **Network elements** ([`router`]) stand between: they confirm requests before the source has heard them. A receiver
+//! that asks one therefore waits as long as repairs have taken, and does not take what follows a confirmation for their
+//! end. If the element is silent, it asks the source for an SPM, which names another.
+//!
 //! **Ends**: OPT_FIN in SPMs when a member leaves. A source holds what fits its window; a receiver that asks for less
 //! than its trail gives that up, and counts the overrun.
 //!
@@ -53,10 +57,12 @@
 //!   hold the bounds. After a lie about its window a source is followed again as soon as its own SPMs are newer, or
 //!   begin anew.
 
+mod answer_time;
 mod config;
 mod framing;
 mod parity;
 mod receiver;
+pub mod router;
 mod session;
 mod source;
 pub mod wire;

@@ -39,6 +39,8 @@ pub(super) struct Ask {
     pub(super) due: Instant,
     /// When it was made, if once since it was last confirmed.
     pub(super) made: Option<Instant>,
+    /// When it, or another for the same, was first confirmed.
+    pub(super) confirmed: Option<Instant>,
     /// Requests in vain: that nobody confirmed, and that were confirmed and not answered.
     pub(super) unconfirmed: u16,
     pub(super) unanswered: u16,
@@ -68,7 +70,14 @@ impl Asks {
     /// Notes that something is missing, if that is new.
     pub(super) fn begin(&mut self, key: Key, due: Instant) {
         if let Entry::Vacant(vacant) = self.asks.entry(key) {
-            vacant.insert(Ask { state: State::BackOff, due, made: None, unconfirmed: 0, unanswered: 0 });
+            vacant.insert(Ask {
+                state: State::BackOff,
+                due,
+                made: None,
+                confirmed: None,
+                unconfirmed: 0,
+                unanswered: 0,
+            });
             self.timers.insert((due, key));
         }
     }
@@ -90,6 +99,13 @@ impl Asks {
         (ask.state, ask.due) = (state, due);
         change(ask);
         self.timers.insert((due, key));
+    }
+
+    /// Notes that an answer has come: the time of the next is not that of the request.
+    pub(super) fn answered(&mut self, key: Key) {
+        if let Some(ask) = self.asks.get_mut(&key) {
+            ask.confirmed = None;
+        }
     }
 
     /// Requests in a state, in the order of what is missing.

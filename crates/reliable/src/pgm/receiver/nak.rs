@@ -18,6 +18,9 @@ const MAX_NUMBERS: usize = 1 + MAX_NAK_LIST;
 const SILENT: Duration = Duration::from_secs(2);
 /// Intervals between packets of data for which what is lost is gathered, at most.
 const GATHERED: u64 = 8;
+/// Requests that a network element does not confirm after which the source is asked for an SPM. Chosen: fewer are lost
+/// now and then, and more take time.
+const UNHEARD: u16 = 4;
 /// Shortest time in which an answer is awaited, where the source does not show that it is over.
 const MIN_ANSWER: Duration = Duration::from_millis(100);
 
@@ -86,7 +89,8 @@ impl Remote {
 
     /// Time in which an answer is awaited.
     pub(super) fn answer_time(&self) -> Duration {
-        let time = self.round_trip.timeout() * 4 + self.interval * 4;
+        let measured = self.repair_time.limit().filter(|_| self.is_behind_element);
+        let time = measured.unwrap_or(self.round_trip.timeout() * 4 + self.interval * 4);
         time.max(MIN_ANSWER)
     }
 
@@ -95,7 +99,7 @@ impl Remote {
         if shared.config.silent {
             return;
         }
-        if self.repairs_first {
+        if self.repairs_first && !self.is_behind_element {
             for key in self.asks.in_state(State::WaitData) {
                 let due = self.first_due(now, matches!(key, Key::Packet(_)), shared);
                 self.asks.set(key, State::BackOff, due, |_| {});
@@ -116,6 +120,7 @@ impl Remote {
     /// what was asked for too often.
     pub(super) fn make_requests(&mut self, now: Instant, shared: &mut Shared, output: &mut Output) {
         let mut is_due = false;
+        let mut is_lost = false;
         for (key, ask) in self.asks.due(now) {
             if shared.config.silent {
                 self.give_up(key);
@@ -124,18 +129,22 @@ impl Remote {
             match ask.state {
                 State::BackOff => is_due = true,
                 State::WaitNcf if ask.unconfirmed < shared.config.retries => {
+                    is_lost |= self.is_behind_element && ask.unconfirmed.is_multiple_of(UNHEARD);
                     let due = now + self.draw(shared);
                     self.asks.set(key, State::BackOff, due, |_| {});
                     is_due |= due <= now;
                 }
-                State::WaitData if now < self.last_repair + self.answer_time() => {
-                    // The source is busy with repairs.
+                State::WaitData if !self.is_behind_element && now < self.last_repair + self.answer_time() => {
+                    // The source is busy with repairs. An element holds back what is asked for too early.
                     let due = self.last_repair + self.answer_time();
                     self.asks.set(key, State::WaitData, due, |_| {});
                 }
                 State::WaitData if ask.unanswered < shared.config.retries => {
                     let due = now + self.draw(shared);
-                    self.asks.set(key, State::BackOff, due, |ask| ask.unanswered += 1);
+                    self.asks.set(key, State::BackOff, due, |ask| {
+                        ask.unanswered += 1;
+                        ask.confirmed = None;
+                    });
                     is_due |= due <= now;
                 }
                 State::WaitNcf => {
@@ -147,6 +156,11 @@ impl Remote {
                     self.give_up(key);
                 }
             }
+        }
+        if is_lost {
+            // The element may be gone, or have forgotten the session: an SPM names who is there.
+            let request = Packet::new(self.session, self.port, Body::SpmRequest);
+            output.packets.push((shared.upstream(self.address.ip(), self.address), request.emit()));
         }
         if is_due {
             let (packets, groups): (Vec<Key>, Vec<Key>) =
@@ -229,8 +243,11 @@ impl Remote {
             if let Some(made) = ask.made {
                 self.round_trip.sample(now.since(made));
             }
+            // Of one that is confirmed again it is not known which request is answered.
+            let is_first = ask.state != State::WaitData && ask.confirmed.is_none();
             self.asks.set(key, State::WaitData, due, |ask| {
                 ask.made = None;
+                ask.confirmed = is_first.then_some(now);
                 ask.unconfirmed = 0;
             });
         }

@@ -12,6 +12,7 @@ use super::start::{self, Known};
 use super::units::Units;
 use super::window::{Taken, Window};
 use super::{Delivered, Delivery, Output, Shared};
+use crate::pgm::answer_time::AnswerTime;
 use crate::pgm::parity::{Parity, ParitySymbol, Symbol};
 use crate::pgm::wire::{Body, Data, Packet, Poll, PollResponse, Spm, Tsi};
 use crate::statistics::Deliveries;
@@ -27,6 +28,8 @@ pub(super) struct Remote {
     pub(super) path: Option<IpAddr>,
     /// Whether repairs precede new data and SPMs, so that these show that they are over.
     pub(super) repairs_first: bool,
+    /// Whether requests go to a network element: it confirms what has not come to the source yet.
+    pub(super) is_behind_element: bool,
     pub(super) on_demand: bool,
     pub(super) window: Window,
     pub(super) asks: Asks,
@@ -37,6 +40,8 @@ pub(super) struct Remote {
     pub(super) spm_lead: u64,
     pub(super) spm: u64,
     pub(super) round_trip: RoundTrip,
+    /// The time from a confirmation to the first repair.
+    pub(super) repair_time: AnswerTime,
     /// Mean time between two packets of new data.
     pub(super) interval: Duration,
     last_data: Option<Instant>,
@@ -71,6 +76,7 @@ impl Remote {
             address,
             path: None,
             repairs_first: false,
+            is_behind_element: false,
             on_demand: false,
             window: Window::new(EPOCH, shared.config.order),
             asks: Asks::default(),
@@ -79,6 +85,7 @@ impl Remote {
             spm_lead: 0,
             spm: 0,
             round_trip: RoundTrip::new(shared.config.round_trip),
+            repair_time: AnswerTime::default(),
             interval: Duration::ZERO,
             last_data: None,
             last_heard: now,
@@ -188,6 +195,7 @@ impl Remote {
         self.spm = sequence;
         self.spm_lead = lead;
         self.path = Some(spm.path);
+        self.is_behind_element = spm.path != self.address.ip();
         let member = packet.options.member.unwrap_or_default();
         self.repairs_first = member.repairs_first;
         self.window.units.is_framed = member.is_framed;
@@ -297,6 +305,14 @@ impl Remote {
     ) {
         let sequence = self.number(data.sequence);
         self.last_repair = now;
+        let key = match packet.is_parity {
+            true => Key::Group(self.window.groups.first(sequence)),
+            false => Key::Packet(sequence),
+        };
+        if let Some(since) = self.asks.get(key).and_then(|ask| ask.confirmed) {
+            self.repair_time.sample(now.since(since));
+            self.asks.answered(key);
+        }
         if packet.is_parity {
             let first = self.window.groups.first(sequence);
             let group = packet.options.parity_group.unwrap_or(0) as usize;
