@@ -87,6 +87,7 @@ membership: report
 services:
   - { run: vlan, on: [n0, n1], interfaces: n0-n1 }
   - { run: igmp-querier, on: n0 }
+  - { run: pgm-router, on: n0 }
 ";
     let world = World::new(only(&(four_hops("udp", "bulk", "") + told)), 0, None).unwrap();
     seen.extend(world.host_counters(0).into_keys().map(listed_as));
