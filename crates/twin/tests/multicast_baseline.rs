@@ -1,6 +1,8 @@
 //! The study `multicast-baseline`: in each of its cells, bytes and time are at most the published ones, or a little
 //! more than the bound.
 
+#![allow(clippy::unwrap_used)] // in helpers of tests too
+
 mod common;
 
 use common::scenarios::scenarios;

@@ -141,3 +141,52 @@ fn a_receiver_gives_up_what_nobody_confirms_and_says_so() {
     assert_eq!(datagrams(&net, 1), [b"abc", b"abc"]);
     assert_eq!((net.counter(1, "objects_given_up"), net.counter(1, "nacks_unconfirmed")), (1, 1));
 }
+
+/// Packets of all types with numbers near what is being sent, as whoever hears it could forge them.
+#[test]
+fn whatever_is_forged_a_member_sends_no_more_than_its_rate_and_goes_on() {
+    for seed in 0..20 {
+        let config = SourceConfig { first: Some(0), window: 60_000, ..source() };
+        let mut net = Net::new(seed);
+        net.add(Some(config), Some(ReceiverConfig::default()), Link::default(), 1);
+        net.add(None, Some(ReceiverConfig::default()), lossy(0.1), 1);
+        let mut random = Seed::new(seed, 0).stream(&["forged"], 0);
+        file(&mut net, 0, &contents(200_000, seed));
+        for step in 0..400_u64 {
+            let near = |random: &mut hopcast_core::Stream| (random.below(400) as u32).wrapping_sub(100);
+            let (a, b, c) = (near(&mut random), near(&mut random), near(&mut random));
+            let data = Data { sequence: a, trail: b };
+            let body = match random.below(7) {
+                0 => Body::Spm(Spm { sequence: c, trail: a, lead: b, path: address(0).ip() }),
+                1 => Body::Original(data),
+                2 => Body::Repair(data),
+                3 => Body::Nak(nak(a)),
+                4 => Body::Confirmation(nak(a)),
+                5 => Body::Ack(crate::pgm::wire::Ack { highest: a, bitmap: b }),
+                _ => Body::SpmRequest,
+            };
+            let mut packet = Packet::new(tsi(0, 1), 7500, body);
+            packet.is_parity = random.chance(0.5);
+            packet.is_variable = random.chance(0.3);
+            packet.options.parity_group = random.chance(0.2).then_some(c);
+            packet.options.group_size = random.chance(0.2).then_some(1 + c % 70);
+            packet.options.nak_list = (0..random.below(63)).map(|_| near(&mut random)).collect();
+            packet.options.as_of = random.chance(0.3).then_some(AsOf { lead: b, spm: c });
+            packet.options.member =
+                random.chance(0.5).then_some(Member { is_framed: true, repairs_first: true });
+            packet.options.parity =
+                random.chance(0.5).then_some(Parity { proactive: false, on_demand: true, group: 64 });
+            let payload = vec![1; random.below(1400) as usize];
+            packet.payload = if matches!(body, Body::Original(_) | Body::Repair(_)) { &payload } else { &[] };
+            let bytes = packet.emit();
+            net.forge(0, 1, &bytes);
+            net.forge(1, 0, &bytes);
+            net.run(Duration::from_millis(5 * step), |_| false);
+        }
+        net.run(Duration::from_secs(20), |_| false);
+        // 8 Mbit/s for as long, and what confirmations may take ahead.
+        assert!(net.members[0].sent <= 20_000_000 + 200_000, "{}", net.members[0].sent);
+        assert!(net.members[1].session.held() < 1 << 20);
+        assert!(net.counter(1, "nacks_sent") < 20_000, "{}", net.counter(1, "nacks_sent"));
+    }
+}
