@@ -66,7 +66,9 @@ fn carried(run: &Value) -> Vec<u64> {
     links.map(|link| link["delivered_packets"].as_u64().unwrap()).collect()
 }
 
-/// A sender, two routers and three members: one behind the first router, two behind the second.
+/// A sender, two routers and three members: one behind the first router, two behind the second. A datagram counts by
+/// the time at which it was sent, and a busy machine sends some milliseconds late. So all sources here send every
+/// 40 ms, and no edge of a window and no change of members is in the 20 ms after one is due.
 const NETWORK: &str = "\
 measure: { from: 500 ms }
 topology:
@@ -90,12 +92,12 @@ fn a_group_over_two_routers_gets_live_what_it_gets_in_virtual_time() {
   - {{ name: one, members: [a, b], delivery: {{ ip-multicast: {{ one-source: true }} }} }}
   - {{ name: copies, members: [b, c], delivery: unicast }}
 flows:
-  - {{ name: four, from: s, to: any, over: udp, app: {{ cbr: {{ rate: 1 Mbit/s, size: 1000 B }} }} }}
-  - {{ name: six, from: s, to: any, over: udp, ip: 6, app: {{ cbr: {{ rate: 1 Mbit/s, size: 1000 B }} }} }}
-  - {{ name: ssm4, from: s, to: one, over: udp, app: {{ cbr: {{ rate: 1 Mbit/s, size: 900 B }} }} }}
-  - {{ name: ssm6, from: s, to: one, over: udp, ip: 6, app: {{ cbr: {{ rate: 1 Mbit/s, size: 900 B }} }} }}
-  - {{ name: member, from: a, to: any, over: fec, app: {{ cbr: {{ rate: 500 kbit/s, size: 500 B }} }} }}
-  - {{ name: each, from: s, to: copies, over: udp, app: {{ cbr: {{ rate: 500 kbit/s, size: 500 B }} }} }}
+  - {{ name: four, from: s, to: any, over: udp, app: {{ cbr: {{ rate: 200 kbit/s, size: 1000 B }} }} }}
+  - {{ name: six, from: s, to: any, over: udp, ip: 6, app: {{ cbr: {{ rate: 200 kbit/s, size: 1000 B }} }} }}
+  - {{ name: ssm4, from: s, to: one, over: udp, app: {{ cbr: {{ rate: 180 kbit/s, size: 900 B }} }} }}
+  - {{ name: ssm6, from: s, to: one, over: udp, ip: 6, app: {{ cbr: {{ rate: 180 kbit/s, size: 900 B }} }} }}
+  - {{ name: member, from: a, to: any, over: fec, app: {{ cbr: {{ rate: 100 kbit/s, size: 500 B }} }} }}
+  - {{ name: each, from: s, to: copies, over: udp, app: {{ cbr: {{ rate: 100 kbit/s, size: 500 B }} }} }}
 "
     );
     let (virtual_time, live) = (run(dir.path(), &scenario, &[]), run(dir.path(), &scenario, &["--live"]));
@@ -120,17 +122,17 @@ events:
   - {{ at: 2 s, group: film, leave: [b] }}
   - {{ at: 3 s, group: film, leave: [c] }}
 flows:
-  - {{ name: four, from: s, to: film, over: udp, app: {{ cbr: {{ rate: 1 Mbit/s, size: 1000 B }} }} }}
-  - {{ name: six, from: s, to: film, over: udp, ip: 6, app: {{ cbr: {{ rate: 1 Mbit/s, size: 1000 B }} }} }}
+  - {{ name: four, from: s, to: film, over: udp, app: {{ cbr: {{ rate: 200 kbit/s, size: 1000 B }} }} }}
+  - {{ name: six, from: s, to: film, over: udp, ip: 6, app: {{ cbr: {{ rate: 200 kbit/s, size: 1000 B }} }} }}
 "
     );
     let (virtual_time, live) = (run(dir.path(), &scenario, &[]), run(dir.path(), &scenario, &["--live"]));
     assert_eq!(units(&live), units(&virtual_time));
-    // After the last leave and its linger, 700 ms of 125 datagrams a second of each flow are for the first router's
+    // After the last leave and its linger, 700 ms of 25 datagrams a second of each flow are for the first router's
     // member alone.
     let missing: Vec<_> =
         carried(&virtual_time).iter().zip(carried(&live)).map(|(one, two)| one.abs_diff(two)).collect();
-    assert!(missing.iter().all(|&missing| missing < 30), "{missing:?}");
+    assert!(missing.iter().all(|&missing| missing < 12), "{missing:?}");
 }
 
 /// iperf2 at both ends: each member's server joins on the interface that leads to the sender, which at `a` and `c` is
@@ -233,8 +235,8 @@ measure: { from: 500 ms }
 topology: { nodes: [s, a, b, c], links: [{ medium: [s, a, b, c], rate: 20 Mbit/s }] }
 groups: [{ name: all, members: [a, b, c], delivery: broadcast }]
 flows:
-  - { name: four, from: s, to: all, over: udp, app: { cbr: { rate: 1 Mbit/s, size: 1000 B } } }
-  - { name: six, from: s, to: all, over: udp, ip: 6, app: { cbr: { rate: 1 Mbit/s, size: 1000 B } } }
+  - { name: four, from: s, to: all, over: udp, app: { cbr: { rate: 200 kbit/s, size: 1000 B } } }
+  - { name: six, from: s, to: all, over: udp, ip: 6, app: { cbr: { rate: 200 kbit/s, size: 1000 B } } }
 ";
     let (virtual_time, live) = (run(dir.path(), scenario, &[]), run(dir.path(), scenario, &["--live"]));
     assert_eq!(units(&live), units(&virtual_time));

@@ -1,4 +1,4 @@
-//! Real programs send a file to a group in live runs: libnorm, uftp and udpcast, over links that lose.
+//! Real programs send a file to a group in live runs, over links that lose: libnorm, OpenPGM, JGroups, uftp, udpcast.
 
 #![allow(clippy::unwrap_used)] // helpers of tests
 
@@ -16,7 +16,7 @@ use serde_json::Value;
 static MACHINE: Mutex<()> = Mutex::new(());
 
 /// Sends 100 kB to two members that each lose 5 %, and holds that both have the file.
-fn sends_a_file(app: &str, needs: &[Requirement<'static>]) {
+fn sends_a_file(app: &str, needs: &[Requirement<'_>]) {
     let common =
         [Requirement::Root, Requirement::Tun, Requirement::Program("ip"), Requirement::Program("setpriv")];
     if !require(&[&common, needs].concat()) {
@@ -59,6 +59,28 @@ fn libnorm_sends_a_file_to_each_member() {
     sends_a_file(
         "libnorm",
         &[Requirement::Program("c++"), Requirement::Library("norm", "/usr/include/normApi.h")],
+    );
+}
+
+#[test]
+fn openpgm_sends_a_file_to_each_member() {
+    sends_a_file(
+        "openpgm",
+        &[Requirement::Program("c++"), Requirement::Library("pgm", "/usr/include/pgm-5.3/pgm/pgm.h")],
+    );
+}
+
+#[test]
+fn jgroups_sends_a_file_to_each_member() {
+    let home = std::env::var("HOME").unwrap_or_default();
+    let library = format!("{home}/.m2/repository/org/jgroups/jgroups/2.12.0.Final/jgroups-2.12.0.Final.jar");
+    sends_a_file(
+        "jgroups",
+        &[
+            Requirement::Program("java"),
+            Requirement::Program("javac"),
+            Requirement::File("jgroups", &library),
+        ],
     );
 }
 

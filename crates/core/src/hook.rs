@@ -12,6 +12,13 @@ pub enum Hook {
     All,
     /// Packets in transit of an IP protocol.
     Protocol(u8),
+    /// Packets of an IP protocol, in transit and for the host itself.
+    Transport {
+        /// The protocol's number.
+        protocol: u8,
+        /// The destination port that they have, in the second 16-bit word behind the IP header; `None` for any.
+        port: Option<u16>,
+    },
     /// Packets in transit to a prefix, which may be one of groups.
     Destination {
         /// An address in the prefix.
@@ -31,7 +38,7 @@ pub enum Hook {
 impl Hook {
     /// Whether it selects packets for the host itself, too.
     pub const fn is_for_host(&self) -> bool {
-        matches!(self, Self::ExtensionHeader { .. })
+        matches!(self, Self::ExtensionHeader { .. } | Self::Transport { .. })
     }
 }
 

@@ -76,6 +76,11 @@ fn selects(hook: Hook, header: &Header, packet: &[u8]) -> bool {
         }
         Hook::All => true,
         Hook::Protocol(protocol) => header.protocol == protocol,
+        Hook::Transport { protocol, port } => {
+            let found = || ip::ports(packet.get(header.payload()).unwrap_or_default());
+            header.protocol == protocol
+                && port.is_none_or(|port| !header.fragment && found().is_some_and(|(_, to)| to == port))
+        }
         Hook::Destination { prefix, length } => in_prefix(header.destination, prefix, length),
     }
 }

@@ -86,8 +86,8 @@ impl Host {
         self.bindings.bind_protocol(above, protocol, port)
     }
 
-    /// Hooks a machine into the host: packets in transit that match `filter`, and those for this host that have the
-    /// extension header that it selects ([`Hook::ExtensionHeader`]), go up on `Above(above)` as [`Item::Transit`]; see
+    /// Hooks a machine into the host: packets in transit that match `filter`, and those for this host that match a
+    /// filter which selects such ([`Hook::is_for_host`]), go up on `Above(above)` as [`Item::Transit`]; see
     /// [`Transit`] for the answers. Several machines see a packet in the order of their hooks, each after the one
     /// before has handed it back. A second filter for one `above` adds to the first. On a host that does not forward,
     /// only multicast is in transit.

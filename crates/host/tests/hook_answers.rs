@@ -11,7 +11,7 @@ use hopcast_core::hook::MAX_ANSWERS;
 use hopcast_core::{Buffer, Egress, Item, Port, Transit};
 use hopcast_host::Hook;
 use hopcast_wire::{ethernet, ip};
-use network::{A, B, Network, ROUTER, address, mac, packet};
+use network::{A, B, Network, ROUTER, address, mac, packet, socket};
 
 /// The number of IPv6's routing header, and a type of it that no standard uses (RFC 3692 section 2.1).
 const ROUTING: u8 = 43;
@@ -223,4 +223,34 @@ fn a_hook_does_not_see_what_it_has_sent_to_its_own_host() {
     network.hand(ROUTER, Port::Above(8), Item::Packet(routed(A, ROUTER, KIND)));
     let items = network.take(ROUTER);
     assert!(matches!(&items[..], [(2, Item::Packet(_))]), "delivered, and not hooked again: {items:?}");
+}
+
+/// A UDP packet of A to a port of a host.
+fn datagram(to: usize, port: u16) -> Buffer {
+    let (from, to) = (socket(A, false, 1), socket(to, false, port));
+    let mut packet = Buffer::copy_from(&[7; 20]);
+    hopcast_wire::udp::prepend(&mut packet, from, to);
+    ip::prepend(&mut packet, from.ip(), to.ip(), ip::UDP, 64, 0);
+    packet
+}
+
+#[test]
+fn a_transport_is_selected_by_its_port_in_transit_and_at_its_destination() {
+    for to in [ROUTER, B] {
+        let mut network = hooked(Hook::Transport { protocol: ip::UDP, port: Some(3055) });
+        network.hosts[to].bind_protocol(3, ip::UDP, None).unwrap();
+        network.hand_packet(A, datagram(to, 3056));
+        assert_eq!(network.take(to).len(), 1, "another port passes by");
+        network.hand_packet(A, datagram(to, 3055));
+        let transit = taken(&mut network);
+        assert_eq!(transit.ingress, Some(0));
+        assert!(network.take(to).is_empty(), "the hook has it");
+        answer(&mut network, &transit, Egress::Routes);
+        assert_eq!(network.take(to).len(), 1, "handed back, it arrives");
+    }
+    for to in [ROUTER, B] {
+        let mut network = hooked(Hook::Transport { protocol: ip::UDP, port: None });
+        network.hand_packet(A, datagram(to, 1));
+        taken(&mut network);
+    }
 }

@@ -33,8 +33,8 @@
 //!
 //! - The frame check sequence is not carried, so a corrupted frame is delivered, as netem does; whoever receives it
 //!   has the checksums of its protocols.
-//! - In the seed's description of Gilbert-Elliott (`004`, section 5) the second balance equation should end in π_B;
-//!   its solution is right. Of the four-state model, the balance π3 p32 = π2 p23 and the solution are right.
+//! - Gilbert-Elliott's long-run loss follows from π_B = p π_G + (1 - r) π_B, that of the four-state model from
+//!   π3 p32 = π2 p23: [`Loss::stationary`] has both solutions.
 //! - On a [`Medium`] with [`Mac::Csma`] there is no capture: of frames that overlap at a station it reads none. An
 //!   immediate access begins at the next slot's edge, and the channel loses no acknowledgement, RTS or CTS. Where some
 //!   stations do not hear others ([`MediumConfig::hears`]), what one does not hear does not disturb it either; a frame

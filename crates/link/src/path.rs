@@ -100,7 +100,7 @@ impl Path {
     pub(crate) fn min_delay(&self) -> Duration {
         match self.jitter {
             Jitter::None => self.delay,
-            Jitter::Uniform(most) => self.delay.saturating_sub(most),
+            Jitter::Uniform(limit) => self.delay.saturating_sub(limit),
             Jitter::Normal(deviation) => self.delay.saturating_sub(deviation * MAX_DEVIATIONS),
         }
     }
@@ -175,8 +175,8 @@ impl Path {
     fn draw_offset(&mut self) {
         self.offset = match self.jitter {
             Jitter::None => 0,
-            Jitter::Uniform(most) => {
-                ((2.0 * self.streams.jitter.uniform() - 1.0) * most.as_nanos() as f64).round() as i64
+            Jitter::Uniform(limit) => {
+                ((2.0 * self.streams.jitter.uniform() - 1.0) * limit.as_nanos() as f64).round() as i64
             }
             Jitter::Normal(deviation) => {
                 (self.streams.jitter.normal() * deviation.as_nanos() as f64).round() as i64

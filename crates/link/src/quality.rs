@@ -25,7 +25,7 @@ impl Quality {
             let missed = below.get().powi(transmissions);
             Fraction::new(above.complement().get() * (1.0 - missed)).unwrap_or(Fraction::ZERO)
         };
-        let most = i32::try_from(retries).unwrap_or(i32::MAX - 1);
-        Self { delivery: pass(1), delivery_with_retries: pass(most + 1), rate, signal: None }
+        let retries = i32::try_from(retries).unwrap_or(i32::MAX - 1);
+        Self { delivery: pass(1), delivery_with_retries: pass(retries + 1), rate, signal: None }
     }
 }

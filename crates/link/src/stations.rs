@@ -278,9 +278,9 @@ impl Stations {
     }
 
     fn measure_min_delay(&mut self) {
-        let least = self.paths.iter().map(Path::min_delay).min().unwrap_or(Duration::ZERO);
+        let min = self.paths.iter().map(Path::min_delay).min().unwrap_or(Duration::ZERO);
         // An echo crosses no path.
         let echoes = self.configs.iter().any(|station| station.echo);
-        self.min_delay = if echoes { Duration::ZERO } else { least };
+        self.min_delay = if echoes { Duration::ZERO } else { min };
     }
 }

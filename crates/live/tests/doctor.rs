@@ -5,6 +5,7 @@
 mod common;
 
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Command;
 
 use common::{Running, ms, networks_can_be_set_up, skipped};
@@ -28,6 +29,13 @@ fn the_doctor_finds_what_is_there_and_says_what_to_do_about_the_rest() {
     for program in ["ip", "iperf3", "tshark"] {
         assert_eq!(of(program).health == Health::Yes, require(&[Requirement::Program(program)]));
     }
+    for (library, file) in
+        [("libnorm", "/usr/include/normApi.h"), ("OpenPGM", "/usr/include/pgm-5.3/pgm/pgm.h")]
+    {
+        let of_library = findings.iter().find(|finding| finding.what.starts_with(library)).unwrap();
+        assert_eq!(of_library.health == Health::Yes, Path::new(file).is_file(), "{of_library:?}");
+    }
+    assert!(findings.iter().any(|finding| finding.what == "JGroups 2.12, for `jgroups`"));
     assert!(of("timers").detail.contains("late"), "{:?}", of("timers"));
     assert!(table(&findings).lines().count() >= findings.len());
 }

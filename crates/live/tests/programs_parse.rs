@@ -404,7 +404,7 @@ fn uftp_and_udpcast_are_told_the_members_the_interfaces_and_a_rate_that_counts_w
 #[test]
 fn libnorms_member_is_told_the_same_rate_and_its_arguments_come_last() {
     let [member, sender] = group_file_commands(GroupFileProgram::Libnorm);
-    assert!(member.contains("/norm-peer-") && sender.contains("/norm-peer-"), "{member} {sender}");
+    assert!(member.contains("/libnorm-peer-") && sender.contains("/libnorm-peer-"), "{member} {sender}");
     assert!(
         member.ends_with(
             " role=receive group=239.192.0.1 port=10000 interface=eth2 id=167772163 seconds=4.000 \
@@ -416,6 +416,54 @@ fn libnorms_member_is_told_the_same_rate_and_its_arguments_come_last() {
         sender.contains(" role=send group=239.192.0.1 port=10000 interface=eth1 id=167772161 seconds=4.000 ")
             && sender.contains(" rate=1432000 segment=1400 ")
             && sender.ends_with(" file=run/f-sent/file more"),
+        "{sender}"
+    );
+}
+
+#[test]
+fn openpgms_member_counts_packets_and_knows_the_end_by_the_length() {
+    let [member, sender] = group_file_commands(GroupFileProgram::Openpgm);
+    assert!(member.contains("/openpgm-peer-") && sender.contains("/openpgm-peer-"), "{member} {sender}");
+    let common = |interface: &str, address: &str, id: &str| {
+        format!(
+            "group=239.192.0.1 udp=10000 interface={interface} address={address} id={id} mtu=1460 seconds=4.000 "
+        )
+    };
+    assert!(
+        member.ends_with(&format!(
+            " role=receive {}into=run/f-received-10.0.0.3/file size=9000 linger=3600 repeat=1 repair=1",
+            common("eth2", "10.0.0.3", "167772163")
+        )),
+        "{member}"
+    );
+    // A packet of 1,460 bytes is a frame of 1,474.
+    assert!(
+        sender.ends_with(&format!(
+            " role=send {}rate=1460000 linger=10 file=run/f-sent/file more",
+            common("eth1", "10.0.0.1", "167772161")
+        )),
+        "{sender}"
+    );
+}
+
+#[test]
+fn the_sender_of_jgroups_waits_for_all_members_and_its_messages_fill_packets() {
+    let [member, sender] = group_file_commands(GroupFileProgram::Jgroups);
+    for line in [&member, &sender] {
+        assert!(line.contains(" java ") && line.contains("jgroups-2.12.0.Final.jar:"), "{line}");
+    }
+    assert!(
+        member.ends_with(
+            " Peer role=receive group=239.192.0.1 port=10000 interface=eth2 address=10.0.0.3 seconds=32.000 \
+             into=run/f-received-10.0.0.3/file linger=3600"
+        ),
+        "{member}"
+    );
+    assert!(
+        sender.ends_with(
+            " Peer role=send group=239.192.0.1 port=10000 interface=eth1 address=10.0.0.1 seconds=32.000 rate=1432000 \
+             message=1432 members=2 file=run/f-sent/file more"
+        ),
         "{sender}"
     );
 }

@@ -14,6 +14,8 @@ pub enum Requirement<'a> {
     Program(&'a str),
     /// A C or C++ library with its headers: its name, and the path of one of the headers.
     Library(&'a str, &'a str),
+    /// A file that is no program: a name for it, and its path.
+    File(&'a str, &'a str),
 }
 
 impl<'a> Requirement<'a> {
@@ -22,7 +24,7 @@ impl<'a> Requirement<'a> {
         match self {
             Self::Root => "root",
             Self::Tun => "tun",
-            Self::Program(name) | Self::Library(name, _) => name,
+            Self::Program(name) | Self::Library(name, _) | Self::File(name, _) => name,
         }
     }
 
@@ -39,6 +41,7 @@ impl<'a> Requirement<'a> {
             Self::Library(name, header) if !Path::new(header).is_file() => {
                 Some(format!("no library `{name}` to build with"))
             }
+            Self::File(name, path) => (!Path::new(path).is_file()).then(|| format!("no `{name}`")),
             Self::Library(name, _) => (!on_path("c++")).then(|| format!("no C++ compiler for `{name}`")),
         }
     }

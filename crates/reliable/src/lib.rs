@@ -1,6 +1,7 @@
 //! Reliable multicast: machines that bring the same bytes to every member of a group.
 //!
-//! Each protocol has a folder: [`norm`] is NORM, of RFC 5740. The other modules are what they share.
+//! Each protocol has a folder: [`norm`] is NORM (RFC 5740), [`pgm`] is PGM (RFC 3208), and [`nakack`] the stack of JGroups
+//! around NAKACK. The other modules are what they share.
 //!
 //! # The common face
 //!
@@ -21,12 +22,19 @@
 //! - **The [`statistics`]** have the same names for all: bytes by [kind](statistics::Kind), requests, deliveries.
 
 pub mod backoff;
+mod down_streams;
 pub mod equation;
 pub mod group_size;
 pub mod grtt;
 pub mod loss_events;
+pub mod nakack;
 pub mod norm;
+pub mod pgm;
+mod runs;
 pub mod statistics;
 mod subscription;
+#[cfg(test)]
+mod testing;
+mod up_streams;
 
 pub use subscription::{Join, Order, Subscription};

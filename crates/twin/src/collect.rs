@@ -322,12 +322,12 @@ fn figures(
     window: Option<(Instant, Instant)>,
     bound: Bound,
 ) -> Figures {
-    // The mean over the receivers, each with at most `most` bit/s.
-    let rate = |most: f64| {
+    // The mean over the receivers, each with at most `limit` bit/s.
+    let rate = |limit: f64| {
         let window = window?;
         let times = counted.iter().map(|(bytes, meter)| (bytes, meter.member_time(window).as_secs_f64()));
         let there: Vec<_> = times.filter(|&(_, seconds)| seconds > 0.0).collect();
-        let sum: f64 = there.iter().map(|&(bytes, seconds)| (bytes * 8.0 / seconds).min(most)).sum();
+        let sum: f64 = there.iter().map(|&(bytes, seconds)| (bytes * 8.0 / seconds).min(limit)).sum();
         (!there.is_empty()).then(|| sum / there.len() as f64)
     };
     let goodput = rate(f64::INFINITY);

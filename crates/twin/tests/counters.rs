@@ -9,10 +9,12 @@ use std::path::Path;
 
 use common::document;
 use common::scenarios::{self, FILE, only};
+use hopcast_runner::load_text;
 use hopcast_stack::TRANSPORTS;
 use hopcast_stack::table::Worlds;
 use hopcast_stack::transport::{PortKind, Ports, Row};
 use hopcast_twin::World;
+use hopcast_twin::scenario::Overrides;
 
 /// Listed, and not seen here: those of real programs, and of a neighbour that was started again.
 const NOT_HERE: [&str; 3] = ["challenges_sent", "frames_shown_damaged", "retransmitted_segments"];
@@ -53,6 +55,17 @@ fn stacks() -> Vec<String> {
     ]
 }
 
+/// Each transport as one of several layers, whose counters bear its name: over a tunnel, or what a tunnel carries.
+fn every_layer() -> impl Iterator<Item = String> {
+    let rows = TRANSPORTS.iter().filter(|row| row.worlds == Worlds::Both);
+    rows.map(|row| match row.needs {
+        PortKind::Frame => on_air(&format!("[tcp-cubic, {}]", row.name), FILE),
+        PortKind::Packet => four_hops(&format!("[{}, tunnel]", row.name), FILE, ""),
+        _ if row.offers == Ports::PACKETS => four_hops(&format!("[udp, {}]", row.name), FILE, ""),
+        _ => four_hops(&format!("[{}, udp, tunnel]", row.name), FILE, ""),
+    })
+}
+
 /// Each workload, over datagrams and over streams.
 fn every_workload() -> impl Iterator<Item = String> {
     let datagrams = ["{ cbr: { rate: 1 Mbit/s } }", "bulk", FILE, MESSAGES, VIDEO];
@@ -72,6 +85,30 @@ fn listed_as(name: &str) -> String {
 }
 
 #[test]
+fn every_name_of_a_layer_is_in_the_documents() {
+    let mut seen = BTreeSet::new();
+    let mut alone = 0;
+    for text in every_layer() {
+        if load_text(Path::new("layers.yaml"), &text, &Overrides::default()).is_err() {
+            alone += 1;
+            continue;
+        }
+        let mut run = document(&text).runs.remove(0);
+        let names = std::mem::take(&mut run.flows[0].counters).into_keys();
+        seen.extend(names.filter_map(|name| name.split_once('.').map(|(layer, _)| layer.to_owned())));
+    }
+    assert!(alone <= 2, "{alone} stacks are refused, and not `split-bbr` and `hop-arq` alone");
+    // Nodes between the ends, and parts of a proxy, have lines of their own.
+    seen.retain(|name| !["n1", "n2", "n3", "proxy", "splice"].contains(&name.as_str()));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/counters.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let line = text.lines().find(|line| line.starts_with("| `LAYER.counter` |")).expect("the line of layers");
+    let (_, names) = line.split_once("`LAYER` is ").unwrap();
+    let listed: BTreeSet<String> = names.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+    assert_eq!(listed, seen, "the names of layers in docs/counters.md, and those that count");
+}
+
+#[test]
 fn every_counter_is_in_the_documents() {
     let mut seen = BTreeSet::new();
     for text in every_transport().chain(stacks()).chain(every_workload()) {
@@ -87,6 +124,7 @@ membership: report
 services:
   - { run: vlan, on: [n0, n1], interfaces: n0-n1 }
   - { run: igmp-querier, on: n0 }
+  - { run: pgm-router, on: n0 }
 ";
     let world = World::new(only(&(four_hops("udp", "bulk", "") + told)), 0, None).unwrap();
     seen.extend(world.host_counters(0).into_keys().map(listed_as));

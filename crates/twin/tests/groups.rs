@@ -420,7 +420,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "cbr: { rate: 100 kbit/s }",
         "iperf3: { rate: 100 kbit/s }",
-        "bad.yaml:5:25: `to`: `iperf3` has one receiver; several may have `cbr`, `bulk`, `file`, `video`, and by `ip-multicast` `iperf2`, `libnorm`, `uftp`, `udpcast`",
+        "bad.yaml:5:25: `to`: `iperf3` has one receiver; several may have `cbr`, `bulk`, `file`, `video`, and by `ip-multicast` `iperf2`, `libnorm`, `openpgm`, `jgroups`, `uftp`, `udpcast`",
     ),
     (
         "cbr: { rate: 100 kbit/s }",
@@ -537,7 +537,7 @@ fn programs_that_send_a_file_to_a_group_say_what_they_need() {
         );
         load_text(Path::new("bad.yaml"), &text, &Overrides::default()).map_err(|error| error.to_string())
     };
-    for program in ["libnorm", "uftp", "udpcast"] {
+    for program in ["libnorm", "openpgm", "jgroups", "uftp", "udpcast"] {
         let app = format!("{{ {program}: {{ bytes: 800 kB, rate: 500 kbit/s, arguments: [a, b] }} }}");
         let plan = with("[n1, n2], over: udp, delivery: ip-multicast", &app).unwrap();
         assert!(plan.cases[0].scenario.flows[0].is_bounded());

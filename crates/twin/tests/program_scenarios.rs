@@ -202,7 +202,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "tcp-cubic",
         "iperf",
-        "bad.yaml:4:56: `app`: expected one of `cbr`, `bulk`, `file`, `messages`, `video`, `short-flows`, `iperf3`, `iperf2`, `nuttcp`, `ping`, `ffmpeg`, `copy`, `libnorm`, `uftp`, `udpcast`, found `iperf`: did you mean `iperf3`?",
+        "bad.yaml:4:56: `app`: expected one of `cbr`, `bulk`, `file`, `messages`, `video`, `short-flows`, `iperf3`, `iperf2`, `nuttcp`, `ping`, `ffmpeg`, `copy`, `libnorm`, `openpgm`, `jgroups`, `uftp`, `udpcast`, found `iperf`: did you mean `iperf3`?",
     ),
     (
         "udp",
@@ -334,6 +334,6 @@ fn a_program_has_one_receiver() {
     );
     assert_eq!(
         error.unwrap_err().to_string(),
-        "bad.yaml:3:25: `to`: `udp/tunnel/btp` has one receiver; several are served by `btp` and `brtp` with a tree of their own, and by `udp`, `norm` and `fec` with any delivery"
+        "bad.yaml:3:25: `to`: `udp/tunnel/btp` has one receiver; several are served by `btp` and `brtp` with a tree of their own, and by `udp`, `norm`, `nakack` and `fec` with any delivery"
     );
 }

@@ -55,6 +55,30 @@ fn rows() -> Vec<&'static Row> {
     rows.filter(|row| row.feedback != Feedback::None).collect()
 }
 
+/// Who listens to one source hears no other member, so members answer the source alone.
+#[test]
+fn what_is_lost_is_repaired_for_members_of_one_source_too() {
+    for row in rows().into_iter().filter(|row| row.groups) {
+        let mut document = document(&format!(
+            "duration: 60s
+topology:
+  nodes: [s, r, a, b, c]
+  links:
+    - {{ between: [s, r], rate: 10 Mbit/s, delay: 1ms }}
+    - {{ switch: [r, a, b, c], rate: 10 Mbit/s, delay: 1ms, loss: 5 % }}
+groups: [{{ name: g, members: [a, b, c], delivery: {{ ip-multicast: {{ one-source: true }} }} }}]
+flows: [{{ from: s, to: g, over: {}, app: {{ bulk: {{ bytes: 200 kB }} }} }}]
+",
+            row.name
+        ));
+        let flow = document.runs.remove(0).flows.remove(0);
+        assert!(flow.counters["nacks_received"] > 0, "{}: {:?}", row.name, flow.counters);
+        for receiver in &flow.receivers {
+            assert_eq!(receiver.figures.reliability, Some(1.0), "{} at {}", row.name, receiver.node);
+        }
+    }
+}
+
 #[test]
 fn each_workload_arrives_whole_at_each_of_three_receivers_over_every_transport_that_serves_several() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.lock").canonicalize().unwrap();

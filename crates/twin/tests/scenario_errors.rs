@@ -216,7 +216,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "to: n2",
         "to: [n2, n1]",
-        "bad.yaml:10:33: `to`: `tcp-cubic` has one receiver; several are served by `btp` and `brtp` with a tree of their own, and by `udp`, `norm` and `fec` with any delivery",
+        "bad.yaml:10:33: `to`: `tcp-cubic` has one receiver; several are served by `btp` and `brtp` with a tree of their own, and by `udp`, `norm`, `nakack` and `fec` with any delivery",
     ),
     ("to: n2", "to: [n2, n2]", "bad.yaml:10:38: `to`: `n2` is listed twice"),
     ("to: n2", "to: []", "bad.yaml:10:33: `to`: expected a node or a group, found an empty list"),
@@ -280,7 +280,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "app: bulk",
         "app: blk",
-        "bad.yaml:10:59: `app`: expected one of `cbr`, `bulk`, `file`, `messages`, `video`, `short-flows`, `iperf3`, `iperf2`, `nuttcp`, `ping`, `ffmpeg`, `copy`, `libnorm`, `uftp`, `udpcast`, found `blk`: did you mean `bulk`?",
+        "bad.yaml:10:59: `app`: expected one of `cbr`, `bulk`, `file`, `messages`, `video`, `short-flows`, `iperf3`, `iperf2`, `nuttcp`, `ping`, `ffmpeg`, `copy`, `libnorm`, `openpgm`, `jgroups`, `uftp`, `udpcast`, found `blk`: did you mean `bulk`?",
     ),
     (
         "app: bulk",

@@ -87,6 +87,7 @@ services:
   - {run: vlan, on: [a, b], interfaces: q @/$defs/service/anyOf/0/properties}
   - {run: igmp-querier, on: a @/$defs/service/anyOf/1/properties}
   - {run: mld-querier, on: a @/$defs/service/anyOf/2/properties}
+  - {run: pgm-router, on: a @/$defs/service/anyOf/3/properties}
 groups: [{name: g, delivery: {ip-multicast: {one-source: on @/$defs/delivery/anyOf/1/properties/ip-multicast/anyOf/1/properties}} @/$defs/group/properties}]
 roles: {relay: [b] @/properties/roles/properties}
 neighbours: resolve
@@ -105,8 +106,10 @@ flows:
   - {from: a, to: b, over: udp, app: {ffmpeg: {picture: 64x64 @/$defs/app/anyOf/11/properties/ffmpeg/anyOf/1/properties}}}
   - {from: a, to: b, over: tcp-bbr, app: {copy: {path: Cargo.toml @/$defs/app/anyOf/12/properties/copy/properties}}}
   - {from: a, to: [b], over: udp, delivery: ip-multicast, app: {libnorm: {bytes: 1 kB @/$defs/app/anyOf/13/properties/libnorm/properties}}}
-  - {from: a, to: [b], over: udp, delivery: ip-multicast, app: {uftp: {bytes: 1 kB @/$defs/app/anyOf/14/properties/uftp/properties}}}
-  - {from: a, to: [b], over: udp, delivery: ip-multicast, app: {udpcast: {bytes: 1 kB @/$defs/app/anyOf/15/properties/udpcast/properties}}}
+  - {from: a, to: [b], over: udp, delivery: ip-multicast, app: {openpgm: {bytes: 1 kB @/$defs/app/anyOf/14/properties/openpgm/properties}}}
+  - {from: a, to: [b], over: udp, delivery: ip-multicast, app: {jgroups: {bytes: 1 kB @/$defs/app/anyOf/15/properties/jgroups/properties}}}
+  - {from: a, to: [b], over: udp, delivery: ip-multicast, app: {uftp: {bytes: 1 kB @/$defs/app/anyOf/16/properties/uftp/properties}}}
+  - {from: a, to: [b], over: udp, delivery: ip-multicast, app: {udpcast: {bytes: 1 kB @/$defs/app/anyOf/17/properties/udpcast/properties}}}
 exec:
   - {at: a, command: [ss], expect: {exit: 0 @/properties/exec/items/properties/expect/properties} @/properties/exec/items/properties}
 variants:

@@ -258,6 +258,24 @@ events:
     assert_eq!(host(&run, "lan.restarts"), 1 + 2);
 }
 
+#[test]
+fn a_router_of_pgm_passes_what_is_no_pgm_and_is_stopped_started_and_set() {
+    for ip in ["4", "6"] {
+        let run = run(&chain(
+            "services: [{ name: pgm, run: pgm-router, on: all }]
+events:
+  - { at: 1 s, service: pgm, on: b, stop: true }
+  - { at: 2 s, service: pgm, on: b, start: true }
+  - { at: 3 s, service: pgm, on: b, set: { elimination: 1 s, store: 1 MiB } }",
+        )
+        .replace("over: udp,", &format!("over: udp, ip: {ip},")));
+        assert_eq!(run.flows[0].figures.reliability, Some(1.0), "over IPv{ip}");
+        assert_eq!(host(&run, "pgm.restarts"), 2);
+        assert_eq!(host(&run, "pgm.dropped_while_stopped"), 0, "they are handed back");
+        assert_eq!(host(&run, "pgm.element_requests"), 0);
+    }
+}
+
 /// A querier and two members on a switch, of which one leaves; and a receiver that is no member.
 const REPORTS: &str = "
 title: Reports
@@ -298,7 +316,7 @@ fn mistakes_are_one_line_with_their_place() {
     for (services, expected) in [
         (
             "services: [{ run: vlam, on: a, interfaces: a-b }]",
-            "there is no service `vlam`: did you mean `vlan`? (services: vlan, igmp-querier, mld-querier)",
+            "there is no service `vlam`: did you mean `vlan`? (services: vlan, igmp-querier, mld-querier, pgm-router)",
         ),
         (
             "services: [{ run: vlan, on: a, interfaces: b-c, ids: 7 }]",

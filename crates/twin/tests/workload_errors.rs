@@ -26,7 +26,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "udp",
         "vidoe",
-        "bad.yaml:4:41: `app`: expected one of `cbr`, `bulk`, `file`, `messages`, `video`, `short-flows`, `iperf3`, `iperf2`, `nuttcp`, `ping`, `ffmpeg`, `copy`, `libnorm`, `uftp`, `udpcast`, found `vidoe`: did you mean `video`?",
+        "bad.yaml:4:41: `app`: expected one of `cbr`, `bulk`, `file`, `messages`, `video`, `short-flows`, `iperf3`, `iperf2`, `nuttcp`, `ping`, `ffmpeg`, `copy`, `libnorm`, `openpgm`, `jgroups`, `uftp`, `udpcast`, found `vidoe`: did you mean `video`?",
     ),
     ("udp", "video", "bad.yaml:4:41: `video` needs `rate`, for example `rate: 4 Mbit/s`"),
     (

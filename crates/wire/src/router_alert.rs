@@ -1,4 +1,5 @@
-//! IP headers of IGMP and MLD: one hop, and a Router Alert, so that routers look at packets that are not for them.
+//! IP headers with a Router Alert, so that routers look at packets that are not for them: of IGMP and MLD, for one hop,
+//! and of other protocols.
 //!
 //! ```text
 //!  IPv4 option (RFC 2113)                | 0x94 | 4 | value 0 |             behind the 20 bytes of the header
@@ -7,9 +8,9 @@
 //!                                         0             1   2   3   4         6   7   8
 //! ```
 //!
-//! IPv4's type of service is 0xc0, *Internetwork Control* (RFC 3376 section 4).
+//! IPv4's type of service is 0xc0 with IGMP, *Internetwork Control* (RFC 3376 section 4).
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use hopcast_core::Buffer;
 
@@ -22,7 +23,8 @@ pub const V6_HEADER: usize = ip::V6_HEADER + 8;
 
 /// IPv4's option: copied into fragments, of 4 bytes, "routers shall examine the packet" (RFC 2113 section 2.1).
 const OPTION: [u8; 4] = [0x94, 4, 0, 0];
-/// The same in IPv6, value 0 for MLD (RFC 2711 section 2.1), and two bytes of padding (PadN).
+/// The same in IPv6, value 0 as for MLD (RFC 2711 section 2.1; no other has been assigned to PGM), and two bytes of
+/// padding (PadN).
 const HOP_BY_HOP_OPTIONS: [u8; 6] = [5, 2, 0, 0, 1, 0];
 /// The next header that stands for hop-by-hop options (RFC 8200 section 4.3).
 const HOP_BY_HOP: u8 = 0;
@@ -33,21 +35,7 @@ const HOP_BY_HOP: u8 = 0;
 ///
 /// If the packet becomes longer than 65,535 bytes.
 pub fn prepend_v4(buffer: &mut Buffer, source: Ipv4Addr, destination: Ipv4Addr) {
-    let len = u16::try_from(V4_HEADER + buffer.len()).expect("an IPv4 packet has at most 65,535 bytes");
-    let mut header = [0; V4_HEADER];
-    header[0] = 0x46;
-    header[1] = 0xc0;
-    header[2..4].copy_from_slice(&len.to_be_bytes());
-    // *Don't fragment*, so that the identification may be 0 (RFC 6864 section 4).
-    header[6] = 0x40;
-    header[8] = 1;
-    header[9] = ip::IGMP;
-    header[12..16].copy_from_slice(&source.octets());
-    header[16..20].copy_from_slice(&destination.octets());
-    header[20..24].copy_from_slice(&OPTION);
-    let sum = checksum::checksum(&header);
-    header[10..12].copy_from_slice(&sum.to_be_bytes());
-    buffer.prepend(V4_HEADER).copy_from_slice(&header);
+    prepend_v4_header(buffer, source, destination, (ip::IGMP, 0xc0, 1));
 }
 
 /// Puts the headers of a packet of MLD in front of the message in `buffer`.
@@ -56,10 +44,59 @@ pub fn prepend_v4(buffer: &mut Buffer, source: Ipv4Addr, destination: Ipv4Addr) 
 ///
 /// If there are more than 65,527 bytes in it.
 pub fn prepend_v6(buffer: &mut Buffer, source: Ipv6Addr, destination: Ipv6Addr) {
+    prepend_v6_headers(buffer, source, destination, (ip::ICMPV6, 1));
+}
+
+/// Puts headers with a Router Alert of another protocol in front of the payload in `buffer`, of the addresses' version.
+///
+/// # Panics
+///
+/// If the addresses are not of one version, or the packet becomes longer than its length field can say.
+pub fn prepend(buffer: &mut Buffer, source: IpAddr, destination: IpAddr, protocol: u8, hop_limit: u8) {
+    match (source, destination) {
+        (IpAddr::V4(source), IpAddr::V4(destination)) => {
+            prepend_v4_header(buffer, source, destination, (protocol, 0, hop_limit));
+        }
+        (IpAddr::V6(source), IpAddr::V6(destination)) => {
+            prepend_v6_headers(buffer, source, destination, (protocol, hop_limit));
+        }
+        _ => panic!("a packet goes from {source} to {destination}, which are not of one version"),
+    }
+}
+
+fn prepend_v4_header(
+    buffer: &mut Buffer,
+    source: Ipv4Addr,
+    destination: Ipv4Addr,
+    (protocol, type_of_service, hop_limit): (u8, u8, u8),
+) {
+    let len = u16::try_from(V4_HEADER + buffer.len()).expect("an IPv4 packet has at most 65,535 bytes");
+    let mut header = [0; V4_HEADER];
+    header[0] = 0x46;
+    header[1] = type_of_service;
+    header[2..4].copy_from_slice(&len.to_be_bytes());
+    // *Don't fragment*, so that the identification may be 0 (RFC 6864 section 4).
+    header[6] = 0x40;
+    header[8] = hop_limit;
+    header[9] = protocol;
+    header[12..16].copy_from_slice(&source.octets());
+    header[16..20].copy_from_slice(&destination.octets());
+    header[20..24].copy_from_slice(&OPTION);
+    let sum = checksum::checksum(&header);
+    header[10..12].copy_from_slice(&sum.to_be_bytes());
+    buffer.prepend(V4_HEADER).copy_from_slice(&header);
+}
+
+fn prepend_v6_headers(
+    buffer: &mut Buffer,
+    source: Ipv6Addr,
+    destination: Ipv6Addr,
+    (protocol, hop_limit): (u8, u8),
+) {
     let options = buffer.prepend(8);
-    options[..2].copy_from_slice(&[ip::ICMPV6, 0]);
+    options[..2].copy_from_slice(&[protocol, 0]);
     options[2..].copy_from_slice(&HOP_BY_HOP_OPTIONS);
-    ip::prepend(buffer, source.into(), destination.into(), HOP_BY_HOP, 1, 0);
+    ip::prepend(buffer, source.into(), destination.into(), HOP_BY_HOP, hop_limit, 0);
 }
 
 /// Whether an IP packet has a Router Alert, whatever its value.

@@ -103,7 +103,7 @@ fn split(version: ip::Version, mtu: u32, records: Vec<Record>) -> Vec<Vec<Record
     };
     // The maximum length of a packet without IPv6's header, which the length field does not count.
     let room = (mtu as usize).min(0xffff).saturating_sub(headers);
-    let most = {
+    let max = {
         let (none, one) = (record_len(version, 0), record_len(version, 1));
         (room.saturating_sub(none) / (one - none)).max(1)
     };
@@ -124,13 +124,13 @@ fn split(version: ip::Version, mtu: u32, records: Vec<Record>) -> Vec<Vec<Record
     };
     for mut record in records {
         if record.kind.is_exclude() {
-            record.sources.truncate(most);
+            record.sources.truncate(max);
         }
-        if record.sources.len() <= most {
+        if record.sources.len() <= max {
             put(record);
             continue;
         }
-        for sources in record.sources.chunks(most) {
+        for sources in record.sources.chunks(max) {
             put(Record { sources: sources.to_vec(), ..record });
         }
     }

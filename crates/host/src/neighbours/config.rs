@@ -45,11 +45,11 @@ impl Default for NeighbourConfig {
 impl NeighbourConfig {
     /// The configuration with each value below its minimum raised to it.
     pub(super) fn sane(self) -> Self {
-        let least = Duration::from_millis(1);
+        let min = Duration::from_millis(1);
         Self {
             requests: self.requests.max(1),
-            interval: self.interval.max(least),
-            delay: self.delay.max(least),
+            interval: self.interval.max(min),
+            delay: self.delay.max(min),
             queue: self.queue.max(1),
             entries: self.entries.max(1),
             ..self

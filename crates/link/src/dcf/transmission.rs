@@ -32,7 +32,7 @@ pub(super) enum Kind {
     Ack,
 }
 
-/// ReceptionState of a transmission at a station.
+/// The reception of a transmission at one station, so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReceptionState {
     /// The station does not hear the sender, or is the sender.

@@ -46,6 +46,7 @@ pub fn examine() -> Vec<Finding> {
     findings.extend(probes::timing());
     let programs = programs::known().chain([&CAPTURE_READER]);
     findings.extend(programs.map(|&(program, package)| installed(program, package, Health::Partly)));
+    findings.extend(programs::built_programs().map(library));
     findings.push(remains());
     findings
 }
@@ -102,6 +103,15 @@ fn installed(program: &str, package: &str, without: Health) -> Finding {
     match programs::find(program) {
         Some(path) => Finding::new(program, Health::Yes, path.display().to_string()),
         None => Finding::new(program, without, "not installed").with_remedy(format!("apt install {package}")),
+    }
+}
+
+/// The library that a program of ours is built with.
+fn library(program: &programs::BuiltProgram) -> Finding {
+    let what = format!("{}, for `{}`", program.library, program.app);
+    match (program.installed_at)().filter(|path| path.is_file()) {
+        Some(path) => Finding::new(&what, Health::Yes, path.display().to_string()),
+        None => Finding::new(&what, Health::Partly, "not installed").with_remedy(program.remedy),
     }
 }
 

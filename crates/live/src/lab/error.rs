@@ -85,12 +85,12 @@ pub enum Error {
         source: io::Error,
     },
     /// A node's kernel cannot route groups over this number of interfaces.
-    #[error("groups go over {found} interfaces, and the kernel routes them over at most {most}")]
+    #[error("groups go over {found} interfaces, and the kernel routes them over at most {max}")]
     GroupInterfaces {
         /// The number of interfaces.
         found: usize,
         /// The maximum.
-        most: usize,
+        max: usize,
     },
     /// The kernel cannot route groups.
     #[error("cannot route groups (multicast routing of the kernel): {0}")]

@@ -39,7 +39,7 @@ impl GroupRouting {
     pub(super) fn start(node: &NodeLayout) -> Result<Self, Error> {
         let found = node.group_interfaces.len();
         if found >= MAX_INTERFACES {
-            return Err(Error::GroupInterfaces { found, most: MAX_INTERFACES - 1 });
+            return Err(Error::GroupInterfaces { found, max: MAX_INTERFACES - 1 });
         }
         let started = Self::start_kernel(&node.group_interfaces).map_err(Error::GroupRouting)?;
         started.change(&node.group_routes)?;

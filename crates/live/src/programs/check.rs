@@ -4,13 +4,11 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use hopcast_core::Instant;
-use hopcast_twin::scenario::model::{
-    Action, CopyProgram, Flow, FlowId, GroupFileProgram, NodeId, Program, Scenario, Socket,
-};
+use hopcast_twin::scenario::model::{Action, CopyProgram, Flow, FlowId, NodeId, Program, Scenario, Socket};
 
 use super::error::{CongestionConflict, Error};
 use super::run::{program_of, span};
-use super::{find, libnorm, needed_by};
+use super::{built_program, find, needed_by};
 
 /// Checks a scenario's programs before anything is made.
 ///
@@ -23,10 +21,10 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), Error> {
             return Err(Error::FlowNeeds { flow: flow.name.clone(), program: missing });
         }
         if let Some(Program::GroupFile(file)) = program_of(flow)
-            && file.with == GroupFileProgram::Libnorm
-            && !libnorm::is_installed()
+            && let Some(program) = built_program(file.with)
+            && !program.has_library()
         {
-            return Err(Error::NoLibnorm);
+            return Err(program.no_library());
         }
         if program_of(flow).is_some() && starts_again(scenario, number) {
             return Err(Error::StartsAgain(flow.name.clone()));

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use super::{libnorm, not_installed};
+use super::not_installed;
 
 /// A program cannot be used, started or understood.
 #[derive(Debug, Error)]
@@ -72,17 +72,29 @@ pub enum Error {
     /// Two programs at one node would need different congestion controls.
     #[error(transparent)]
     CongestionConflict(Box<CongestionConflict>),
-    /// The header of libnorm is not installed.
-    #[error("libnorm is not installed, with which `libnorm` is built: apt-get install {}", libnorm::PACKAGE)]
-    NoLibnorm,
-    /// There is no directory for the program on libnorm.
+    /// The library is not installed with which a program of ours is built.
+    #[error("{library} is not installed, with which `{app}` is built: {remedy}")]
+    NoLibrary {
+        /// The application.
+        app: &'static str,
+        /// The library.
+        library: &'static str,
+        /// The command that installs it.
+        remedy: &'static str,
+    },
+    /// There is no directory for a program of ours that is built.
     #[error(
-        "`libnorm` is built into the cache directory of the user, and neither XDG_CACHE_HOME nor HOME is set"
+        "`{0}` is built into the cache directory of the user, and neither XDG_CACHE_HOME nor HOME is set"
     )]
-    NoCache,
-    /// The program on libnorm cannot be built.
-    #[error("`libnorm` cannot be built: {0}")]
-    NotBuilt(String),
+    NoCache(&'static str),
+    /// A program of ours cannot be built.
+    #[error("`{app}` cannot be built: {said}")]
+    NotBuilt {
+        /// The application.
+        app: &'static str,
+        /// The compiler's first error.
+        said: String,
+    },
     /// A program that sends on one interface would have to send on several.
     #[error(
         "flow `{flow}`: `{program}` sends on one interface, and the routes from the sender to the group leave by {found}"

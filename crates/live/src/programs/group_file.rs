@@ -1,7 +1,8 @@
-//! A file to all members of a group: by a member of NORM on libnorm, by uftp, and by udpcast.
+//! A file to all members of a group: by members of NORM on libnorm, of PGM on OpenPGM and of a group of JGroups, by
+//! uftp, and by udpcast.
 //!
 //! Each sends and receives at one interface, by sockets that it binds to the interface's own address. All are told the
-//! same rate of frames and the same payload of a packet. A member has the file from the moment in which its file was
+//! same rate of frames, and packets of the same length. A member has the file from the moment in which its file was
 //! last changed, if that is the whole of it; the transfer begins with the first frame of data, after the programs have
 //! found each other.
 
@@ -17,17 +18,17 @@ use hopcast_twin::scenario::model::{ETHERNET_HEADER, GroupFile, GroupFileProgram
 
 use super::command::{CommandLine, Commands, GroupMember, ListenPort, Outputs, Task};
 use super::error::{Error, Missing};
-use super::libnorm;
 use super::measurement::{Interval, Measurement};
+use super::{built_program, jgroups, libnorm, openpgm};
 
 /// Name of the result of [`inspect`].
 const RESULT: &str = "received";
 /// Name of the file, at the sender and at each member.
-const FILE: &str = "file";
+pub(super) const FILE: &str = "file";
 /// Hop limit of what is sent to a group: the maximum, as of hosts in virtual time.
 const HOP_LIMIT: &str = "255";
 /// IPv4's and UDP's headers (RFC 791, RFC 768), in bytes.
-const IP_AND_UDP: u64 = 20 + 8;
+pub(super) const IP_AND_UDP: u64 = 20 + 8;
 /// Socket buffers of uftp, in bytes. Chosen: its default of 256 KiB loses datagrams where a machine stands still for a
 /// moment.
 const UFTP_BUFFER: &str = "4194304";
@@ -37,12 +38,14 @@ const WITH_ADDRESS: &str = "ip -4 -o address show dev \"$0\" | grep -q \" $1/\" 
                             ip address add \"$1/32\" dev \"$0\" noprefixroute; shift; exec \"$@\"";
 
 /// The addresses and the rate by which one end calls its program.
-struct Call<'t> {
-    task: &'t Task<'t>,
-    group: IpAddr,
-    port: String,
-    interface: String,
-    address: IpAddr,
+pub(super) struct Call<'t> {
+    pub(super) task: &'t Task<'t>,
+    pub(super) group: IpAddr,
+    pub(super) port: String,
+    pub(super) interface: String,
+    pub(super) address: IpAddr,
+    /// Maximum length of a packet to the group.
+    pub(super) mtu: u32,
 }
 
 pub(super) fn commands(file: &GroupFile, task: &Task<'_>) -> Commands {
@@ -54,11 +57,16 @@ pub(super) fn commands(file: &GroupFile, task: &Task<'_>) -> Commands {
         port: task.ends.port.to_string(),
         interface: interface_name(interface),
         address,
+        mtu: member.sender.mtu,
     };
     let sender = call(member.sender.interface, task.ends.from);
     let receiver = call(member.interface, member.address);
     let (server, client) = match file.with {
-        GroupFileProgram::Libnorm => (norm_receiver(&receiver), norm_sender(file, &member, &sender)),
+        GroupFileProgram::Libnorm => (libnorm::receiver(&receiver), libnorm::sender(file, &member, &sender)),
+        GroupFileProgram::Openpgm => {
+            (openpgm::receiver(file, &receiver), openpgm::sender(file, &member, &sender))
+        }
+        GroupFileProgram::Jgroups => (jgroups::receiver(&receiver), jgroups::sender(file, &member, &sender)),
         GroupFileProgram::Uftp => (uftp_receiver(&receiver), uftp_sender(file, &member, &sender)),
         GroupFileProgram::Udpcast => (udpcast_receiver(&receiver), udpcast_sender(file, &member, &sender)),
     };
@@ -66,25 +74,8 @@ pub(super) fn commands(file: &GroupFile, task: &Task<'_>) -> Commands {
     Commands { server: Some(receiver.with_address(server)), client: sender.with_address(client) }
 }
 
-/// The settings with which libnorm's defaults, made for large groups over slow links, are as fast as it gets at three
-/// receivers (measured).
-const NORM_SETTINGS: [&str; 4] = ["block=64", "parity=32", "grtt=0.05", "group-size=10"];
-
-fn norm_receiver(call: &Call<'_>) -> CommandLine {
-    let into = format!("into={}", path(&received(call.task, call.address)));
-    call.norm("receive").and([into, "linger=3600".to_owned()]).listening_on(call.udp())
-}
-
-fn norm_sender(file: &GroupFile, member: &GroupMember, call: &Call<'_>) -> CommandLine {
-    let (rate, payload) = (member.sender.program_rate(file), member.sender.payload());
-    call.norm("send")
-        .and([format!("rate={rate}"), format!("segment={payload}"), "linger=0.5".to_owned()])
-        .and(NORM_SETTINGS)
-        .and([format!("file={}", path(&sent(call.task).join(FILE)))])
-}
-
 fn uftp_receiver(call: &Call<'_>) -> CommandLine {
-    let into = path(&received(call.task, call.address));
+    let into = path(&call.received());
     let group = call.group.to_string();
     let line = CommandLine::new("uftpd", ["-d", "-q", "-p", &call.port, "-M", &group, "-I", &call.interface])
         .and(["-B", UFTP_BUFFER, "-U", &uftp_id(call.address), "-D", &into])
@@ -98,7 +89,7 @@ fn uftp_sender(file: &GroupFile, member: &GroupMember, call: &Call<'_>) -> Comma
     let members: Vec<String> = call.task.members().map(|member| uftp_id(member.address)).collect();
     CommandLine::new("uftp", ["-R", &kbit, "-b", &payload, "-p", &call.port, "-M", &group, "-P", &group])
         .and(["-I", &call.interface, "-B", UFTP_BUFFER, "-t", HOP_LIMIT, "-H", &members.join(",")])
-        .and(["-S", "@LOG", "-T", &path(&sent(call.task).join(FILE))])
+        .and(["-S", "@LOG", "-T", &path(&call.sent())])
 }
 
 /// The identifier of a member for uftp.
@@ -107,7 +98,7 @@ fn uftp_id(address: IpAddr) -> String {
 }
 
 fn udpcast_receiver(call: &Call<'_>) -> CommandLine {
-    let into = path(&received(call.task, call.address).join(FILE));
+    let into = path(&call.received().join(FILE));
     call.udpcast("udp-receiver").and(["--file", &into]).listening_on(call.udp()).ending_itself()
 }
 
@@ -120,23 +111,22 @@ fn udpcast_sender(file: &GroupFile, member: &GroupMember, call: &Call<'_>) -> Co
         // Members that have missed the sender's answer ask again when they hear its next call, before it begins.
         .and(["--min-receivers", &call.task.members().count().to_string()])
         .and(["--min-wait", "2", "--max-wait", "5", "--rexmit-hello-interval", "100"])
-        .and(["--file", &path(&sent(call.task).join(FILE))])
+        .and(["--file", &path(&call.sent())])
 }
 
 impl Call<'_> {
-    fn udp(&self) -> ListenPort {
+    pub(super) fn udp(&self) -> ListenPort {
         ListenPort::Udp(self.task.ends.port)
     }
 
-    fn norm(&self, role: &str) -> CommandLine {
-        let program = libnorm::path().unwrap_or_default();
-        CommandLine::new(&path(&program), [format!("role={role}")]).and([
-            format!("group={}", self.group),
-            format!("port={}", self.port),
-            format!("interface={}", self.interface),
-            format!("id={}", number(self.address)),
-            format!("seconds={:.3}", self.task.seconds() + 2.0),
-        ])
+    /// The file that is sent.
+    pub(super) fn sent(&self) -> PathBuf {
+        sent(self.task).join(FILE)
+    }
+
+    /// Directory of the file that this member receives.
+    pub(super) fn received(&self) -> PathBuf {
+        received(self.task, self.address)
     }
 
     fn udpcast(&self, program: &str) -> CommandLine {
@@ -166,22 +156,31 @@ impl Task<'_> {
 
 impl super::command::SenderLink {
     /// Bytes of the file in a packet that fits the link.
-    fn payload(&self) -> u64 {
+    pub(super) fn payload(&self) -> u64 {
         u64::from(self.mtu).saturating_sub(IP_AND_UDP + GroupFile::HEADERS).max(1)
     }
 
     /// The rate in bit/s that a program is told, which counts what UDP carries: with its lower headers, the frames have
     /// the rate of the flow.
-    fn program_rate(&self, file: &GroupFile) -> u64 {
+    pub(super) fn program_rate(&self, file: &GroupFile) -> u64 {
+        self.rate_of(file, u64::from(self.mtu).saturating_sub(IP_AND_UDP))
+    }
+
+    /// The same for a program that counts packets of IP.
+    pub(super) fn packet_rate(&self, file: &GroupFile) -> u64 {
+        self.rate_of(file, self.mtu.into())
+    }
+
+    /// The rate at which `counted` bytes of each full frame are sent.
+    fn rate_of(&self, file: &GroupFile, counted: u64) -> u64 {
         let rate = file.rate.or(self.rate).map_or(0, |rate| rate.bits_per_sec());
-        let mtu = u128::from(self.mtu);
-        let share = (mtu.saturating_sub(IP_AND_UDP.into()), mtu + u128::from(ETHERNET_HEADER));
-        u64::try_from(u128::from(rate) * share.0 / share.1).unwrap_or(u64::MAX).max(1)
+        let frame = u128::from(self.mtu) + u128::from(ETHERNET_HEADER);
+        u64::try_from(u128::from(rate) * u128::from(counted) / frame).unwrap_or(u64::MAX).max(1)
     }
 }
 
-/// An IPv4 address as a number, by which libnorm and uftp know a member.
-fn number(address: IpAddr) -> u32 {
+/// An IPv4 address as a number, by which libnorm, OpenPGM and uftp know a member.
+pub(super) fn number(address: IpAddr) -> u32 {
     match address {
         IpAddr::V4(address) => address.to_bits(),
         // A scenario with such a flow is refused.
@@ -189,7 +188,7 @@ fn number(address: IpAddr) -> u32 {
     }
 }
 
-fn path(path: &Path) -> String {
+pub(super) fn path(path: &Path) -> String {
     path.display().to_string()
 }
 
@@ -203,11 +202,11 @@ fn received(task: &Task<'_>, member: IpAddr) -> PathBuf {
     task.file(&format!("received-{member}"))
 }
 
-/// Writes the file that the sender sends, and makes the directories of the members. Builds libnorm's program if it is
-/// needed.
+/// Writes the file that the sender sends, and makes the directories of the members. Builds the program if it is
+/// one of ours.
 pub(super) fn prepare(file: &GroupFile, task: &Task<'_>) -> Result<(), Error> {
-    if file.with == GroupFileProgram::Libnorm {
-        libnorm::build()?;
+    if let Some(program) = built_program(file.with) {
+        program.build()?;
     }
     let of_members = task.members().map(|member| received(task, member.address));
     for directory in of_members.chain([sent(task)]) {

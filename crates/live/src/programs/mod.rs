@@ -8,13 +8,15 @@
 //! | `command` | a command line, and the socket by which it is known to be ready |
 //! | `measurement` | measurements, brought into the run's time and window |
 //! | `iperf3`, `iperf2`, `nuttcp`, `ping`, `ffmpeg`, `copy` | the programs |
-//! | `group_file`, `libnorm` | those that send a file to a group, and the one that is built |
+//! | `group_file`; `libnorm`, `openpgm`, `jgroups` | those that send a file to a group; those of them that are ours |
+//! | `built` | how ours are built where they are needed |
 //! | `spawn` | where programs are started |
 //! | `job` | servers and a client, from start to end |
 //! | `check` | whether the programs of a scenario can run |
 //! | `run` | all jobs of a run |
 //! | `pictures` | frames of a test picture, side by side |
 
+mod built;
 mod check;
 mod command;
 mod copy;
@@ -23,15 +25,18 @@ mod ffmpeg;
 mod group_file;
 mod iperf2;
 mod iperf3;
+mod jgroups;
 mod job;
-pub(crate) mod libnorm;
+mod libnorm;
 mod measurement;
 mod nuttcp;
+mod openpgm;
 mod pictures;
 mod ping;
 mod run;
 mod spawn;
 
+pub(crate) use built::BuiltProgram;
 pub(crate) use check::check;
 pub use command::{CommandLine, Commands, Ends, GroupMember, ListenPort, Outputs, SenderLink, Task};
 pub use error::{CongestionConflict, Error, Missing};
@@ -61,8 +66,20 @@ const KNOWN: &[(&str, &str)] = &[
     ("uftpd", "uftp"),
     ("udp-sender", "udpcast"),
     ("udp-receiver", "udpcast"),
-    (libnorm::COMPILER, "g++"),
+    ("c++", "g++"),
+    ("java", "default-jre-headless"),
+    ("javac", "default-jdk-headless"),
 ];
+
+/// The programs of ours that are built where they are needed.
+pub(crate) fn built_programs() -> impl Iterator<Item = &'static BuiltProgram> {
+    [&libnorm::PROGRAM, &openpgm::PROGRAM, &jgroups::PROGRAM].into_iter()
+}
+
+/// The program of ours that sends a file to a group, if it is one.
+fn built_program(with: GroupFileProgram) -> Option<&'static BuiltProgram> {
+    built_programs().find(|program| program.app == with.name())
+}
 
 /// The programs that live runs may start: of applications and of transports, each with its package.
 pub fn known() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
@@ -108,7 +125,9 @@ pub fn needed_by(flow: &Flow) -> Vec<&'static str> {
             Program::Copy(copy) if copy.with == CopyProgram::Nc => vec!["nc"],
             Program::Copy(_) => vec!["socat"],
             Program::GroupFile(file) => match file.with {
-                GroupFileProgram::Libnorm => vec![libnorm::COMPILER],
+                GroupFileProgram::Libnorm => vec![libnorm::PROGRAM.compiler],
+                GroupFileProgram::Openpgm => vec![openpgm::PROGRAM.compiler],
+                GroupFileProgram::Jgroups => vec!["java", jgroups::PROGRAM.compiler],
                 GroupFileProgram::Uftp => vec!["uftp", "uftpd"],
                 GroupFileProgram::Udpcast => vec!["udp-sender", "udp-receiver"],
             },

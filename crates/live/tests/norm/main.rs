@@ -12,5 +12,6 @@ mod common;
 mod members;
 mod ours;
 mod peer;
+mod program;
 mod segment;
 mod transfers;

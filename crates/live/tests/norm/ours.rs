@@ -14,7 +14,8 @@ use hopcast_reliable::norm::{Config, Framing, RateControl, ReceiverConfig, Sende
 
 use crate::common::Running;
 use crate::peer::Transfer;
-use crate::segment::{GROUP, PORT, address};
+use crate::program::PORT;
+use crate::segment::{GROUP, address};
 
 /// Data that is handed to a sender of ours.
 #[derive(Clone, Debug)]

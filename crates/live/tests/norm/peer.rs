@@ -1,16 +1,15 @@
-//! A member of libnorm: the program in `peers/norm`, in a node of the network.
+//! A member of the real protocol's library: a program in `peers`, in a node of the network.
 
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::process::{Child, Stdio};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use hopcast_live::lab::Lab;
 use serde_json::Value;
 
-use crate::segment::{GROUP, PORT};
+use crate::program::{self, program};
 
 /// A running member.
 pub(crate) struct Peer {
@@ -37,8 +36,7 @@ impl Peer {
     /// Starts a member as `node` of the network, whose identifier is one more.
     pub(crate) fn start(lab: &Lab, node: usize, settings: &[String]) -> Self {
         let mut command = lab.command(node, program());
-        command.args([format!("group={GROUP}"), format!("port={PORT}"), format!("id={}", node + 1)]);
-        command.args(settings).stdin(Stdio::null()).stdout(Stdio::piped());
+        command.args(program::place(node)).args(settings).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = lab.start(command).unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let events = Arc::new(Mutex::new(Vec::new()));
@@ -69,7 +67,7 @@ impl Peer {
 
     /// The transfers that are complete here, in the order of kinds and sizes.
     pub(crate) fn completed(&self) -> Vec<Transfer> {
-        let text = |event: &Value, key: &str| event[key].as_str().unwrap().to_owned();
+        let text = |event: &Value, key: &str| event[key].as_str().unwrap_or("data").to_owned();
         let of = |event: &Value| Transfer {
             kind: text(event, "kind"),
             size: event["size"].as_u64().unwrap(),
@@ -112,21 +110,4 @@ impl Drop for Peer {
 fn hash(bytes: &[u8]) -> String {
     let step = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
     format!("{:016x}", bytes.iter().fold(0xcbf2_9ce4_8422_2325, step))
-}
-
-/// The program, built when it is first asked for.
-pub(crate) fn program() -> &'static Path {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/norm/peer.cc");
-        let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("norm-peer");
-        // Another process of tests may build it, or run it, at the same time.
-        let fresh = program.with_extension(std::process::id().to_string());
-        let mut build = Command::new("c++");
-        build.args(["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&fresh).arg(&source);
-        let built = build.arg("-lnorm").output().unwrap();
-        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-        std::fs::rename(&fresh, &program).unwrap();
-        program
-    })
 }

@@ -7,12 +7,10 @@ use hopcast_node::testing::{Requirement, require};
 use hopcast_stack::network::Prefix;
 
 use crate::common::{Running, whole_run};
-use crate::peer::program;
+use crate::program::{LIBRARY, program};
 
 /// Address of the group.
 pub(crate) const GROUP: &str = "224.1.2.3";
-/// Port of the session.
-pub(crate) const PORT: u16 = 6003;
 /// Rate of each node: what a busy machine emulates well.
 const RATE_MBIT: u64 = 20;
 /// One-way delay. Chosen: above what a busy machine adds by itself.
@@ -31,7 +29,7 @@ pub(crate) fn segment(nodes: usize, loss: f64) -> Option<Running> {
         Requirement::Tun,
         Requirement::Program("ip"),
         Requirement::Program("setpriv"),
-        Requirement::Library("norm", "/usr/include/normApi.h"),
+        LIBRARY,
     ]);
     can.then(|| {
         // Built before anything is sent, since that takes a while.

@@ -51,12 +51,10 @@
 mod backlog;
 mod config;
 mod congestion;
-mod down_streams;
 pub mod fec;
 mod receiver;
 mod sender;
 mod session;
-mod streams;
 pub mod wire;
 
 pub use config::{Framing, Proactive, RateControl, ReceiverConfig, SenderConfig};

@@ -9,12 +9,12 @@ use hopcast_core::{
 
 use super::backlog::Backlog;
 use super::config::{RateControl, ReceiverConfig, SenderConfig};
-use super::down_streams::{DownStreams, WINDOW};
 use super::receiver::{Delivered, Delivery, Heard, Output, Receiver, length_prefix};
 use super::sender::{Refusal, Sender};
-use super::streams::Streams;
 use super::wire::{Body, Flags, Message, NodeId};
+use crate::down_streams::{DownStreams, WINDOW};
 use crate::statistics::Kind;
+use crate::up_streams::Streams;
 
 /// Settings of a member.
 #[derive(Clone, Debug)]
@@ -64,7 +64,7 @@ pub struct Session {
     /// The stream of messages, and the grants of them that are not used.
     messages: Option<u64>,
     granted: u64,
-    up: Streams,
+    up: Streams<(NodeId, u16)>,
     /// Whole messages that wait for room.
     backlog: Backlog,
     /// Whether the member leaves once they are sent.

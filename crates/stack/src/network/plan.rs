@@ -250,18 +250,18 @@ impl NetworkPlan {
     ) -> Option<u32> {
         let mut joined = vec![false; self.interfaces.len()];
         joined[root] = true;
-        let mut least = None;
+        let mut min = None;
         for &member in members {
             let mut node = member;
             while !std::mem::replace(&mut joined[node], true)
                 && let Some((crossing, via)) = routes.last_hop(root, node)
             {
                 let mtu = self.mtu(network, &crossing);
-                least = Some(least.map_or(mtu, |least: u32| least.min(mtu)));
+                min = Some(min.map_or(mtu, |min: u32| min.min(mtu)));
                 node = via;
             }
         }
-        least
+        min
     }
 
     /// Paths to a node that share no link and no node between the ends, as the network is at the start, at most `count`

@@ -2,6 +2,7 @@
 //!
 //! A new service is a file here and a line in [`SERVICES`].
 
+mod pgm_router;
 mod queriers;
 mod vlan;
 
@@ -12,7 +13,8 @@ use hopcast_config::yaml::Node;
 use crate::service::ServiceRow;
 
 /// The table of services, in the order in which it is shown.
-pub static SERVICES: &[&ServiceRow] = &[&vlan::VLAN, &queriers::IGMP, &queriers::MLD];
+pub static SERVICES: &[&ServiceRow] =
+    &[&vlan::VLAN, &queriers::IGMP, &queriers::MLD, &pgm_router::PGM_ROUTER];
 
 /// The row of the service that `run` names.
 ///

@@ -82,8 +82,8 @@ impl Participants {
         tree
     }
 
-    /// Adds a branch from the root: those of it that are not there yet, after the last one that leads to a new one.
-    /// `known` has the places of all by their addresses.
+    /// Adds those participants of a branch from the root that are not known yet, each as a child of the one before it.
+    /// `known` has the place of each known participant by its address.
     fn grow(&mut self, branch: &[(NodeId, SocketAddr)], known: &mut BTreeMap<SocketAddr, usize>) {
         let places: Vec<Option<usize>> =
             branch.iter().map(|(_, address)| known.get(address).copied()).collect();

@@ -12,7 +12,9 @@ mod hop_arq;
 #[cfg(feature = "peers")]
 mod kcp;
 mod kcptun;
+mod nakack;
 mod norm;
+mod pgm;
 #[cfg(feature = "quic")]
 mod quic;
 #[cfg(feature = "peers")]
@@ -59,6 +61,8 @@ pub static TRANSPORTS: &[&Row] = &[
     #[cfg(feature = "peers")]
     &bats_proxy::BATS_PROXY,
     &norm::NORM,
+    &nakack::NAKACK,
+    &pgm::PGM,
     &franc::FRANC,
     &fec::FEC,
     &tunnel::TUNNEL,

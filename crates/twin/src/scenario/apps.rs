@@ -14,24 +14,17 @@ use hopcast_config::yaml::{Kind, Node};
 use hopcast_stack::Stack;
 use hopcast_stack::transport::PortKind;
 
-const APPS: [&str; 15] = [
-    "cbr",
-    "bulk",
-    "file",
-    "messages",
-    "video",
-    "short-flows",
-    // The real programs.
-    PROGRAMS[0],
-    PROGRAMS[1],
-    PROGRAMS[2],
-    PROGRAMS[3],
-    PROGRAMS[4],
-    PROGRAMS[5],
-    PROGRAMS[6],
-    PROGRAMS[7],
-    PROGRAMS[8],
-];
+/// The applications that are machines.
+const MACHINES: [&str; 6] = ["cbr", "bulk", "file", "messages", "video", "short-flows"];
+const APPS: [&str; MACHINES.len() + PROGRAMS.len()] = {
+    let mut apps = [""; MACHINES.len() + PROGRAMS.len()];
+    let mut at = 0;
+    while at < apps.len() {
+        apps[at] = if at < MACHINES.len() { MACHINES[at] } else { PROGRAMS[at - MACHINES.len()] };
+        at += 1;
+    }
+    apps
+};
 /// Maximum UDP payload over IPv4, in bytes (RFC 768, RFC 791).
 const MAX_DATAGRAM: u64 = 65_507;
 /// Maximum message over a stream, or handed over whole, in bytes. Chosen: it bounds buffers; less excludes workloads.

@@ -265,8 +265,8 @@ impl Topology {
         let fields = Fields::of(item, what, &allowed)?;
         let joined = fields.need(key, "[a, b]")?;
         let ends = self.node_list(joined, key)?;
-        let most = if kind == Written::Pair { 2 } else { MAX_STATIONS };
-        if !(2..=most).contains(&ends.len()) {
+        let max = if kind == Written::Pair { 2 } else { MAX_STATIONS };
+        if !(2..=max).contains(&ends.len()) {
             let expected = match kind {
                 Written::Pair => {
                     "two nodes (more of them share a `medium`, or are joined by a `switch`)".to_owned()

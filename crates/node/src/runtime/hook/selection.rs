@@ -26,7 +26,7 @@ struct Selection {
 /// Whether a plug may take packets of IPv4, and of IPv6.
 pub(super) fn versions(hooks: &[Hook]) -> [bool; 2] {
     let of = |hook: &Hook| match *hook {
-        Hook::All | Hook::Protocol(_) => [true; 2],
+        Hook::All | Hook::Protocol(_) | Hook::Transport { .. } => [true; 2],
         Hook::Destination { prefix, .. } => [prefix.is_ipv4(), prefix.is_ipv6()],
         Hook::ExtensionHeader { .. } => [false, true],
     };
@@ -94,12 +94,16 @@ fn selections(hook: &Hook) -> Result<Vec<Selection>, PlugError> {
     Ok(match *hook {
         Hook::All => both(String::new()),
         Hook::Protocol(protocol) => both(format!("meta l4proto {protocol}")),
+        Hook::Transport { protocol, port: None } => both(format!("meta l4proto {protocol}")),
+        Hook::Transport { protocol, port: Some(port) } => {
+            both(format!("meta l4proto {protocol} th dport {port}"))
+        }
         Hook::Destination { prefix, length } => {
-            let (v6, version, most) = match prefix {
+            let (v6, version, max) = match prefix {
                 IpAddr::V4(_) => (false, "ip", 32),
                 IpAddr::V6(_) => (true, "ip6", 128),
             };
-            let words = match length.min(most) {
+            let words = match length.min(max) {
                 // nft has no syntax for the network of all addresses.
                 0 => format!("meta nfproto {}", if v6 { "ipv6" } else { "ipv4" }),
                 length => format!("{version} daddr {prefix}/{length}"),

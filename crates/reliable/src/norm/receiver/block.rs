@@ -13,6 +13,10 @@ pub(super) struct Block {
     pub(super) asked: Asked,
 }
 
+/// Missing symbols of a block up to which some to spare are asked for. Chosen: of more than that some arrive where half
+/// are lost, and who hears hardly anything must not take more of the sender's time than it does.
+const FEW: usize = 4;
+
 impl Block {
     /// Whether any `source` symbols have arrived.
     pub(super) fn is_complete(&self, source: u16) -> bool {
@@ -28,13 +32,14 @@ impl Block {
     /// then source symbols. Where there is no parity, the source symbols that are missing.
     pub(super) fn wanted(&self, source: u16, parity: u16) -> Vec<u16> {
         let lacking = usize::from(self.lacking(source));
+        let spare = if lacking <= FEW { self.asked.spare() } else { 0 };
         let end = source + parity;
         let fresh = self.symbols.last_key_value().map_or(source, |(&last, _)| (last + 1).max(source));
         let missing = |range: std::ops::Range<u16>| range.filter(|symbol| !self.symbols.contains_key(symbol));
         let mut wanted: Vec<u16> = missing(fresh..end)
             .chain(missing(source..fresh.min(end)))
             .chain(missing(0..source))
-            .take(lacking)
+            .take(lacking + spare)
             .collect();
         wanted.sort_unstable();
         wanted

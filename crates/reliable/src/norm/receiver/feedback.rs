@@ -22,9 +22,12 @@ pub(super) struct Congestion {
     /// Bytes since a time, and the rate at which they came before.
     window: Option<(Instant, u64)>,
     rate: f64,
-    /// When the last packet came.
+    /// When the last packet came, and the last of an object.
     last: Option<Instant>,
-    /// Mean length of packets.
+    data: Option<Instant>,
+    /// Whether packets were lost, or are late, since then.
+    skipped: bool,
+    /// Mean length of packets of objects.
     packet: f64,
     /// When to answer the probe.
     due: Option<Instant>,
@@ -36,11 +39,25 @@ pub(super) struct Congestion {
     stale: Instant,
 }
 
+/// What congestion control sees of a packet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrival {
+    pub(super) sequence: u16,
+    /// Whether a queue has marked it (ECN).
+    pub(super) marked: bool,
+    pub(super) bytes: usize,
+    /// Whether it has a part of an object: commands are short, and sent for other reasons.
+    pub(super) is_object: bool,
+}
+
 /// Minimum back-off factor of this feedback (libnorm has the same): it is said by all receivers, and not by those that
 /// lack something.
 const MIN_BACKOFF: u8 = 4;
 /// Shortest time over which a rate is measured. Chosen: some packets at any rate that matters.
 const MIN_WINDOW: Duration = Duration::from_millis(50);
+/// Times of a packet at the sender's rate over which a rate is measured at least. Chosen: with less a slow sender's
+/// probes, of which one comes for each packet, would be all that counts; with more slow start takes longer.
+const MIN_PACKETS: f64 = 2.0;
 /// Times of a packet at the sender's rate after which the next one begins a new measurement, if none was lost between
 /// them: the sender had nothing to send. Chosen: more than a probe, a repair and a late wake-up take.
 const PAUSE: f64 = 4.0;
@@ -49,14 +66,21 @@ const PAUSE: f64 = 4.0;
 const MAX_PROBE_AGE: u64 = 3;
 
 impl Congestion {
-    /// Notes a packet.
-    pub(super) fn packet(&mut self, now: Instant, sequence: u16, marked: bool, bytes: usize, grtt: Duration) {
+    /// Notes a packet, of an object or a command.
+    pub(super) fn packet(&mut self, now: Instant, packet: Arrival, grtt: Duration) {
         let round_trip = self.round_trip.unwrap_or(grtt);
         let had_loss = self.losses.any();
-        let (skipped, _) = self.losses.packet(now, sequence, marked, round_trip);
-        self.packet =
-            if self.packet == 0.0 { bytes as f64 } else { 0.95 * self.packet + 0.05 * bytes as f64 };
-        self.measure(now, skipped, bytes, round_trip);
+        let (skipped, _) = self.losses.packet(now, packet.sequence, packet.marked, round_trip);
+        self.last = Some(now);
+        self.skipped |= skipped > 0;
+        if let Some((_, received)) = &mut self.window {
+            *received += packet.bytes as u64;
+        }
+        if packet.is_object {
+            let bytes = packet.bytes as f64;
+            self.packet = if self.packet == 0.0 { bytes } else { 0.95 * self.packet + 0.05 * bytes };
+            self.measure(now, round_trip);
+        }
         if !had_loss && self.losses.any() {
             // RFC 5348, section 6.3.1: as if losses had been such that TCP had half the rate of the sender, which says
             // it for that (RFC 5740, section 5.5.2.1). What arrives may be less because there is nothing to send, but
@@ -72,24 +96,22 @@ impl Congestion {
         }
     }
 
-    /// Measures the rate at which packets come (RFC 4654, section 4.3.4).
-    fn measure(&mut self, now: Instant, skipped: u16, bytes: usize, round_trip: Duration) {
-        let gap = self.last.replace(now).map_or(Duration::ZERO, |last| now.since(last));
-        let pause = match self.sender_rate {
-            0.0 => Duration::MAX,
-            rate => MIN_WINDOW.max(Duration::from_secs_f64(PAUSE * self.packet / rate)),
+    /// Measures the rate at which packets come (RFC 4654, section 4.3.4), from one of an object to another.
+    fn measure(&mut self, now: Instant, round_trip: Duration) {
+        let gap = self.data.replace(now).map_or(Duration::ZERO, |last| now.since(last));
+        let was_skipped = std::mem::take(&mut self.skipped);
+        let times = |packets: f64| match self.sender_rate {
+            0.0 => None,
+            rate => Some(MIN_WINDOW.max(Duration::from_secs_f64(packets * self.packet / rate))),
         };
-        let (began, received) = match &mut self.window {
-            Some(window) if skipped > 0 || gap <= pause => window,
-            _ => {
-                self.window = Some((now, 0));
-                return;
-            }
+        let pause = times(PAUSE).unwrap_or(Duration::MAX);
+        let Some((began, received)) = self.window.filter(|_| was_skipped || gap <= pause) else {
+            self.window = Some((now, 0));
+            return;
         };
-        *received += bytes as u64;
-        let time = now.since(*began);
-        if time >= round_trip.max(MIN_WINDOW) {
-            self.rate = *received as f64 / time.as_secs_f64();
+        let time = now.since(began);
+        if time >= round_trip.max(times(MIN_PACKETS).unwrap_or(MIN_WINDOW)) {
+            self.rate = received as f64 / time.as_secs_f64();
             self.window = Some((now, 0));
         }
     }

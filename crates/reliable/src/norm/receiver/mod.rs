@@ -20,7 +20,6 @@ mod objects;
 mod progress;
 mod remote;
 mod request;
-mod runs;
 mod stream;
 mod suppression;
 

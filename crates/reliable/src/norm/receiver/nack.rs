@@ -146,6 +146,7 @@ impl Remote {
             true => SILENT_ROUNDS.min(ask.config.robust),
             false => self.patience(ask.config.robust),
         };
+        let patient = self.patient();
         let heard = self.last_heard;
         let mut repairs: Vec<Repair> = Vec::new();
         let mut room = MAX_REQUESTS;
@@ -153,7 +154,7 @@ impl Remote {
         for missing in missing {
             let repair = self.request(&missing);
             let Some(rest) = room.checked_sub(repair.len()) else { break };
-            if self.asked(&missing, |asked| asked.ask(now, heard, robust)) {
+            if self.asked(&missing, |asked| asked.ask(now, heard, (robust, patient))) {
                 room = if ask.config.silent { room } else { rest };
                 request::push(&mut repairs, repair);
             } else {

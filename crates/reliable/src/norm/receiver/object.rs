@@ -7,10 +7,10 @@ use super::super::config::Framing;
 use super::asked::Asked;
 use super::block::Block;
 use super::held::{self, Held};
-use super::runs::Runs;
 use super::stream::{Piece, Stream};
 use crate::norm::fec::{Blocks, Codec};
 use crate::norm::wire::{Flags, Fti, StreamHeader};
+use crate::runs::Runs;
 
 /// An object.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::asked::Asked;
 use super::held::Held;
 use super::object::Object;
-use super::runs::Runs;
+use crate::runs::Runs;
 
 /// The objects of a sender.
 #[derive(Debug, Default)]

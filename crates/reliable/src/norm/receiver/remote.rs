@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use hopcast_core::{Duration, FadingLoss, Instant};
 
-use super::feedback::Congestion;
+use super::feedback::{Arrival, Congestion};
 use super::in_order::InOrder;
 use super::nack::Requests;
 use super::numbering::Numbering;
@@ -13,7 +13,9 @@ use super::progress::{Place, Progress};
 use super::stream::Piece;
 use super::{Ask, Delivered, Delivery, Heard, Output};
 use crate::norm::fec::Codec;
-use crate::norm::wire::{Data, Flags, Fti, Header, Info, NodeId, Position, Timestamp, quantise, serial};
+use crate::norm::wire::{
+    Body, Data, Flags, Fti, Header, Info, NodeId, Position, Timestamp, quantise, serial,
+};
 use crate::{Join, Order};
 
 /// A sender.
@@ -69,6 +71,12 @@ const LOSS_WEIGHT: f64 = 256.0;
 /// lost; and how many times the robust factor that may take. Chosen: none of a million; a path that loses two thirds.
 const GIVEN_UP_WRONGLY: f64 = 1e-6;
 const MAX_PATIENCE: f64 = 4.0;
+/// Chance at which a receiver slows down because all requests or their answers were lost, and the number of requests
+/// that this takes. Chosen: one of sixteen, which are ten requests where half is lost; where little is, a sender that
+/// does not answer is busy.
+const SLOWED_WRONGLY: f64 = 1.0 / 16.0;
+const MIN_PATIENT: f64 = 2.0;
+const MAX_PATIENT: f64 = 10.0;
 /// Longest round-trip time that is believed (RFC 5401, section 3.7.4, can say 1000 s).
 const MAX_GRTT: Duration = Duration::from_secs(30);
 
@@ -105,10 +113,19 @@ impl Remote {
     /// that as many requests or their answers may be lost by chance. A request is taken to be lost as often as an
     /// answer.
     pub(super) fn patience(&self, robust: u16) -> u16 {
-        let answered = (1.0 - self.loss.share().clamp(0.0, 0.99)).powi(2);
-        let requests = GIVEN_UP_WRONGLY.ln() / (1.0 - answered).ln();
         let robust = f64::from(robust);
-        requests.clamp(robust, MAX_PATIENCE * robust) as u16
+        self.requests_of(GIVEN_UP_WRONGLY).clamp(robust, MAX_PATIENCE * robust) as u16
+    }
+
+    /// Number of requests in vain after which a receiver waits longer for each, though it hears the sender.
+    pub(super) fn patient(&self) -> u16 {
+        self.requests_of(SLOWED_WRONGLY).clamp(MIN_PATIENT, MAX_PATIENT) as u16
+    }
+
+    /// Number of requests of which all come to nothing by this chance.
+    fn requests_of(&self, chance: f64) -> f64 {
+        let answered = (1.0 - self.loss.share().clamp(0.0, 0.99)).powi(2);
+        chance.ln() / (1.0 - answered).ln()
     }
 
     /// Notes the fields that every packet has. False if the rest of the packet is to be ignored.
@@ -143,7 +160,13 @@ impl Remote {
         self.grtt = quantise::rtt(header.grtt).min(MAX_GRTT);
         self.backoff = header.backoff;
         self.group_size = f64::from(quantise::group_size(header.group_size));
-        self.congestion.packet(now, heard.message.sequence, heard.marked, heard.bytes, self.grtt);
+        let arrival = Arrival {
+            sequence: heard.message.sequence,
+            marked: heard.marked,
+            bytes: heard.bytes,
+            is_object: !matches!(heard.message.body, Body::Command(..)),
+        };
+        self.congestion.packet(now, arrival, self.grtt);
         true
     }
 

@@ -39,6 +39,10 @@ pub(super) struct Block {
 /// Times of sending that are remembered. More symbols than a block has were not sent within a round trip.
 const REMEMBERED: usize = 255;
 
+/// Rounds of repairs after which answers make up for losses to come with a symbol more. Chosen: who lacks one symbol by
+/// then, where half are lost, would wait for two round trips at each turn; few blocks have as many where a fifth is.
+const LATE: u32 = 2;
+
 /// A request for symbols of a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request<'a> {
@@ -105,7 +109,8 @@ impl Block {
         if lacking <= self.pending() {
             return false;
         }
-        let spare = (f64::from(lacking) * request.loss / (1.0 - request.loss).max(0.1)) as u16;
+        let spare = f64::from(lacking) * request.loss / (1.0 - request.loss).max(0.1);
+        let spare = if self.rounds < LATE { spare } else { spare.ceil() } as u16;
         let missing = lacking - self.pending();
         let fresh = missing.saturating_add(spare).min(parity.saturating_sub(self.parity + self.wanted));
         self.wanted += fresh;

@@ -9,7 +9,8 @@ use crate::norm::wire::Timestamp;
 /// The probes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Probe {
-    next: Option<Instant>,
+    /// When the last one was sent, unless nothing was to be sent since then.
+    last: Option<Instant>,
     sequence: u16,
     /// When the first one was sent.
     first: Option<Instant>,
@@ -34,13 +35,13 @@ impl Probe {
     /// The time that a probe bears, if one is due; none are while nothing is sent.
     pub(super) fn next(&mut self, now: Instant, is_active: bool, interval: Duration) -> Option<Timestamp> {
         if !is_active {
-            self.next = None;
+            self.last = None;
             return None;
         }
-        if self.next.is_some_and(|at| at > now) {
+        if self.due(interval).is_some_and(|at| at > now) {
             return None;
         }
-        self.next = Some(now + interval);
+        self.last = Some(now);
         self.sequence = self.sequence.wrapping_add(1);
         self.first.get_or_insert(now);
         if self.sent.len() == MAX_KNOWN {
@@ -50,9 +51,9 @@ impl Probe {
         Some(Self::stamp(now))
     }
 
-    /// When the next one is due.
-    pub(super) fn due(&self) -> Option<Instant> {
-        self.next
+    /// When the next one is due, at this interval.
+    pub(super) fn due(&self, interval: Duration) -> Option<Instant> {
+        self.last.map(|last| last + interval)
     }
 
     /// Sequence number of the last one.
@@ -117,10 +118,10 @@ mod tests {
         assert!(probe.next(at(0), false, ms(100)).is_none());
         assert!(probe.next(at(0), true, ms(100)).is_some());
         assert!(probe.next(at(99), true, ms(100)).is_none());
-        assert_eq!(probe.due(), Some(at(100)));
+        assert_eq!((probe.due(ms(100)), probe.due(ms(50))), (Some(at(100)), Some(at(50))));
         assert!(probe.next(at(100), true, ms(100)).is_some());
         assert_eq!(probe.sequence(), 2);
         assert!(probe.next(at(300), false, ms(100)).is_none());
-        assert_eq!(probe.due(), None);
+        assert_eq!(probe.due(ms(100)), None);
     }
 }

@@ -9,6 +9,7 @@ use super::block::Block;
 use super::object::{Contents, Object};
 use super::stream::Stream;
 use super::{Packet, Sender};
+use crate::down_streams::SendsStreams;
 use crate::norm::config::RateControl;
 use crate::norm::fec::Blocks;
 use crate::norm::wire::Flags;
@@ -438,5 +439,31 @@ impl Sender {
     /// Whether each receiver that was to acknowledge has.
     pub(in crate::norm) fn is_acknowledged(&self) -> bool {
         !self.source.is_ready(&self.objects) && self.flush.is_acknowledged()
+    }
+}
+
+impl SendsStreams for Sender {
+    fn open(&mut self, now: Instant) -> Option<u64> {
+        self.open_stream(now).ok()
+    }
+
+    fn write(&mut self, number: u64, bytes: &[u8]) {
+        if let Some(stream) = self.stream(number) {
+            stream.write(bytes, false);
+        }
+    }
+
+    fn end(&mut self, number: u64) {
+        if let Some(stream) = self.stream(number) {
+            stream.end();
+        }
+    }
+
+    fn waiting(&self, number: u64) -> u64 {
+        Self::waiting(self, number)
+    }
+
+    fn progress(&mut self, number: u64) -> Option<(u64, bool)> {
+        self.stream(number).map(|stream| (stream.sent(), stream.is_finished()))
     }
 }

@@ -69,7 +69,7 @@ impl Stream {
     }
 
     /// Ends the stream. The end is a symbol, and is repeated to the end of its block: only a whole block has parity.
-    pub(in crate::norm) fn end(&mut self) {
+    pub(super) fn end(&mut self) {
         if std::mem::replace(&mut self.ended, true) {
             return;
         }
@@ -90,12 +90,12 @@ impl Stream {
     }
 
     /// Whether it has ended, all of it has been sent, and nothing follows.
-    pub(in crate::norm) fn is_finished(&self) -> bool {
+    pub(super) fn is_finished(&self) -> bool {
         self.ended && self.waiting.is_empty()
     }
 
     /// Bytes that were sent once.
-    pub(in crate::norm) fn sent(&self) -> u64 {
+    pub(super) fn sent(&self) -> u64 {
         self.sent
     }
 

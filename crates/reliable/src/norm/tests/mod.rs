@@ -8,6 +8,7 @@ mod long;
 mod net;
 mod order;
 mod receivers;
+mod regimes;
 mod reordering;
 mod scale;
 mod senders;

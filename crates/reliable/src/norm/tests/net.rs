@@ -1,95 +1,13 @@
-//! Members on a network in virtual time: each has a link into it of some rate, and loses packets of its own.
-
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
-use std::net::SocketAddr;
-
-use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Machine, Port, Rate, Seed, Stream};
+//! Members of NORM on the network of the tests.
 
 use crate::norm::wire::NodeId;
 use crate::norm::{Config, ReceiverConfig, SenderConfig, Session};
+use crate::testing;
+pub(super) use crate::testing::{Link, address, contents, group};
 
-/// Bytes of Ethernet, IP and UDP before each datagram.
-pub(super) const HEADERS: u64 = 42;
-
-pub(super) fn group() -> SocketAddr {
-    SocketAddr::from(([239, 0, 0, 1], 6003))
-}
-
-pub(super) fn address(member: usize) -> SocketAddr {
-    SocketAddr::from(([10, 0, (member >> 8) as u8, member as u8], 6003))
-}
-
-/// How members are attached.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Link {
-    pub(super) rate: Rate,
-    pub(super) delay: Duration,
-    /// Share of packets that a member loses of those that come.
-    pub(super) loss: f64,
-    /// Time for which a packet may wait for the link; what would wait longer is dropped.
-    pub(super) queue: Duration,
-    /// Share of packets that come later than others, and by how much.
-    pub(super) late: (f64, Duration),
-    /// Share of packets that a queue on the way marks instead of dropping them, if they may be marked (ECN).
-    pub(super) marked: f64,
-}
-
-impl Default for Link {
-    fn default() -> Self {
-        Self {
-            rate: Rate::from_mbit(10),
-            delay: Duration::from_millis(5),
-            loss: 0.0,
-            queue: Duration::MAX,
-            late: (0.0, Duration::ZERO),
-            marked: 0.0,
-        }
-    }
-}
-
-pub(super) struct Member {
-    pub(super) session: Session,
-    pub(super) link: Link,
-    free: Instant,
-    losses: Stream,
-    delays: Stream,
-    /// Bytes that it has put on its link.
-    pub(super) sent: u64,
-    pub(super) packets: u64,
-    /// Packets for it that were put on the network, of which it may have lost some.
-    pub(super) arrived: u64,
-    pub(super) up: Vec<(Instant, Item)>,
-    /// Whether nothing reaches or leaves it.
-    pub(super) is_cut: bool,
-}
-
-pub(super) struct Net {
-    pub(super) now: Instant,
-    pub(super) members: Vec<Member>,
-    /// When each member is to be woken next, if at all; and the same by time.
-    deadlines: Vec<Option<Instant>>,
-    waking: BTreeSet<(Instant, usize)>,
-    flying: BinaryHeap<Reverse<(Instant, u64, usize)>>,
-    packets: BTreeMap<u64, Datagram>,
-    number: u64,
-    seed: Seed,
-}
+pub(super) type Net = testing::Net<Session>;
 
 impl Net {
-    pub(super) fn new(seed: u64) -> Self {
-        Self {
-            now: Instant::ZERO,
-            members: Vec::new(),
-            deadlines: Vec::new(),
-            waking: BTreeSet::new(),
-            flying: BinaryHeap::new(),
-            packets: BTreeMap::new(),
-            number: 0,
-            seed: Seed::new(seed, 0),
-        }
-    }
-
     /// A sender to receivers, each with a link of its own.
     pub(super) fn star(seed: u64, sender: SenderConfig, receiver: &ReceiverConfig, links: &[Link]) -> Self {
         let mut net = Self::new(seed);
@@ -109,21 +27,7 @@ impl Net {
     ) -> usize {
         let member = self.members.len();
         let session = self.session(member, sender, receiver, instance);
-        let losses = self.seed.stream(&["losses"], member as u64);
-        let delays = self.seed.stream(&["delays"], member as u64);
-        self.members.push(Member {
-            session,
-            link,
-            free: Instant::ZERO,
-            losses,
-            delays,
-            sent: 0,
-            packets: 0,
-            arrived: 0,
-            up: Vec::new(),
-            is_cut: false,
-        });
-        member
+        self.join(session, link)
     }
 
     pub(super) fn session(
@@ -140,140 +44,6 @@ impl Net {
     pub(super) fn granting(&self, member: usize, sender: SenderConfig) -> Session {
         let config = Config { unit_credit: true, ..config(member, Some(sender), None, 1) };
         Session::new(config, self.seed.stream(&["member"], member as u64))
-    }
-
-    /// Gives a member an item from above.
-    pub(super) fn give(&mut self, member: usize, item: Item) {
-        self.members[member].session.handle(self.now, Port::Above(0), item);
-        self.drain(member);
-    }
-
-    /// Gives a member a datagram that nobody sent.
-    pub(super) fn forge(&mut self, member: usize, from: usize, payload: &[u8]) {
-        let datagram = Datagram::new(address(member), address(from), Buffer::copy_from(payload));
-        self.members[member].session.handle(self.now, Port::Below(0), Item::Datagram(datagram));
-        self.drain(member);
-    }
-
-    fn drain(&mut self, member: usize) {
-        while let Some((port, item)) = self.members[member].session.poll(self.now) {
-            match (port, item) {
-                (Port::Below(_), Item::Datagram(datagram)) => self.transmit(member, datagram),
-                (Port::Above(_), item) => self.members[member].up.push((self.now, item)),
-                other => panic!("{other:?}"),
-            }
-        }
-        let deadline = self.members[member].session.deadline();
-        assert!(deadline.is_none_or(|at| at > self.now), "member {member}: {deadline:?} at {:?}", self.now);
-        self.deadlines.resize(self.members.len(), None);
-        if let Some(before) = std::mem::replace(&mut self.deadlines[member], deadline) {
-            self.waking.remove(&(before, member));
-        }
-        self.waking.extend(deadline.map(|at| (at, member)));
-    }
-
-    fn transmit(&mut self, from: usize, mut datagram: Datagram) {
-        let bytes = datagram.payload.len() as u64 + HEADERS;
-        let sender = &mut self.members[from];
-        if sender.free.since(self.now) > sender.link.queue {
-            return;
-        }
-        sender.sent += bytes;
-        sender.packets += 1;
-        sender.free = sender.free.max(self.now) + sender.link.rate.time_for(bytes);
-        let leaves = sender.free;
-        if sender.is_cut {
-            return;
-        }
-        let own = sender.link.delay;
-        let remote = datagram.remote;
-        datagram.remote = address(from);
-        for to in (0..self.members.len()).filter(|&to| to != from) {
-            if remote != group() && remote != address(to) {
-                continue;
-            }
-            let member = &mut self.members[to];
-            member.arrived += 1;
-            if member.losses.chance(member.link.loss) || member.is_cut {
-                continue;
-            }
-            let (share, by) = member.link.late;
-            let late = if member.delays.chance(share) { by } else { Duration::ZERO };
-            let at = leaves + own + member.link.delay + late;
-            self.number += 1;
-            let mut datagram = Datagram { local: address(to), ..datagram.clone() };
-            if datagram.attributes.traffic_class & 0b11 == 0b10 && member.losses.chance(member.link.marked) {
-                datagram.attributes.traffic_class |= 0b11;
-            }
-            self.packets.insert(self.number, datagram);
-            self.flying.push(Reverse((at, self.number, to)));
-        }
-    }
-
-    /// The clock of all members jumps ahead, and each is woken if that was due.
-    pub(super) fn jump(&mut self, by: Duration) {
-        self.now += by;
-        for member in 0..self.members.len() {
-            let session = &mut self.members[member].session;
-            if session.deadline().is_some_and(|at| at <= self.now) {
-                session.wake(self.now);
-            }
-            self.drain(member);
-        }
-    }
-
-    /// Runs until a time, or until `done`.
-    pub(super) fn run(&mut self, until: Duration, mut done: impl FnMut(&Self) -> bool) -> bool {
-        let until = Instant::ZERO + until;
-        for member in 0..self.members.len() {
-            self.drain(member);
-        }
-        while !done(self) {
-            let flying = self.flying.peek().map(|Reverse((at, ..))| *at);
-            let waking = self.waking.first().map(|&(at, _)| at);
-            let Some(next) = flying.into_iter().chain(waking).min().filter(|&next| next <= until) else {
-                self.now = until;
-                return false;
-            };
-            self.now = self.now.max(next);
-            while let Some(&Reverse((at, number, to))) =
-                self.flying.peek().filter(|Reverse((at, ..))| *at <= self.now)
-            {
-                let _ = at;
-                self.flying.pop();
-                if let Some(datagram) = self.packets.remove(&number) {
-                    self.members[to].session.handle(self.now, Port::Below(0), Item::Datagram(datagram));
-                    self.drain(to);
-                }
-            }
-            // Those that are due now, in their order; whoever is drained is due later.
-            let due: BTreeSet<usize> = self
-                .waking
-                .iter()
-                .take_while(|&&(at, _)| at <= self.now)
-                .map(|&(_, member)| member)
-                .collect();
-            for member in due {
-                self.members[member].session.wake(self.now);
-                self.drain(member);
-            }
-        }
-        true
-    }
-
-    /// Bytes that all members have put on their links.
-    pub(super) fn bytes(&self) -> u64 {
-        self.members.iter().map(|member| member.sent).sum()
-    }
-
-    pub(super) fn counter(&self, member: usize, name: &str) -> u64 {
-        let mut found = 0;
-        self.members[member].session.counters(&mut |at, value| {
-            if at == name {
-                found += value;
-            }
-        });
-        found
     }
 }
 
@@ -292,11 +62,4 @@ fn config(
         receiver,
         unit_credit: false,
     }
-}
-
-/// `len` bytes that differ from place to place.
-pub(super) fn contents(len: usize, seed: u64) -> Vec<u8> {
-    let mut bytes = vec![0; len];
-    Seed::new(seed, 0).stream(&["contents"], 0).fill(&mut bytes);
-    bytes
 }

@@ -188,8 +188,8 @@ fn past_and_through(
         let (begin, end) = graph.edge_endpoints(edge)?;
         Some(there.get(&begin)? + cost(edge, graph[edge]) + back.get(&end)?)
     });
-    let least = through.fold(f64::INFINITY, f64::min);
-    let through = weight(1.0 / least);
+    let min = through.fold(f64::INFINITY, f64::min);
+    let through = weight(1.0 / min);
     if there.get(&to).is_some_and(|time| *time > 0.0) {
         return through;
     }

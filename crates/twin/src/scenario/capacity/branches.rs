@@ -73,22 +73,22 @@ impl Branches {
         (mut from, mut to): (NodeId, NodeId),
         capacity: impl Fn(LinkId, Attachment) -> u128,
     ) -> (u128, Core) {
-        let mut least = u128::MAX;
+        let mut min = u128::MAX;
         while from != to {
             let (up, down) = (self.rest[from], self.rest[to]);
             // The deeper of the two takes the next step, so that they meet where their paths do.
             match (up, down) {
                 (Some(step), _) if down.is_none() || self.depth[from] >= self.depth[to] => {
-                    least = least.min(capacity(step.link, step.own));
+                    min = min.min(capacity(step.link, step.own));
                     from = step.to;
                 }
                 (_, Some(step)) => {
-                    least = least.min(capacity(step.link, 1 - step.own));
+                    min = min.min(capacity(step.link, 1 - step.own));
                     to = step.to;
                 }
-                (_, None) => return (least, Core::Between(from, to)),
+                (_, None) => return (min, Core::Between(from, to)),
             }
         }
-        (least, Core::Within)
+        (min, Core::Within)
     }
 }

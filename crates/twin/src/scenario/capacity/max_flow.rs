@@ -123,12 +123,12 @@ impl MaxFlow {
         let (from, to) = (from as u32, to as u32);
         let leaves: u128 = self.arcs_at(from).map(|arc| self.arcs[arc as usize].capacity).sum();
         let enters: u128 = self.arcs_at(to).map(|arc| self.arcs[arc as usize ^ 1].capacity).sum();
-        let most = limit.min(leaves).min(enters);
+        let limit = limit.min(leaves).min(enters);
         let mut flow = 0;
-        while flow < most
+        while flow < limit
             && let Some(length) = self.search(from, to)
         {
-            flow += self.augment(from, to, length, most - flow);
+            flow += self.augment(from, to, length, limit - flow);
         }
         for arc in self.changed.drain(..) {
             let arc = &mut self.arcs[arc as usize];
@@ -198,13 +198,13 @@ impl MaxFlow {
         *vertex = Vertex { open: vertex.first, round: self.round, distance, end, first: vertex.first };
     }
 
-    /// Sends the flow that the shortest paths of this round can carry, at most `most`, and returns it.
-    fn augment(&mut self, from: u32, to: u32, length: u32, most: u128) -> u128 {
+    /// Sends the flow that the shortest paths of this round can carry, at most `limit`, and returns it.
+    fn augment(&mut self, from: u32, to: u32, length: u32, limit: u128) -> u128 {
         let (mut flow, mut node) = (0, from);
         self.path.clear();
-        while flow < most {
+        while flow < limit {
             if node == to {
-                flow += self.send(most - flow);
+                flow += self.send(limit - flow);
                 // At the first full arc another path begins.
                 let full = |arc: &u32| self.arcs[*arc as usize].left == 0;
                 let Some(place) = self.path.iter().position(full) else { break };
@@ -241,10 +241,10 @@ impl MaxFlow {
         reached.then(|| if end == End::Source { distance } else { length - distance })
     }
 
-    /// Sends the flow that the path can carry, at most `most`, and returns it.
-    fn send(&mut self, most: u128) -> u128 {
+    /// Sends the flow that the path can carry, at most `limit`, and returns it.
+    fn send(&mut self, limit: u128) -> u128 {
         let Self { path, arcs, changed, .. } = self;
-        let amount = path.iter().map(|&arc| arcs[arc as usize].left).fold(most, u128::min);
+        let amount = path.iter().map(|&arc| arcs[arc as usize].left).fold(limit, u128::min);
         for &arc in &*path {
             arcs[arc as usize].left -= amount;
             arcs[arc as usize ^ 1].left += amount;

@@ -120,12 +120,12 @@ impl<'s> Capacities<'s> {
 
     /// The minimum max-flow in bit/s from the source of a flow to any of its receivers; `None` if all are unbounded. A
     /// search stops at the minimum found so far.
-    pub fn least_of_flow(&mut self, flow: &Flow) -> Option<f64> {
-        let mut least = UNBOUNDED;
+    pub fn min_of_flow(&mut self, flow: &Flow) -> Option<f64> {
+        let mut min = UNBOUNDED;
         for &to in &flow.to {
-            least = self.with_helpers((flow.from, to), flow.helpers(self.scenario), least);
+            min = self.with_helpers((flow.from, to), flow.helpers(self.scenario), min);
         }
-        in_bits(least)
+        in_bits(min)
     }
 
     /// The max-flow, at most `limit`, where on each medium the first station of `helpers` that neither sends nor
@@ -139,11 +139,11 @@ impl<'s> Capacities<'s> {
                 let spec = &self.scenario.links[link];
                 weight(self.timeline.mean(link, Sender::new(spec, end, 1 - end)))
             };
-            let (least, core) = branches.between((from, to), capacity);
-            let least = least.min(limit);
+            let (min, core) = branches.between((from, to), capacity);
+            let min = min.min(limit);
             return match core {
-                Core::Within => least,
-                Core::Between(from, to) => self.wired.between(from, to, least),
+                Core::Within => min,
+                Core::Between(from, to) => self.wired.between(from, to, min),
             };
         }
         let wired = self.wired.size();

@@ -16,7 +16,7 @@ pub(super) fn write_flows(out: &mut String, scenario: &Scenario, network: &Descr
     for flow in scenario.flows.iter().take(MAX_LISTED) {
         let Flow { name, from, to, protocol, app, ipv6, .. } = flow;
         // With several receivers, the path to the farthest and the bound of the worst placed one.
-        let cut = match capacities.least_of_flow(flow) {
+        let cut = match capacities.min_of_flow(flow) {
             None => "unbounded".to_owned(),
             Some(bits) => Rate::from_bits_per_sec(bits.round() as u64).to_string(),
         };

@@ -16,8 +16,10 @@ use hopcast_stack::Stack;
 use hopcast_stack::transport::PortKind;
 
 /// The programs that an `app` may be.
-pub(crate) const PROGRAMS: [&str; 9] =
-    ["iperf3", "iperf2", "nuttcp", "ping", "ffmpeg", "copy", "libnorm", "uftp", "udpcast"];
+pub(crate) const PROGRAMS: [&str; 11] = [
+    "iperf3", "iperf2", "nuttcp", "ping", "ffmpeg", "copy", "libnorm", "openpgm", "jgroups", "uftp",
+    "udpcast",
+];
 
 /// Maximum payload of a datagram of a program, in bytes: IPv4's maximum (RFC 768, RFC 791).
 const MAX_DATAGRAM: u64 = 65_507;
@@ -34,7 +36,7 @@ fn keys(name: &str) -> &'static [&'static str] {
         "ping" => &["size", "rate", "every", "arguments", "start", "stop"],
         "ffmpeg" => &["rate", "picture", "fps", "gop", "deadline", "size", "start", "stop"],
         "copy" => &["path", "with", "start", "stop"],
-        "libnorm" | "uftp" | "udpcast" => GroupFile::KEYS,
+        _ if GroupFileProgram::named(name).is_some() => GroupFile::KEYS,
         // Each of its connections has a port of its own, and a flow has two.
         "nuttcp" => &["rate", "size", "reverse", "arguments", "start", "stop"],
         _ => &["rate", "size", "parallel", "reverse", "arguments", "start", "stop"],

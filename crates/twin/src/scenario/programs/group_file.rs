@@ -1,4 +1,4 @@
-//! `libnorm`, `uftp` and `udpcast`: a file to all members of a group.
+//! `libnorm`, `openpgm`, `jgroups`, `uftp` and `udpcast`: a file to all members of a group.
 
 use std::fmt;
 
@@ -27,6 +27,10 @@ pub struct GroupFile {
 pub enum GroupFileProgram {
     /// A member of NORM on libnorm: a program of ours, which is built when it is first needed.
     Libnorm,
+    /// A member of PGM on OpenPGM, of ours too.
+    Openpgm,
+    /// A member of a group of JGroups 2.12, of ours too.
+    Jgroups,
     /// `uftp` and `uftpd`.
     Uftp,
     /// `udp-sender` and `udp-receiver`.
@@ -34,12 +38,15 @@ pub enum GroupFileProgram {
 }
 
 impl GroupFileProgram {
-    pub(crate) const ALL: [Self; 3] = [Self::Libnorm, Self::Uftp, Self::Udpcast];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Libnorm, Self::Openpgm, Self::Jgroups, Self::Uftp, Self::Udpcast];
 
     /// Its name in `app`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Libnorm => "libnorm",
+            Self::Openpgm => "openpgm",
+            Self::Jgroups => "jgroups",
             Self::Uftp => "uftp",
             Self::Udpcast => "udpcast",
         }
@@ -55,8 +62,9 @@ impl GroupFile {
     /// Keys of its options.
     pub(super) const KEYS: &'static [&'static str] = &["bytes", "rate", "arguments", "start", "stop"];
 
-    /// Bytes before the payload of a packet below UDP's header: 28 to 36 of libnorm's and uftp's, and 16 of udpcast's.
-    /// Chosen: with fewer, packets of some do not fit the MTU, with more each carries less than it could.
+    /// Bytes before the payload of a packet after UDP's header, for programs that are told the payload: 28 to 36 of
+    /// libnorm's and uftp's, and 16 of udpcast's. Chosen: with fewer, packets of some do not fit the MTU, with more
+    /// each carries less than it could.
     pub const HEADERS: u64 = 32;
 
     pub(super) fn decode(with: GroupFileProgram, fields: Fields<'_>) -> Result<Self, Diagnostic> {

@@ -16,7 +16,7 @@ impl Program {
         };
         let (Self::Iperf2(_) | Self::GroupFile(_), Some(group)) = (self, group) else {
             return Some(format!(
-                "`{name}` has one receiver; several may have `cbr`, `bulk`, `file`, `video`, and by `ip-multicast` `iperf2`, `libnorm`, `uftp`, `udpcast`"
+                "`{name}` has one receiver; several may have `cbr`, `bulk`, `file`, `video`, and by `ip-multicast` `iperf2`, `libnorm`, `openpgm`, `jgroups`, `uftp`, `udpcast`"
             ));
         };
         // Its sockets may not broadcast (no SO_BROADCAST in 2.1.8), and machines alone make copies.

@@ -45,7 +45,7 @@ pub enum Program {
     Ffmpeg(TestPicture),
     /// A plain copy through `socat` or `nc`.
     Copy(FileCopy),
-    /// A file to a group, by `libnorm`, `uftp` or `udpcast`.
+    /// A file to a group, by `libnorm`, `openpgm`, `jgroups`, `uftp` or `udpcast`.
     GroupFile(GroupFile),
 }
 
@@ -232,8 +232,7 @@ pub(crate) fn live_app(node: &Node) -> Option<Diagnostic> {
         }
         "ffmpeg" => ("ffmpeg", "`video` is its like"),
         "copy" => ("copy", "`file` is its like"),
-        name @ ("libnorm" | "uftp" | "udpcast") => (name, "`bulk` with `bytes` over `norm` is its like"),
-        _ => return None,
+        name => (GroupFileProgram::named(name)?.name(), "`bulk` with `bytes` over `norm` is its like"),
     };
     let (name, like) = like;
     Some(node.error(format!("`{name}` is a real program: it runs with --live only; {like} in virtual time")))

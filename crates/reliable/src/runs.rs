@@ -5,13 +5,13 @@ use std::ops::Range;
 
 /// A set of numbers, as runs: memory and work follow the number of holes, not that of members.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Runs {
+pub(crate) struct Runs {
     /// The first number of each run, and the one after its last. Runs do not touch.
     runs: BTreeMap<u64, u64>,
 }
 
 impl Runs {
-    pub(super) fn insert(&mut self, number: u64) {
+    pub(crate) fn insert(&mut self, number: u64) {
         if self.contains(number) {
             return;
         }
@@ -27,12 +27,12 @@ impl Runs {
         }
     }
 
-    pub(super) fn contains(&self, number: u64) -> bool {
+    pub(crate) fn contains(&self, number: u64) -> bool {
         self.runs.range(..=number).next_back().is_some_and(|(_, &end)| number < end)
     }
 
     /// Numbers of a range that are not in the set, ascending.
-    pub(super) fn gaps(&self, range: Range<u64>) -> impl Iterator<Item = u64> + '_ {
+    pub(crate) fn gaps(&self, range: Range<u64>) -> impl Iterator<Item = u64> + '_ {
         let mut at = match self.runs.range(..=range.start).next_back() {
             Some((_, &end)) => end.max(range.start),
             None => range.start,
@@ -49,7 +49,7 @@ impl Runs {
     }
 
     /// Removes the numbers below `first`.
-    pub(super) fn forget_below(&mut self, first: u64) {
+    pub(crate) fn forget_below(&mut self, first: u64) {
         while let Some(run) = self.runs.first_entry().filter(|run| *run.key() < first) {
             let end = run.remove();
             if end > first {

@@ -5,18 +5,16 @@ use std::net::SocketAddr;
 
 use hopcast_core::{Buffer, Item, Outbox, Port, StreamId, StreamItem};
 
-use super::wire::NodeId;
-
-/// The streams that are handed up, by sender and object.
-#[derive(Debug, Default)]
-pub(super) struct Streams {
-    streams: BTreeMap<(NodeId, u16), Up>,
+/// The streams that are handed up, by a key that tells them apart: sender and number.
+#[derive(Debug)]
+pub(crate) struct Streams<K> {
+    streams: BTreeMap<K, Up>,
     /// Streams that were reset before their end: what still comes of them is dropped. At most [`MAX_STREAMS`].
-    over: BTreeSet<(NodeId, u16)>,
+    over: BTreeSet<K>,
     /// Number of the next one: those that we open are odd.
     next: u64,
     /// Streams that were reset before their end.
-    pub(super) reset: u64,
+    pub(crate) reset: u64,
 }
 
 #[derive(Debug)]
@@ -33,15 +31,15 @@ const MAX_WAITING: usize = 16 << 20;
 /// Streams at a time; the one that was opened first is reset to make room. Chosen: more than any sender has open.
 const MAX_STREAMS: usize = 64;
 
-impl Streams {
+impl<K> Default for Streams<K> {
+    fn default() -> Self {
+        Self { streams: BTreeMap::new(), over: BTreeSet::new(), next: 0, reset: 0 }
+    }
+}
+
+impl<K: Ord + Copy> Streams<K> {
     /// Hands up bytes of a stream, and at first that it is there.
-    pub(super) fn bytes(
-        &mut self,
-        key: (NodeId, u16),
-        ends: (SocketAddr, SocketAddr),
-        bytes: &[u8],
-        out: &mut Outbox,
-    ) {
+    pub(crate) fn bytes(&mut self, key: K, ends: (SocketAddr, SocketAddr), bytes: &[u8], out: &mut Outbox) {
         if self.over.contains(&key) {
             return;
         }
@@ -55,13 +53,13 @@ impl Streams {
     }
 
     /// Some of a stream is missing: it ends here if it had begun, and another one begins behind the gap.
-    pub(super) fn missing(&mut self, key: (NodeId, u16), out: &mut Outbox) {
+    pub(crate) fn missing(&mut self, key: K, out: &mut Outbox) {
         self.reset(key, out);
         self.over.remove(&key);
     }
 
     /// Ends a stream before its end, and says so to the application.
-    fn reset(&mut self, key: (NodeId, u16), out: &mut Outbox) {
+    fn reset(&mut self, key: K, out: &mut Outbox) {
         if let Some(stream) = self.streams.remove(&key) {
             self.reset += 1;
             self.is_over(key);
@@ -70,7 +68,7 @@ impl Streams {
     }
 
     /// Drops whatever still arrives of a stream.
-    fn is_over(&mut self, key: (NodeId, u16)) {
+    fn is_over(&mut self, key: K) {
         if self.over.len() == MAX_STREAMS {
             self.over.pop_first();
         }
@@ -78,7 +76,7 @@ impl Streams {
     }
 
     /// Hands up the end of a stream.
-    pub(super) fn end(&mut self, key: (NodeId, u16), ends: (SocketAddr, SocketAddr), out: &mut Outbox) {
+    pub(crate) fn end(&mut self, key: K, ends: (SocketAddr, SocketAddr), out: &mut Outbox) {
         if self.over.remove(&key) {
             return;
         }
@@ -89,7 +87,7 @@ impl Streams {
     }
 
     /// Takes an item of the application's.
-    pub(super) fn handle(&mut self, id: StreamId, item: &StreamItem, out: &mut Outbox) {
+    pub(crate) fn handle(&mut self, id: StreamId, item: &StreamItem, out: &mut Outbox) {
         let Some((&key, stream)) = self.streams.iter_mut().find(|(_, stream)| stream.id == id) else {
             return;
         };
@@ -113,12 +111,7 @@ impl Streams {
         }
     }
 
-    fn stream(
-        &mut self,
-        key: (NodeId, u16),
-        (local, remote): (SocketAddr, SocketAddr),
-        out: &mut Outbox,
-    ) -> &mut Up {
+    fn stream(&mut self, key: K, (local, remote): (SocketAddr, SocketAddr), out: &mut Outbox) -> &mut Up {
         if !self.streams.contains_key(&key)
             && self.streams.len() >= MAX_STREAMS
             && let Some((&oldest, _)) = self.streams.iter().min_by_key(|(_, stream)| stream.id)
@@ -158,8 +151,8 @@ mod tests {
         (address(1), address(2))
     }
 
-    fn key(object: u16) -> (NodeId, u16) {
-        (NodeId(1), object)
+    fn key(object: u16) -> (u32, u16) {
+        (1, object)
     }
 
     /// Items of streams that the application was handed.

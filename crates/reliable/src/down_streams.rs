@@ -4,11 +4,27 @@ use std::collections::BTreeMap;
 
 use hopcast_core::{Instant, Item, Outbox, StreamId, StreamItem};
 
-use super::sender::Sender;
+/// A sender of streams, each of which it numbers.
+pub(crate) trait SendsStreams {
+    /// Opens a stream; `None` if there is no room for one.
+    fn open(&mut self, now: Instant) -> Option<u64>;
+
+    /// Appends bytes.
+    fn write(&mut self, number: u64, bytes: &[u8]);
+
+    /// Ends it after these.
+    fn end(&mut self, number: u64);
+
+    /// Bytes that wait to be sent.
+    fn waiting(&self, number: u64) -> u64;
+
+    /// Bytes that were sent at least once, and whether it has been sent to its end; `None` if it is no longer held.
+    fn progress(&mut self, number: u64) -> Option<(u64, bool)>;
+}
 
 /// The streams of the application.
 #[derive(Debug, Default)]
-pub(super) struct DownStreams(BTreeMap<StreamId, Down>);
+pub(crate) struct DownStreams(BTreeMap<StreamId, Down>);
 
 #[derive(Clone, Copy, Debug)]
 struct Down {
@@ -24,16 +40,16 @@ struct Down {
 
 /// Bytes of a stream that may wait to be sent. Chosen: two blocks of 64 segments; less starves fast senders between two
 /// grants, more is memory and delay.
-pub(super) const WINDOW: u64 = 192 << 10;
+pub(crate) const WINDOW: u64 = 192 << 10;
 
 impl DownStreams {
     /// Takes an item of the application's. False if it is refused, as by a member without a sender.
-    pub(super) fn handle(
+    pub(crate) fn handle(
         &mut self,
         now: Instant,
         id: StreamId,
         item: StreamItem,
-        sender: Option<&mut Sender>,
+        sender: Option<&mut impl SendsStreams>,
         out: &mut Outbox,
     ) -> bool {
         let Some(sender) = sender else {
@@ -45,7 +61,7 @@ impl DownStreams {
         };
         match item {
             StreamItem::Open { .. } => {
-                let Ok(number) = sender.open_stream(now) else {
+                let Some(number) = sender.open(now) else {
                     out.up(Item::Stream(id, StreamItem::Reset));
                     return false;
                 };
@@ -62,9 +78,7 @@ impl DownStreams {
                     return false;
                 };
                 down.credit = left;
-                if let Some(stream) = sender.stream(down.number) {
-                    stream.write(&bytes, false);
-                }
+                sender.write(down.number, &bytes);
             }
             StreamItem::Finish => {
                 // The other direction, in which nothing comes, ends with it.
@@ -82,25 +96,23 @@ impl DownStreams {
     }
 
     /// Ends a stream after the bytes that were written. False if it had ended.
-    fn end(&mut self, id: StreamId, sender: &mut Sender) -> bool {
+    fn end(&mut self, id: StreamId, sender: &mut impl SendsStreams) -> bool {
         let Some(down) = self.0.get_mut(&id) else { return false };
-        if let Some(stream) = sender.stream(down.number) {
-            stream.end();
-        }
+        sender.end(down.number);
         !std::mem::replace(&mut down.is_finished, true)
     }
 
     /// Says what was sent, and grants what has become free.
-    pub(super) fn grant(&mut self, sender: &mut Sender, out: &mut Outbox) {
+    pub(crate) fn grant(&mut self, sender: &mut impl SendsStreams, out: &mut Outbox) {
         self.0.retain(|&id, down| {
             let waiting = sender.waiting(down.number);
-            let Some(stream) = sender.stream(down.number) else { return false };
-            if stream.sent() > down.transmitted {
-                down.transmitted = stream.sent();
+            let Some((sent, is_over)) = sender.progress(down.number) else { return false };
+            if sent > down.transmitted {
+                down.transmitted = sent;
                 out.up(Item::Stream(id, StreamItem::Transmitted(down.transmitted)));
             }
             if down.is_finished {
-                return !stream.is_finished();
+                return !is_over;
             }
             let free = WINDOW.saturating_sub(waiting + down.credit);
             if free >= WINDOW / 2 {

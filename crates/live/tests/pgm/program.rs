@@ -1,0 +1,45 @@
+//! The member of PGM on OpenPGM: the program in `peers/pgm`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use hopcast_node::testing::Requirement;
+
+use crate::segment::{GROUP, address};
+
+/// Port of the encapsulation. OpenPGM's sender listens at that of the group alone, so that requests go there too.
+pub(crate) const PORT: u16 = 3056;
+
+/// What it is built with.
+pub(crate) const LIBRARY: Requirement<'_> = Requirement::Library("pgm", "/usr/include/pgm-5.3/pgm/pgm.h");
+
+/// Its settings as a member on a node.
+pub(crate) fn place(node: usize) -> Vec<String> {
+    let [a, b, c, d] = address(node);
+    vec![
+        format!("group={GROUP}"),
+        format!("udp={PORT}"),
+        // Its address is on the loopback interface too.
+        "interface=eth0".to_owned(),
+        format!("address={a}.{b}.{c}.{d}"),
+        format!("id={}", node + 1),
+    ]
+}
+
+/// The program, built when it is first asked for.
+pub(crate) fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/pgm/peer.cc");
+        let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pgm-peer");
+        // Another process of tests may build it, or run it, at the same time.
+        let fresh = program.with_extension(std::process::id().to_string());
+        let mut build = Command::new("c++");
+        build.args(["-std=c++17", "-O1", "-I/usr/include/pgm-5.3", "-o"]).arg(&fresh).arg(&source);
+        let built = build.arg("-lpgm").output().unwrap();
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        std::fs::rename(&fresh, &program).unwrap();
+        program
+    })
+}

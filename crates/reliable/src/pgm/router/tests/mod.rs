@@ -1,0 +1,9 @@
+//! Trees of elements in virtual time, with a source that answers each NAK and receivers that say what is asked.
+
+mod encapsulations;
+mod hostile;
+mod net;
+mod path;
+mod repairer;
+mod restart;
+mod tree;

@@ -1,0 +1,4 @@
+mod hostile;
+mod members;
+mod net;
+mod transfers;

@@ -1,0 +1,87 @@
+//! `nakack`: the stack of JGroups 2.12 around `pbcast.NAKACK`, from one sender to a receiver or to the members of a
+//! group.
+
+mod options;
+
+use std::net::SocketAddr;
+
+use hopcast_core::Instant;
+use hopcast_reliable::nakack::wire::{DATA_OVERHEAD, MemberId, REPAIR_OVERHEAD};
+use hopcast_reliable::nakack::{Config, Member, Stack, Start};
+
+use self::options::{Nakack, OPTIONS};
+use crate::error::BuildError;
+use crate::network::NodeId;
+use crate::platform::LowerPort;
+use crate::transport::{End, Feedback, FlowPlan, PortKind, Ports, Row, Transport};
+
+pub(super) static NAKACK: Row = Row {
+    name: "nakack",
+    about: "datagrams and whole messages in order, to one or a group with views, repeated on request (NAKACK of JGroups 2.12)",
+    offers: Ports(&[PortKind::Datagram, PortKind::Message]),
+    groups: true,
+    feedback: Feedback::EndToEnd,
+    options: || OPTIONS.docs(&Nakack::default()),
+    read: |row, options| OPTIONS.layer(row, options, Nakack::default()),
+    ..Row::BASE
+};
+
+impl Transport for Nakack {
+    fn overhead(&self, _: u64) -> u64 {
+        REPAIR_OVERHEAD as u64
+    }
+
+    fn repair_overhead(&self) -> u64 {
+        (REPAIR_OVERHEAD - DATA_OVERHEAD) as u64
+    }
+
+    fn put_on_end(&self, end: &mut End<'_, '_>) -> Result<Option<LowerPort>, BuildError> {
+        let flow = end.flow();
+        let random = end.random();
+        let fragment = end.room().saturating_sub(REPAIR_OVERHEAD as u16);
+        let config = Config {
+            member: member(end.node),
+            local: end.ends.local,
+            group: end.ends.remote,
+            // Only the flow's sender has the group's address.
+            multicasts: flow.spec.group.is_none() || end.is_sender(),
+            presence: presence(flow, end.node),
+            start: if self.is_told { Start::Told(first_members(flow)) } else { Start::Discovered },
+            expects: first_members(flow).len(),
+            hears_itself: false,
+            unit_credit: end.depth == 0 && flow.is_granted(),
+            slack: flow.slack,
+            overhead: flow.overhead(end.depth + 1) as u16,
+            stack: Stack {
+                fragment: self.fragment.map_or(fragment, |asked| asked.min(fragment)),
+                ..self.stack.clone()
+            },
+        };
+        end.attach("nakack", Box::new(Member::new(config, random))).map(Some)
+    }
+
+    fn grants_datagrams(&self) -> bool {
+        true
+    }
+}
+
+/// The members of the first view: the sender and those that receive from the start on.
+fn first_members(flow: &FlowPlan<'_>) -> Vec<(MemberId, SocketAddr)> {
+    let is_there =
+        |&&node: &&NodeId| presence(flow, node).first().is_some_and(|&(from, _)| from == Instant::ZERO);
+    let receivers = flow.spec.to.iter().filter(is_there);
+    let receivers = receivers.map(|&node| (member(node), flow.sink(node).local));
+    let sender: (MemberId, SocketAddr) = (member(flow.spec.from), flow.source().local);
+    std::iter::once(sender).chain(receivers).collect()
+}
+
+/// When a node is a member, from and until: always, but for one that joins or leaves the group by the file's events.
+fn presence(flow: &FlowPlan<'_>, node: NodeId) -> Vec<(Instant, Option<Instant>)> {
+    let member = flow.spec.group.and_then(|group| group.member(node)).filter(|_| node != flow.spec.from);
+    member.map_or_else(|| vec![(Instant::ZERO, None)], |member| member.spans.clone())
+}
+
+/// The identity of the member on a node.
+fn member(node: NodeId) -> MemberId {
+    MemberId { node: node as u32 + 1, run: 1 }
+}

@@ -1,0 +1,89 @@
+//! `pgm`: PGM, from one source to a receiver or to the members of a group.
+
+mod options;
+
+use hopcast_core::{Rate, Stream};
+use hopcast_reliable::pgm::wire::{Data, HEADER_LEN, Tsi};
+use hopcast_reliable::pgm::{Config, Framing, RateControl, ReceiverConfig, Session, SourceConfig};
+
+use self::options::{OPTIONS, Pgm};
+use crate::error::BuildError;
+use crate::platform::LowerPort;
+use crate::transport::{End, Feedback, PortKind, Ports, Row, Transport};
+
+pub(super) static PGM: Row = Row {
+    name: "pgm",
+    about: "streams, datagrams, whole messages, to one or a group, repaired on request by repetition or parity (PGM, RFC 3208)",
+    offers: Ports(&[PortKind::Stream, PortKind::Datagram, PortKind::Message]),
+    groups: true,
+    feedback: Feedback::EndToEnd,
+    coded: true,
+    two_way_streams: false,
+    options: || OPTIONS.docs(&Pgm::default()),
+    read: |row, options| OPTIONS.layer(row, options, Pgm::default()),
+    ..Row::BASE
+};
+
+/// Maximum rate of congestion control: more than any link has.
+const MAX: Rate = Rate::from_mbit(100_000);
+/// Data-destination port of all members: OpenPGM's default.
+const PORT: u16 = 7500;
+/// Bytes of our header of a stream's packet, and of parity of its length.
+const UNIT: usize = 3;
+const LENGTH: usize = 2;
+
+impl Transport for Pgm {
+    fn overhead(&self, _: u64) -> u64 {
+        let parity = if self.source.parity > 0 { LENGTH } else { 0 };
+        (HEADER_LEN + Data::LEN + UNIT + parity) as u64
+    }
+
+    fn repair_overhead(&self) -> u64 {
+        self.overhead(0)
+    }
+
+    fn put_on_end(&self, end: &mut End<'_, '_>) -> Result<Option<LowerPort>, BuildError> {
+        let flow = end.flow();
+        let mut random = end.random();
+        // Of two members each sends to the other; a group has one source.
+        let is_pair = flow.spec.group.is_none();
+        let source = SourceConfig {
+            packet: end.room(),
+            rate: self.rate.map_or(RateControl::Pgmcc { max: MAX }, RateControl::Fixed),
+            overhead: flow.overhead(end.depth + 1) as u16,
+            slack: flow.slack,
+            framing: if self.is_plain { Framing::Plain } else { Framing::Ours },
+            ..self.source.clone()
+        };
+        let receiver = ReceiverConfig {
+            group_size: flow.spec.to.len() as u64,
+            window: self.receiver.window,
+            backoff: self.receiver.backoff,
+            gather: self.receiver.gather,
+            retries: self.receiver.retries,
+            ..ReceiverConfig::from(self.subscription)
+        };
+        let config = Config {
+            session: session(end.node, &mut random),
+            port: PORT,
+            local: end.ends.local,
+            // Requests name the group, by which network elements know whom to confirm and repair.
+            group: if is_pair { end.ends.remote } else { flow.source().remote },
+            source: (is_pair || end.is_sender()).then_some(source),
+            receiver: (is_pair || !end.is_sender()).then_some(receiver),
+            unit_credit: end.depth == 0 && flow.is_granted(),
+        };
+        end.attach("pgm", Box::new(Session::new(config, random))).map(Some)
+    }
+
+    fn grants_datagrams(&self) -> bool {
+        true
+    }
+}
+
+/// The session of a member on a node, unlike that of the run before.
+fn session(node: usize, random: &mut Stream) -> Tsi {
+    let [.., a, b] = (node as u16 + 1).to_be_bytes();
+    let number = random.bits().to_be_bytes();
+    Tsi { gsi: [number[0], number[1], number[2], number[3], a, b], port: random.bits() as u16 }
+}

@@ -1,0 +1,141 @@
+//! A member of a group of NAKACK hears what others send: no datagram makes it panic, run away, hold more than it may,
+//! or send faster than its rate, and a packet that is read is written as the same packet.
+//!
+//! The first byte says which member it is. Then come the datagrams: the time since the one before in milliseconds (8
+//! bits), the member that it is said to be from (8 bits), length (16 bits), bytes.
+#![no_main]
+
+use std::net::SocketAddr;
+
+use hopcast_core::bytes::Reader;
+use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Machine, Port, Rate, Seed};
+use hopcast_fuzz::timers::{MANY, Timers};
+use hopcast_reliable::nakack::wire::{MemberId, Packet};
+use hopcast_reliable::nakack::{Config, Member, Ordering, Repairs, Stack, Start};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    let mut reader = Reader::new(data);
+    let Ok(which) = reader.u8("") else { return };
+    let mut subject = Subject::new(which);
+    while let (Ok(wait), Ok(from), Ok(len)) = (reader.u8(""), reader.u8(""), reader.u16("")) {
+        let bytes = reader.take(usize::from(len).min(reader.rest().len()), "").unwrap_or_default();
+        read_and_write(bytes);
+        subject.wait(Duration::from_millis(wait.into()));
+        subject.hear(from, bytes);
+    }
+    subject.wait(Duration::from_secs(60));
+    subject.judge();
+});
+
+fn read_and_write(bytes: &[u8]) {
+    let Ok(packet) = Packet::parse(bytes) else { return };
+    assert_eq!(Packet::parse(&packet.emit()).as_ref(), Ok(&packet));
+}
+
+struct Subject {
+    now: Instant,
+    member: Member,
+    /// Bytes of data and repairs that it has sent, with UDP, IP and Ethernet.
+    sent: u64,
+}
+
+/// Rate of the member.
+const RATE: Rate = Rate::from_mbit(1);
+/// UDP, IPv4 and Ethernet.
+const OVERHEAD: u16 = 42;
+/// Bytes that may leave at once.
+const BURST: u64 = 4_000;
+
+fn address(node: u8) -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, node], 6003))
+}
+
+fn id(node: u8) -> MemberId {
+    MemberId { node: node.into(), run: 1 }
+}
+
+impl Subject {
+    /// The coordinator of three, another of them, or one that looks for a group.
+    fn new(which: u8) -> Self {
+        let own = 1 + (which & 1);
+        let three = (1..=3).map(|node| (id(node), address(node))).collect();
+        let config = Config {
+            member: id(own),
+            local: address(own),
+            group: SocketAddr::from(([224, 1, 2, 3], 6003)),
+            multicasts: which & 2 == 0,
+            presence: vec![(Instant::ZERO, None)],
+            start: if which & 4 == 0 { Start::Told(three) } else { Start::Discovered },
+            expects: 1 + usize::from(which & 1),
+            hears_itself: which & 8 != 0,
+            unit_credit: false,
+            slack: Duration::ZERO,
+            overhead: OVERHEAD,
+            stack: Stack {
+                rate: RATE,
+                fragment: 100,
+                order: if which & 16 == 0 { Ordering::Fifo } else { Ordering::Total },
+                repairs: if which & 32 == 0 { Repairs::Origin } else { Repairs::Anyone },
+                ..Stack::default()
+            },
+        };
+        let member = Member::new(config, Seed::new(1, 0).stream(&["nakack"], 0));
+        let mut subject = Self { now: Instant::ZERO, member, sent: 0 };
+        let datagram = Datagram::new(address(own), address(99), Buffer::copy_from(&[7; 30_000]));
+        subject.member.handle(Instant::ZERO, Port::Above(0), Item::Datagram(datagram));
+        subject.drain();
+        subject
+    }
+
+    fn hear(&mut self, from: u8, bytes: &[u8]) {
+        let item = Item::Datagram(Datagram::new(address(1), address(from), Buffer::copy_from(bytes)));
+        self.member.handle(self.now, Port::Below(0), item);
+        self.drain();
+    }
+
+    fn drain(&mut self) {
+        for _ in 0..MANY {
+            match self.member.poll(self.now) {
+                Some((Port::Below(0), Item::Datagram(datagram))) => {
+                    let packet = Packet::parse(&datagram.payload).expect("what it sends can be read");
+                    if matches!(packet, Packet::Data { .. } | Packet::Repair { .. }) {
+                        self.sent += datagram.payload.len() as u64 + u64::from(OVERHEAD);
+                    }
+                }
+                Some((Port::Above(0), _)) => {}
+                Some(other) => panic!("{other:?}"),
+                None => {
+                    if let Some(at) = self.member.deadline() {
+                        assert!(at > self.now, "a deadline of {at} at {}", self.now);
+                    }
+                    return;
+                }
+            }
+        }
+        panic!("there is no end to what it says");
+    }
+
+    /// It sends messages no faster than its rate, to each of the others if it copies, and holds no more than flow
+    /// control lets anybody send.
+    fn judge(&self) {
+        let copies = 64;
+        let allowed = (RATE.bits_per_sec() as f64 / 8.0 * self.now.as_secs_f64()) as u64 + BURST * copies;
+        assert!(self.sent <= allowed, "{} bytes by {}", self.sent, self.now);
+        assert!(self.member.held() < 64 << 20, "{} bytes", self.member.held());
+    }
+}
+
+impl Timers for Subject {
+    fn now(&mut self) -> &mut Instant {
+        &mut self.now
+    }
+
+    fn machine(&mut self, which: usize) -> Option<&mut dyn Machine> {
+        (which == 0).then_some(&mut self.member as &mut dyn Machine)
+    }
+
+    fn woken(&mut self, _: usize) {
+        self.drain();
+    }
+}
