@@ -1,7 +1,7 @@
 //! Reliable multicast: machines that bring the same bytes to every member of a group.
 //!
-//! Each protocol has a folder: [`norm`] is NORM (RFC 5740), [`pgm`] is PGM (RFC 3208), and [`nakack`] the stack of JGroups
-//! around NAKACK. The other modules are what they share.
+//! Each protocol has a folder: [`norm`] is NORM (RFC 5740), [`pgm`] is PGM (RFC 3208), and [`nakack`] the stack of
+//! JGroups around NAKACK. The other modules are what they share.
 //!
 //! # The common face
 //!
