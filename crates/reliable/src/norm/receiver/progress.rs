@@ -64,6 +64,11 @@ impl Progress {
         self.repairing.take().map(|(other, _)| other)
     }
 
+    /// Whether the sender is at its end and repairs nothing.
+    pub(super) fn is_idle(&self) -> bool {
+        self.end.is_some() && self.repairing.is_none()
+    }
+
     /// Takes note of a repair that this receiver lacked, of a block that was asked for at a time.
     pub(super) fn served(&mut self, now: Instant, place: Place, asked: Option<Instant>) {
         let asked = asked.or(self.serving.filter(|&(at, ..)| at == place).map(|(_, asked, _)| asked));

@@ -117,8 +117,12 @@ impl Remote {
         self.requests_of(GIVEN_UP_WRONGLY).clamp(robust, MAX_PATIENCE * robust) as u16
     }
 
-    /// Number of requests in vain after which a receiver waits longer for each, though it hears the sender.
+    /// Number of requests in vain after which a receiver waits longer for each, though it hears the sender. One that
+    /// only repeats that it is at the end is not busy, and may soon forget the end of a stream, as libnorm does.
     pub(super) fn patient(&self) -> u16 {
+        if self.progress.is_idle() {
+            return u16::MAX;
+        }
         self.requests_of(SLOWED_WRONGLY).clamp(MIN_PATIENT, MAX_PATIENT) as u16
     }
 

@@ -35,6 +35,24 @@ fn a_silent_receiver_goes_on_behind_each_gap_of_a_stream() {
 }
 
 #[test]
+fn a_sender_that_is_at_its_end_is_asked_without_slowing_down_while_it_says_so() {
+    // It hears none of the requests, so that the receiver counts all of them as in vain.
+    let config = SenderConfig { group_size: Some(1), ..sender() };
+    let deaf = Link { loss: 1.0, ..Link::default() };
+    let mut net = Net::star(1, config, &ReceiverConfig::default(), &[deaf, lossy(0.1)]);
+    send(&mut net, &contents(100_000, 1));
+    let mut asked = Vec::new();
+    while net.run(Duration::from_secs(60), |net| net.counter(1, "nacks_sent") > asked.len() as u64) {
+        asked.push((net.now, net.counter(0, "control_packets_sent")));
+    }
+    let said = net.counter(0, "control_packets_sent");
+    let times: Vec<_> = asked.iter().filter(|&&(_, before)| before < said).map(|&(at, _)| at).collect();
+    let waits: Vec<_> = times.windows(2).map(|pair| pair[1].since(pair[0])).collect();
+    // Two blocks lack something, each of which is asked for in turn.
+    assert!(waits.len() > 20 && waits.iter().all(|&wait| wait < waits[0] * 2), "{waits:?}");
+}
+
+#[test]
 fn what_a_sender_no_longer_has_is_given_up_and_later_objects_are_complete() {
     let config = SenderConfig { objects: 2, group_size: Some(2), ..sender() };
     let mut net =
