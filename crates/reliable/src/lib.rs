@@ -35,6 +35,7 @@ pub mod statistics;
 mod subscription;
 #[cfg(test)]
 mod testing;
+mod unit_credit;
 mod up_streams;
 
 pub use subscription::{Join, Order, Subscription};

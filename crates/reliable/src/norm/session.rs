@@ -14,6 +14,7 @@ use super::sender::{Refusal, Sender};
 use super::wire::{Body, Flags, Message, NodeId};
 use crate::down_streams::{DownStreams, WINDOW};
 use crate::statistics::Kind;
+use crate::unit_credit::UnitCredit;
 use crate::up_streams::Streams;
 
 /// Settings of a member.
@@ -61,9 +62,9 @@ pub struct Session {
     /// Whether it has sent its first grant.
     begun: bool,
     down: DownStreams,
-    /// The stream of messages, and the grants of them that are not used.
+    /// The stream of messages.
     messages: Option<u64>,
-    granted: u64,
+    credit: UnitCredit,
     up: Streams<(NodeId, u16)>,
     /// Whole messages that wait for room.
     backlog: Backlog,
@@ -85,6 +86,7 @@ impl Session {
         let sender = config.sender.clone().map(|sender| Sender::new(sender, config.node, config.instance));
         let receiver = config.receiver.clone().map(|receiver| Receiver::new(receiver, config.node, random));
         Self {
+            credit: UnitCredit::new(config.unit_credit),
             config,
             sender,
             receiver,
@@ -95,7 +97,6 @@ impl Session {
             begun,
             down: DownStreams::default(),
             messages: None,
-            granted: 0,
             up: Streams::default(),
             backlog: Backlog::default(),
             leaves: false,
@@ -175,7 +176,7 @@ impl Session {
 
     /// Sends a message as an object; one for which there is no room waits for it.
     fn whole_message(&mut self, now: Instant, unit: Unit) {
-        self.granted = self.granted.saturating_sub(1);
+        self.credit.spend();
         let sender = self.sender.as_mut();
         if !sender.is_some_and(|sender| self.backlog.take(now, unit, sender)) {
             self.refused += 1;
@@ -188,7 +189,7 @@ impl Session {
             self.refused += 1;
             return;
         };
-        self.granted = self.granted.saturating_sub(1);
+        self.credit.spend();
         if self.messages.is_none() {
             self.messages = sender.open_stream(now).ok();
         }
@@ -230,15 +231,8 @@ impl Session {
             );
         }
         self.down.grant(sender, &mut self.out);
-        if self.config.unit_credit {
-            let waiting = self.messages.map_or(0, |number| sender.waiting(number)) + self.backlog.bytes();
-            let unit = sender.symbol_payload();
-            let free = (WINDOW.saturating_sub(waiting) / unit.max(1)).saturating_sub(self.granted);
-            if free * unit >= WINDOW / 4 {
-                self.granted += free;
-                self.out.up(Item::Credit(free));
-            }
-        }
+        let waiting = self.messages.map_or(0, |number| sender.waiting(number)) + self.backlog.bytes();
+        self.credit.grant(WINDOW, waiting, sender.symbol_payload(), &mut self.out);
     }
 
     fn on_below(&mut self, now: Instant, datagram: &Datagram) {

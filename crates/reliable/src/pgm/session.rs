@@ -12,6 +12,7 @@ use super::receiver::{Delivered, Delivery, Output, Receiver};
 use super::source::Source;
 use super::wire::{Body, Packet, Tsi};
 use crate::down_streams::{DownStreams, WINDOW};
+use crate::unit_credit::UnitCredit;
 use crate::up_streams::Streams;
 
 /// Settings of a member.
@@ -52,7 +53,7 @@ pub struct Session {
     /// Whether it has sent its first grant, and its first SPM.
     begun: bool,
     down: DownStreams,
-    granted: u64,
+    credit: UnitCredit,
     up: Streams<(Tsi, u16)>,
     messages: u64,
     /// Units of the application that were too much, or that a member without a source was given.
@@ -79,6 +80,7 @@ impl Session {
             .clone()
             .map(|receiver| Receiver::new(receiver, config.local, config.group, random));
         Self {
+            credit: UnitCredit::new(config.unit_credit),
             config,
             source,
             receiver,
@@ -86,7 +88,6 @@ impl Session {
             now: Instant::ZERO,
             begun: false,
             down: DownStreams::default(),
-            granted: 0,
             up: Streams::default(),
             messages: 0,
             refused: 0,
@@ -127,7 +128,7 @@ impl Session {
 
     /// Takes a unit of the application's, if not too much waits.
     fn unit(&mut self, take: impl FnOnce(&mut Source) -> bool) {
-        self.granted = self.granted.saturating_sub(1);
+        self.credit.spend();
         let is_taken =
             self.source.as_mut().is_some_and(|source| source.unit_bytes() < MAX_WAITING && take(source));
         self.refused += u64::from(!is_taken);
@@ -142,14 +143,7 @@ impl Session {
             send(&mut self.out, self.config.local, self.config.group, packet);
         }
         self.down.grant(source, &mut self.out);
-        if self.config.unit_credit {
-            let unit = source.unit().max(1);
-            let free = (WINDOW.saturating_sub(source.unit_bytes()) / unit).saturating_sub(self.granted);
-            if free * unit >= WINDOW / 4 {
-                self.granted += free;
-                self.out.up(Item::Credit(free));
-            }
-        }
+        self.credit.grant(WINDOW, source.unit_bytes(), source.unit(), &mut self.out);
     }
 
     fn on_below(&mut self, now: Instant, datagram: &Datagram) {

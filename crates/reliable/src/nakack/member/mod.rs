@@ -14,6 +14,7 @@ use super::gms::{Action, Membership};
 use super::outgoing::Outgoing;
 use super::unicast::Unicast;
 use super::wire::{Control, Packet, View};
+use crate::unit_credit::UnitCredit;
 
 /// A member of a group, as a machine: an application above, datagrams below.
 ///
@@ -32,8 +33,7 @@ pub struct Member {
     out: Outbox,
     now: Instant,
     begun: bool,
-    /// Datagrams that were granted and have not come.
-    granted: u64,
+    credit: UnitCredit,
     /// Messages that were handed up.
     delivered: u64,
     counted: Counted,
@@ -87,7 +87,7 @@ impl Member {
             out: Outbox::new(),
             now: Instant::ZERO,
             begun: false,
-            granted: 0,
+            credit: UnitCredit::new(config.unit_credit),
             delivered: 0,
             counted: Counted::default(),
             refused: 0,
@@ -164,7 +164,7 @@ impl Member {
     }
 
     fn on_above(&mut self, item: &Item) {
-        self.granted = self.granted.saturating_sub(1);
+        self.credit.spend();
         let is_taken = !self.has_left()
             && match item {
                 Item::Datagram(datagram) => self.outgoing.datagram(&datagram.payload),

@@ -105,14 +105,9 @@ impl Member {
 
     /// Grants datagrams as far as little waits.
     pub(super) fn grant(&mut self) {
-        if !self.config.unit_credit || self.has_left() {
-            return;
-        }
-        let unit = u64::from(self.config.stack.fragment);
-        let free = (WINDOW.saturating_sub(self.outgoing.bytes()) / unit).saturating_sub(self.granted);
-        if free * unit >= WINDOW / 4 {
-            self.granted += free;
-            self.out.up(Item::Credit(free));
+        if !self.has_left() {
+            let unit = u64::from(self.config.stack.fragment);
+            self.credit.grant(WINDOW, self.outgoing.bytes(), unit, &mut self.out);
         }
     }
 }
