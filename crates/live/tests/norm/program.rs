@@ -11,7 +11,7 @@ use crate::segment::GROUP;
 /// Port of the session.
 pub(crate) const PORT: u16 = 6003;
 
-/// What it is built with.
+/// The library that it is built with.
 pub(crate) const LIBRARY: Requirement<'_> = Requirement::Library("norm", "/usr/include/normApi.h");
 
 /// Its settings as a member on a node.

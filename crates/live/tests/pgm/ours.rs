@@ -94,7 +94,7 @@ impl Ours {
         Self::start(net, node, 1, Some(source()), None, given)
     }
 
-    /// What it has received so far, of all senders.
+    /// Bytes received so far from each sender.
     pub(crate) fn heard(&self) -> Vec<Vec<u8>> {
         self.heard.lock().unwrap().values().cloned().collect()
     }
@@ -118,7 +118,7 @@ impl Ours {
         self.thread.take().map(|thread| thread.join().unwrap()).unwrap_or_default()
     }
 
-    /// What it received of `len` bytes, as OpenPGM's member says it.
+    /// The `len` bytes that it received, in the form in which OpenPGM's member reports them.
     pub(crate) fn transfer(&mut self, len: usize) -> Transfer {
         Transfer::of("data", &self.wait_for(len))
     }

@@ -11,7 +11,7 @@ use crate::segment::{GROUP, address};
 /// Port of the encapsulation. OpenPGM's sender listens at that of the group alone, so that requests go there too.
 pub(crate) const PORT: u16 = 3056;
 
-/// What it is built with.
+/// The library that it is built with.
 pub(crate) const LIBRARY: Requirement<'_> = Requirement::Library("pgm", "/usr/include/pgm-5.3/pgm/pgm.h");
 
 /// Its settings as a member on a node.

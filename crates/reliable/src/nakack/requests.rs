@@ -7,7 +7,7 @@ use hopcast_core::{Duration, Instant};
 
 use super::round_trip::RoundTrip;
 
-/// What was heard of the transmissions of one member.
+/// Transmissions of one member, as far as they were heard.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
     /// Number of the last, in full; 0 before the first.

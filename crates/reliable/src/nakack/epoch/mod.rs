@@ -47,7 +47,7 @@ pub(super) struct Epoch {
     ordered: u64,
     /// The number of this member's last transmission.
     transmission: u64,
-    /// What others have asked for: ranks and numbers.
+    /// Messages that others have asked for: ranks and numbers.
     asked: BTreeSet<(u16, u64)>,
     /// Repairs since the last new message.
     repairs_in_row: u32,
@@ -84,7 +84,7 @@ struct Announcing {
     round_trip: RoundTrip,
 }
 
-/// What an epoch counts.
+/// Counters of an epoch.
 #[derive(Debug, Default)]
 pub(super) struct Counted {
     pub(super) traffic: statistics::Traffic,

@@ -88,7 +88,7 @@ enum State {
     Left,
 }
 
-/// What a membership counts.
+/// Counters of a membership.
 #[derive(Debug, Default)]
 pub(super) struct Counted {
     pub(super) views: u64,
@@ -99,7 +99,7 @@ pub(super) struct Counted {
     pub(super) left_behind: u64,
 }
 
-/// What the member is to do.
+/// An action of the member.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Action {
     /// Send a control message by UNICAST.

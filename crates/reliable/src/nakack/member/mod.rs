@@ -44,7 +44,7 @@ pub struct Member {
     changes: VecDeque<(Instant, bool)>,
     /// Number of each view's first message: 1, but in tests.
     first: u64,
-    /// What the application saw, in its order: for tests.
+    /// Events that the application saw, in their order: for tests.
     #[cfg(test)]
     pub(super) log: Vec<super::tests::Event>,
 }
@@ -130,7 +130,7 @@ impl Member {
         self.membership.has_left()
     }
 
-    /// What it does, for a test that fails.
+    /// Its state in words, for a test that fails.
     #[cfg(test)]
     pub(super) fn state(&self) -> String {
         let stable = self.epoch.is_stable();

@@ -16,7 +16,7 @@ use crate::testing::{self, Link, address, group};
 
 type Net = testing::Net<Member>;
 
-/// What the application of a member saw.
+/// An event that the application of a member saw.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Event {
     /// A view; `None` when it left.

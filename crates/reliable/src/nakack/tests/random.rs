@@ -282,7 +282,7 @@ impl World {
     }
 }
 
-/// What a member saw of one view.
+/// Events of one view that a member saw.
 struct Segment<'a> {
     view: &'a View,
     units: Vec<(MemberId, u32)>,
