@@ -17,6 +17,7 @@ mod norm;
 mod pgm;
 #[cfg(feature = "quic")]
 mod quic;
+mod repair_options;
 #[cfg(feature = "peers")]
 mod split;
 mod stack;

@@ -1,11 +1,12 @@
 //! The settings of NORM's members, and the options that they are read from.
 
-use hopcast_config::decode::{NumberOrWord, choice, duration, flag, rate, size, whole, whole_or};
+use hopcast_config::decode::{choice, duration, flag, rate, size, whole};
 use hopcast_core::{Bytes, Duration, Rate};
 use hopcast_reliable::Subscription;
 use hopcast_reliable::norm::{Proactive, ReceiverConfig, SenderConfig};
 
 use crate::table::{Form, Opt, Options, on_off, shown};
+use crate::transports::repair_options::{self, ADAPTIVE, PROACTIVE};
 use crate::transports::subscription::{self, Subscribes};
 
 /// The settings of all members.
@@ -33,10 +34,6 @@ impl Subscribes for Norm {
     }
 }
 
-/// Words for parity that is no number.
-const PROACTIVE: [&str; 2] = ["adaptive", "none"];
-/// The word for a back-off that is no number.
-const ADAPTIVE: [&str; 1] = ["adaptive"];
 /// Bytes of a buffer. Chosen: less than 64 KiB is less than two blocks, more than 64 GiB is no memory.
 const BUFFERS: std::ops::RangeInclusive<u64> = 64 << 10..=64 << 30;
 
@@ -47,7 +44,7 @@ pub(super) static OPTIONS: Options<Norm> = Options(&[
                 worst path would have (RFC 5740 section 5.5.2). Too high, and the excess is lost in queues and repaired.",
         form: Form::Rate,
         set: |norm, node, key| rate(node, key).map(|found| norm.rate = Some(found)),
-        show: |norm| norm.rate.map_or_else(|| "a TCP's".to_owned(), |rate| shown(&rate)),
+        show: |norm| repair_options::shown_rate(norm.rate),
     },
     Opt {
         key: "block",
@@ -70,17 +67,15 @@ pub(super) static OPTIONS: Options<Norm> = Options(&[
                 that do not ask their blocks, too many cost their rate.",
         form: Form::CountOr(254, &PROACTIVE),
         set: |norm, node, key| {
-            norm.sender.proactive = match whole_or(node, key, 0..=254, &PROACTIVE)? {
-                NumberOrWord::Number(symbols) => Proactive::Fixed(symbols as u16),
-                NumberOrWord::Word("none") => Proactive::Fixed(0),
-                NumberOrWord::Word(_) => Proactive::Adaptive,
-            };
+            let symbols = repair_options::proactive(node, key, 254)?;
+            norm.sender.proactive = symbols.map_or(Proactive::Adaptive, Proactive::Fixed);
             Ok(())
         },
-        show: |norm| match norm.sender.proactive {
-            Proactive::Adaptive => "adaptive".to_owned(),
-            Proactive::Fixed(0) => "none".to_owned(),
-            Proactive::Fixed(symbols) => shown(&symbols),
+        show: |norm| {
+            repair_options::shown_proactive(match norm.sender.proactive {
+                Proactive::Adaptive => None,
+                Proactive::Fixed(symbols) => Some(symbols),
+            })
         },
     },
     Opt {
@@ -109,14 +104,8 @@ pub(super) static OPTIONS: Options<Norm> = Options(&[
         about: "Back-off factor of requests, K of RFC 5401, in round-trip times of the group, 0 to 15: receivers draw their wait from \
                 it. `adaptive` follows the size of the group. Too small, and many ask for the same; too large delays repairs.",
         form: Form::CountOr(15, &ADAPTIVE),
-        set: |norm, node, key| {
-            norm.sender.backoff = match whole_or(node, key, 0..=15, &ADAPTIVE)? {
-                NumberOrWord::Number(factor) => Some(factor as u8),
-                NumberOrWord::Word(_) => None,
-            };
-            Ok(())
-        },
-        show: |norm| norm.sender.backoff.map_or_else(|| "adaptive".to_owned(), |factor| shown(&factor)),
+        set: |norm, node, key| repair_options::backoff(node, key).map(|found| norm.sender.backoff = found),
+        show: |norm| repair_options::shown_backoff(norm.sender.backoff),
     },
     Opt {
         key: "robust",

@@ -1,11 +1,12 @@
 //! The settings of PGM's members, and the options that they are read from.
 
-use hopcast_config::decode::{NumberOrWord, duration, flag, rate, size, whole, whole_or};
+use hopcast_config::decode::{duration, flag, rate, size, whole};
 use hopcast_core::{Bytes, Rate};
 use hopcast_reliable::Subscription;
 use hopcast_reliable::pgm::{Proactive, ReceiverConfig, SourceConfig};
 
 use crate::table::{Form, Opt, Options, on_off, shown};
+use crate::transports::repair_options::{self, ADAPTIVE, PROACTIVE};
 use crate::transports::subscription::{self, Subscribes};
 
 /// The settings of all members.
@@ -30,10 +31,6 @@ impl Subscribes for Pgm {
     }
 }
 
-/// Words for parity that is no number.
-const PROACTIVE: [&str; 2] = ["adaptive", "none"];
-/// The word for a back-off that is no number.
-const ADAPTIVE: [&str; 1] = ["adaptive"];
 /// Bytes of a window. Chosen: less than 256 KiB is less than two groups, more than 64 GiB is no memory.
 const WINDOWS: std::ops::RangeInclusive<u64> = 256 << 10..=64 << 30;
 
@@ -44,7 +41,7 @@ pub(super) static OPTIONS: Options<Pgm> = Options(&[
                 worst path would have (PGMCC). Too high, and the excess is lost in queues and repaired.",
         form: Form::Rate,
         set: |pgm, node, key| rate(node, key).map(|found| pgm.rate = Some(found)),
-        show: |pgm| pgm.rate.map_or_else(|| "a TCP's".to_owned(), |rate| shown(&rate)),
+        show: |pgm| repair_options::shown_rate(pgm.rate),
     },
     Opt {
         key: "block",
@@ -68,17 +65,15 @@ pub(super) static OPTIONS: Options<Pgm> = Options(&[
                 that do not ask their groups, too many cost their rate.",
         form: Form::CountOr(253, &PROACTIVE),
         set: |pgm, node, key| {
-            pgm.source.proactive = match whole_or(node, key, 0..=253, &PROACTIVE)? {
-                NumberOrWord::Number(packets) => Proactive::Fixed(packets as u16),
-                NumberOrWord::Word("none") => Proactive::Fixed(0),
-                NumberOrWord::Word(_) => Proactive::Adaptive,
-            };
+            let packets = repair_options::proactive(node, key, 253)?;
+            pgm.source.proactive = packets.map_or(Proactive::Adaptive, Proactive::Fixed);
             Ok(())
         },
-        show: |pgm| match pgm.source.proactive {
-            Proactive::Adaptive => "adaptive".to_owned(),
-            Proactive::Fixed(0) => "none".to_owned(),
-            Proactive::Fixed(packets) => shown(&packets),
+        show: |pgm| {
+            repair_options::shown_proactive(match pgm.source.proactive {
+                Proactive::Adaptive => None,
+                Proactive::Fixed(packets) => Some(packets),
+            })
         },
     },
     Opt {
@@ -109,14 +104,8 @@ pub(super) static OPTIONS: Options<Pgm> = Options(&[
         about: "Maximum back-off of requests, in round trips, 0 to 15. `adaptive` follows the number of receivers. Too small, and many \
                 ask for the same; too large delays repairs.",
         form: Form::CountOr(15, &ADAPTIVE),
-        set: |pgm, node, key| {
-            pgm.receiver.backoff = match whole_or(node, key, 0..=15, &ADAPTIVE)? {
-                NumberOrWord::Number(factor) => Some(factor as u8),
-                NumberOrWord::Word(_) => None,
-            };
-            Ok(())
-        },
-        show: |pgm| pgm.receiver.backoff.map_or_else(|| "adaptive".to_owned(), |factor| shown(&factor)),
+        set: |pgm, node, key| repair_options::backoff(node, key).map(|found| pgm.receiver.backoff = found),
+        show: |pgm| repair_options::shown_backoff(pgm.receiver.backoff),
     },
     Opt {
         key: "gather",
