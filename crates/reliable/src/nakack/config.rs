@@ -86,25 +86,28 @@ impl Default for Stack {
     fn default() -> Self {
         Self {
             rate: Rate::from_mbit(1),
+            // 60K in JGroups 2.12's udp.xml, which leaves it to IP to fragment. Chosen: with all headers it fits 1,500.
             fragment: 1400,
             order: Ordering::Fifo,
             repairs: Repairs::Origin,
-            // JGroups 2.12's udp.xml: 2 MB, and STABLE after 400 kB.
+            // max_credits of MFC in udp.xml.
             credits: 2_000_000,
+            // max_bytes of STABLE is 4 MB there, 2 MB in its class. Chosen: a fifth of the credit, so that what is held
+            // for the group is little more than what is on its way.
             stable_bytes: 400_000,
-            // There 50 s. Chosen: what a slow sender's memory holds for so long is little, and so is the packet.
+            // desired_avg_gossip of class STABLE; udp.xml has 50 s, for which a slow sender's memory would be held.
             stable_every: Duration::from_secs(20),
             buffer: 8 << 20,
-            // FD_ALL of 2.12: heartbeats each 3 s, suspected after 10 s. Chosen: at a loss of 30 % three in a row are
-            // lost once in 37 times, ten once in 170,000.
+            // Class FD_ALL of 2.12: heartbeats each 3 s, suspected after 10 s; udp.xml changes neither. Chosen: at a
+            // loss of 30 % three in a row are lost once in 37 times, ten once in 170,000.
             heartbeat: Duration::from_secs(3),
             suspect_after: Duration::from_secs(30),
-            // 1.5 s in udp.xml.
+            // timeout of VERIFY_SUSPECT in udp.xml.
             verify: Duration::from_millis(1500),
             stalled_after: Duration::from_secs(60),
-            // Between 10 and 30 s in udp.xml.
+            // Between 10 and 30 s in udp.xml (min_interval and max_interval of MERGE2).
             merge_every: Duration::from_secs(20),
-            // 2 s in udp.xml.
+            // timeout of PING in udp.xml.
             discovery: Duration::from_secs(2),
         }
     }

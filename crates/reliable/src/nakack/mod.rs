@@ -30,10 +30,10 @@
 //!
 //! - **The wire is our own.** JGroups' packets are serialised Java objects with a header class for each layer; ours
 //!   have 16 bytes before the payload. So members are only ours.
-//! - **Transmissions are numbered**, which NAKACK does not do: it repeats requests by timers of 300 to 2,400 ms. Those
+//! - **Transmissions are numbered**, which NAKACK does not do: it repeats requests by timers of 300, 600 and 1,200 ms. Those
 //!   are here too, for lost requests, but follow the time that answers take once there was one.
 //! - **Numbers begin anew with each view**, and a view's messages are all delivered before the next: 2.12 does that
-//!   only with its layer FLUSH, which `udp.xml` has as an option. A sender is held up for some round trips by a
+//!   only with its layer FLUSH, which `udp.xml` has commented out. A sender is held up for some round trips by a
 //!   change.
 //! - **Failures**: the coordinator watches all members and all watch it, where FD_ALL has all watch all; FD_SOCK's ring
 //!   of TCP connections is left out, since a machine has no sockets. A suspicion is believed only by whoever has asked

@@ -65,7 +65,8 @@ impl Discovery {
 
 /// Time between two questions who is there. Chosen: four within the time of the search.
 const QUESTIONS: u64 = 4;
-/// Time that a coordinator has to let one in (join_timeout of JGroups 2.12's udp.xml: 5 s).
+/// Time that a coordinator has to let one in (join_timeout of JGroups 2.12's class GMS; udp.xml has 3 s, which
+/// a change of views at a loss of 30 % can take).
 const JOIN: Duration = Duration::from_secs(5);
 /// Time that a candidate has to answer. Chosen: UNICAST has tried four times by then.
 const ALIVE: Duration = Duration::from_secs(4);

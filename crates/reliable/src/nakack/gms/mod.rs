@@ -118,7 +118,7 @@ pub(super) enum Action {
     Install(Option<View>),
 }
 
-/// Time that a member has to answer the first question of a change (merge_timeout of JGroups 2.12's udp.xml).
+/// Time that a member has to answer the first question of a change (merge_timeout of JGroups 2.12's class GMS).
 const ANSWER: Duration = Duration::from_secs(5);
 /// A proposal's number is this much higher than the last at most; a forged one is not to use up all numbers.
 const MAX_JUMP: u32 = 1 << 20;
