@@ -30,8 +30,8 @@
 //!
 //! - **The wire is our own.** JGroups' packets are serialised Java objects with a header class for each layer; ours
 //!   have 16 bytes before the payload. So members are only ours.
-//! - **Transmissions are numbered**, which NAKACK does not do: it repeats requests by timers of 300, 600 and 1,200 ms. Those
-//!   are here too, for lost requests, but follow the time that answers take once there was one.
+//! - **Transmissions are numbered**, which NAKACK does not do: it repeats requests by timers of 300, 600 and 1,200
+//!   ms. Those are here too, for lost requests, but follow the time that answers take once there was one.
 //! - **Numbers begin anew with each view**, and a view's messages are all delivered before the next: 2.12 does that
 //!   only with its layer FLUSH, which `udp.xml` has commented out. A sender is held up for some round trips by a
 //!   change.
@@ -45,7 +45,9 @@
 //! - **A unit that a change of views cuts off is sent again from its beginning**, for those that are new. There are no
 //!   streams, and no state transfer: who joins has what is sent from then on, and after a partition the parts keep what
 //!   each had.
-//! - **A view has at most [`wire::MAX_MEMBERS`] members**, which fits one packet of 1,400 bytes.
+//! - **A view has at most [`wire::MAX_MEMBERS`] members**, or [`wire::MAX_MEMBERS_IPV6`] with addresses of IPv6, which
+//!   fits one packet of 1,400 bytes. One more is not let in, and asks again until there is room; two views that are
+//!   too large together stay two. Both are counted (`joins_refused`).
 //! - **Without keys** whoever can send to the group can disturb it, by what no member can tell from another's: a
 //!   forged digest makes others forget what somebody lacks, who is then expelled; a forged Prepare stops a view until
 //!   its members give up waiting; forged data are delivered. What can be told apart, is: a member that is said to exist

@@ -94,7 +94,11 @@ impl Membership {
             return;
         }
         if self.state == State::Seeks {
-            if self.discovery.until.is_none() {
+            if self.discovery.until.is_none() && view.members.len() >= self.limit() {
+                // It is full: the search begins again, and goes on until there is room.
+                self.counted.joins_refused += 1;
+                self.discovery.since = Some(now);
+            } else if self.discovery.until.is_none() {
                 self.discovery.until = Some(now + JOIN);
                 self.discovery.remember((coordinator, address));
                 actions.push(Action::Tell((coordinator, address), Control::Join));
@@ -118,6 +122,14 @@ impl Membership {
             return;
         }
         self.reforms |= is_ours && is_settled && self.promised.is_none();
+        let is_new = |&&(member, _): &&(MemberId, SocketAddr)| {
+            !self.view.has(member) && !self.candidates.contains_key(&member)
+        };
+        let new = view.members.iter().filter(is_new).count();
+        if new > 0 && new + self.view.members.len() + self.candidates.len() > self.limit() {
+            self.counted.joins_refused += 1;
+            return;
+        }
         for &member in &view.members {
             self.candidate(now, member, actions);
         }
@@ -130,9 +142,12 @@ impl Membership {
         (member, address): (MemberId, SocketAddr),
         actions: &mut Vec<Action>,
     ) {
-        let is_full = self.candidates.len() + self.view.members.len() >= MAX_MEMBERS;
         let is_known = self.view.has(member) || self.candidates.contains_key(&member);
-        if member == self.own.0 || is_known || is_full || !self.is_leader() {
+        if member == self.own.0 || is_known || !self.is_leader() {
+            return;
+        }
+        if self.candidates.len() + self.view.members.len() >= self.limit() {
+            self.counted.joins_refused += 1;
             return;
         }
         self.candidates.insert(member, Candidate { address, since: now, is_alive: false });

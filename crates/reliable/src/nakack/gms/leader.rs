@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use hopcast_core::Instant;
 
 use super::super::epoch::Epoch;
-use super::super::wire::{Control, MAX_MEMBERS, MemberId, ViewId};
+use super::super::wire::{Control, MemberId, ViewId};
 use super::proposal::{Participant, Proposal, Step};
 use super::{ANSWER, Action, MAX_JUMP, Membership, RETRY, State};
 
@@ -72,7 +72,7 @@ impl Membership {
             || self.state == State::Leaves
             || self.view.members.iter().any(|&(member, _)| gone(member))
             || (self.candidates.values().any(super::Candidate::is_alive)
-                && self.view.members.len() < MAX_MEMBERS)
+                && self.view.members.len() < self.limit())
     }
 
     /// When the next proposal can begin: one that is promised to another leader has its time.
@@ -118,7 +118,7 @@ impl Membership {
         let old = old.filter(|&(member, _)| !self.failures.is_confirmed(member));
         let new = self.candidates.iter().filter(|(_, candidate)| candidate.is_alive());
         let new = new.map(|(&member, candidate)| (member, candidate.address));
-        let members: Vec<(MemberId, SocketAddr)> = old.chain(new).take(MAX_MEMBERS).collect();
+        let members: Vec<(MemberId, SocketAddr)> = old.chain(new).take(self.limit()).collect();
         let participant = |&(member, address): &(MemberId, SocketAddr)| {
             let leaves = self.leavers.contains(&member);
             (member, Participant { address, stays: !leaves, step: Step::Asked })

@@ -29,7 +29,7 @@ use self::failure::Failures;
 use self::proposal::Proposal;
 use super::config::{Stack, Start};
 use super::epoch::Epoch;
-use super::wire::{Control, MemberId, View, ViewId};
+use super::wire::{Control, MemberId, View, ViewId, max_members};
 
 /// The membership, as one member sees it.
 #[derive(Debug)]
@@ -97,6 +97,8 @@ pub(super) struct Counted {
     pub(super) merges: u64,
     /// Times that this member found itself expelled, or gave up waiting for a view.
     pub(super) left_behind: u64,
+    /// Times that a view was too full to let a member or another view in: at its coordinator, and at the member.
+    pub(super) joins_refused: u64,
 }
 
 /// An action of the member.
@@ -136,10 +138,11 @@ impl Membership {
         now: Instant,
         mut random: Stream,
     ) -> Self {
+        let limit = max_members(own.1);
         let (view, state) = match start {
-            Start::Told(members) if members.iter().any(|&(member, _)| member == own.0) => {
+            Start::Told(members) if members.iter().take(limit).any(|&(member, _)| member == own.0) => {
                 let mut members = members.clone();
-                members.truncate(super::wire::MAX_MEMBERS);
+                members.truncate(limit);
                 let leader = members[0].0;
                 (View { id: ViewId { number: 1, leader }, members }, State::Member)
             }
@@ -322,6 +325,11 @@ impl Membership {
         let promise = self.promised.map(|promise| promise.since + self.patience());
         let stalls = (self.view.members.len() > 1).then_some(self.stalls);
         [failures, discovery, proposal, wanted, promise, stalls, self.waits].into_iter().flatten().min()
+    }
+
+    /// Maximum number of members of its view.
+    const fn limit(&self) -> usize {
+        max_members(self.own.1)
     }
 
     /// The first member of the view that is not taken for dead.

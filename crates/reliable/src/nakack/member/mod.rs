@@ -403,6 +403,7 @@ impl Machine for Member {
         report("members_suspected", views.suspected);
         report("members_expelled", views.expelled);
         report("left_behind", views.left_behind);
+        report("joins_refused", views.joins_refused);
         report("repaired_for_others", counted.repaired_for_others);
         report("duplicate_messages", counted.duplicates);
         report("packets_of_no_use", counted.strange);

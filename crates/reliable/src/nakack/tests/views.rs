@@ -1,7 +1,7 @@
 //! Views: who comes, goes, dies, and finds the others again.
 
 use super::*;
-use crate::nakack::wire::Control;
+use crate::nakack::wire::{Control, MAX_MEMBERS};
 use crate::testing::contents;
 
 /// Timers that make a test of minutes one of seconds.
@@ -171,4 +171,20 @@ fn a_member_that_never_acknowledges_is_expelled_and_the_others_go_on() {
     give_message(&mut net, 0, &sent);
     assert!(until(&mut net, 60, |net| (1..3).all(|member| messages(net, member).len() == 1)));
     assert!(agree(&net, &[0, 1, 2]), "{:?}", view(&net, 0));
+}
+
+#[test]
+fn one_more_than_a_view_may_have_is_refused_until_another_leaves() {
+    let mut net = network(8, &quick(), &[Link::default(); MAX_MEMBERS + 1]);
+    let last = MAX_MEMBERS;
+    run_for(&mut net, Duration::from_secs(3));
+    assert_eq!(view(&net, 0).len(), MAX_MEMBERS);
+    assert_eq!(view(&net, last).len(), 1);
+    assert!(net.counter(last, "joins_refused") > 0);
+    let now = net.now;
+    net.members[5].session.leave(now);
+    assert!(until(&mut net, 20, |net| view(net, last).len() == MAX_MEMBERS), "{:?}", view(&net, 0));
+    let before = net.counter(last, "joins_refused");
+    run_for(&mut net, Duration::from_secs(2));
+    assert_eq!(net.counter(last, "joins_refused"), before, "it is in");
 }

@@ -67,6 +67,13 @@ pub struct View {
 
 /// Maximum number of members of a view. Chosen: a view, with what each member is to fetch, fits one datagram.
 pub const MAX_MEMBERS: usize = 64;
+/// Maximum number of members of a view whose addresses are of IPv6. Chosen: the same; 48 take 1,200 bytes.
+pub const MAX_MEMBERS_IPV6: usize = 48;
+
+/// Maximum number of members of a view to which a member with this address lets others in.
+pub const fn max_members(local: SocketAddr) -> usize {
+    if local.is_ipv4() { MAX_MEMBERS } else { MAX_MEMBERS_IPV6 }
+}
 
 impl View {
     /// The rank of a member.

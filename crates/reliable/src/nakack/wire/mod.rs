@@ -37,7 +37,7 @@ use hopcast_core::Buffer;
 use hopcast_core::bytes::{Malformed, Reader};
 
 pub use control::Control;
-pub use id::{MAX_MEMBERS, MemberId, View, ViewId};
+pub use id::{MAX_MEMBERS, MAX_MEMBERS_IPV6, MemberId, View, ViewId, max_members};
 
 /// A packet.
 #[derive(Clone, Debug, PartialEq, Eq)]

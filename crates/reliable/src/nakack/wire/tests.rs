@@ -103,3 +103,18 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_full_view_fits_a_packet_with_addresses_of_either_kind() {
+    for address in ["10.0.0.1:6003", "[2001:db8::1]:6003"] {
+        let address: std::net::SocketAddr = address.parse().unwrap();
+        let members = (0..max_members(address) as u32).map(|node| (MemberId { node, run: 1 }, address));
+        let view = View {
+            id: ViewId { number: 7, leader: MemberId { node: 0, run: 1 } },
+            members: members.collect(),
+        };
+        let found = Packet::Found(view).emit();
+        assert!(found.len() <= 1400, "{} bytes", found.len());
+        assert!(Packet::parse(&found).is_ok());
+    }
+}
