@@ -74,6 +74,8 @@ pub(crate) struct Net<S> {
     flying: BinaryHeap<Reverse<(Instant, u64, usize)>>,
     packets: BTreeMap<u64, Datagram>,
     number: u64,
+    /// Pairs of members of which the second does not hear the first.
+    pub(crate) unheard: BTreeSet<(usize, usize)>,
     pub(crate) seed: Seed,
 }
 
@@ -87,6 +89,7 @@ impl<S: Machine> Net<S> {
             flying: BinaryHeap::new(),
             packets: BTreeMap::new(),
             number: 0,
+            unheard: BTreeSet::new(),
             seed: Seed::new(seed, 0),
         }
     }
@@ -164,7 +167,8 @@ impl<S: Machine> Net<S> {
             }
             let member = &mut self.members[to];
             member.arrived += 1;
-            if member.part != part || member.losses.chance(member.link.loss) || member.is_cut {
+            let is_unheard = member.part != part || self.unheard.contains(&(from, to));
+            if is_unheard || member.losses.chance(member.link.loss) || member.is_cut {
                 continue;
             }
             let (share, by) = member.link.late;

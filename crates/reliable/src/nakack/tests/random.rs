@@ -1,4 +1,4 @@
-//! Random joins, leaves, crashes, partitions and messages: what must hold whatever happens.
+//! Random joins, leaves, crashes, partitions, also of one direction only, and messages: what must hold whatever happens.
 
 use std::collections::BTreeMap;
 
@@ -101,7 +101,10 @@ impl World {
                     member.part = self.random.below(2) as u8;
                 }
             }
-            6 | 7 => self.net.members.iter_mut().for_each(|member| member.part = 0),
+            6 | 7 => {
+                self.net.members.iter_mut().for_each(|member| member.part = 0);
+                self.net.unheard.clear();
+            }
             8 => self.net.members[place].link.loss = 0.4 * self.random.uniform(),
             9..60 if is_alive => {
                 let sender = self.id(place);
@@ -112,7 +115,9 @@ impl World {
                 let bytes = [&number.to_be_bytes()[..], &vec![7; len]].concat();
                 give_datagram(&mut self.net, place, &bytes);
             }
-            60..98 => {
+            // One way only.
+            60 => _ = self.net.unheard.insert((place, self.random.below(PLACES as u64) as usize)),
+            61..98 => {
                 let time = Duration::from_micros(self.random.below(40_000));
                 run_for(&mut self.net, time);
             }
@@ -156,6 +161,7 @@ impl World {
 
     /// All is quiet, and those that are there find together: then what they saw is compared.
     fn rest(&mut self) {
+        self.net.unheard.clear();
         for member in &mut self.net.members {
             member.part = 0;
             member.link.loss = 0.05;

@@ -188,3 +188,33 @@ fn one_more_than_a_view_may_have_is_refused_until_another_leaves() {
     run_for(&mut net, Duration::from_secs(2));
     assert_eq!(net.counter(last, "joins_refused"), before, "it is in");
 }
+
+#[test]
+fn members_of_which_one_hears_the_other_and_not_the_reverse_are_one_view_again_after_it() {
+    let unheard: [&[(usize, usize)]; 5] =
+        [&[(0, 3)], &[(3, 0)], &[(1, 2)], &[(0, 3), (2, 1)], &[(1, 0), (0, 2)]];
+    for (seed, pairs) in unheard.into_iter().enumerate() {
+        let mut net = network(seed as u64, &quick(), &[lossy(0.05); 4]);
+        run_for(&mut net, Duration::from_millis(10));
+        net.unheard.extend(pairs);
+        for number in 0..40 {
+            give_datagram(&mut net, usize::from(number) % 4, &[number]);
+            run_for(&mut net, Duration::from_millis(300));
+        }
+        net.unheard.clear();
+        assert!(until(&mut net, 40, |net| agree(net, &[0, 1, 2, 3])), "{pairs:?}: {:?}", view(&net, 0));
+        for number in 40..44 {
+            give_datagram(&mut net, usize::from(number) % 4, &[number]);
+        }
+        run_for(&mut net, Duration::from_secs(3));
+        for member in 0..4 {
+            for sender in (0..4).filter(|&sender| sender != member) {
+                let all = datagrams(&net, member).into_iter();
+                let of = all.filter(|(from, _)| *from == address(sender)).map(|(_, bytes)| bytes[0]);
+                let of: Vec<u8> = of.collect();
+                assert!(of.is_sorted_by(|one, next| one < next), "{pairs:?}, {member} of {sender}: {of:?}");
+                assert_eq!(of.last(), Some(&(40 + sender as u8)), "{pairs:?}, {member} of {sender}");
+            }
+        }
+    }
+}
