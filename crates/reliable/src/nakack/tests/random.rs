@@ -1,4 +1,4 @@
-//! Random joins, leaves, crashes, partitions, also of one direction only, and messages: what must hold whatever happens.
+//! Random joins, leaves, crashes, partitions, also of one direction, and messages: what must hold whatever happens.
 
 use std::collections::BTreeMap;
 
