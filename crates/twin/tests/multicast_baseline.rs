@@ -126,6 +126,7 @@ fn repetitions(receivers: u32, loss: f64) -> f64 {
 /// Cells whose published figures are no more than ours, or are below what any repetition takes.
 fn pgm_that_repeats(cells: &[&Summary]) {
     let mut above = [0, 0];
+    let mut far = Vec::new();
     for cell in cells {
         let what = &cell.parameters;
         let ((bytes, seconds), _) = complete(cell);
@@ -155,8 +156,16 @@ fn pgm_that_repeats(cells: &[&Summary]) {
                 println!("{what:?}: {ours:.1}, published {published:?}, no repetition below {bound:.1}");
                 // Each exception is one that no repetition could avoid, or within what ours is above its bound.
                 assert!(published.is_some_and(|published| published < 1.1 * bound), "{what:?}");
+                if place == 0 && ours > 1.04 * bound {
+                    assert!(ours <= 1.07 * bound, "{what:?}");
+                    far.push((receivers, number("topology.switch.link.loss"), rate * 8.0 / 1000.0));
+                }
             }
         }
     }
     println!("above published: {above:?}");
+    // Bytes are at most the published ones or 1.04 times the bound, but in two cells: 1,494 kB are 1.063 of 1,406 kB
+    // (published 1,288 kB), and 1,826 kB are 1.052 of 1,736 kB (published 1,731 kB). What is published for both is
+    // below what repetition takes.
+    assert_eq!(far, [(3, 20.0, 56.0), (3, 30.0, 256.0)]);
 }
