@@ -17,7 +17,7 @@ use crate::transport::{End, Feedback, FlowPlan, PortKind, Ports, Row, Transport}
 
 pub(super) static NAKACK: Row = Row {
     name: "nakack",
-    about: "datagrams and whole messages in order, to one or a group of at most 64 with views, repeated on request (NAKACK of JGroups 2.12)",
+    about: "datagrams and whole messages in order, to at most 64 with views, repeated on request (NAKACK of JGroups 2.12)",
     offers: Ports(&[PortKind::Datagram, PortKind::Message]),
     groups: true,
     feedback: Feedback::EndToEnd,
