@@ -199,6 +199,16 @@ impl<'a> Writer<'a> {
     }
 }
 
+/// Appends a number of 1, 2, 4 or 8 bytes, as [`Reader::varint`] reads it; its two highest bits are not written.
+pub fn put_varint(number: u64, out: &mut Vec<u8>) {
+    match number {
+        0..=0x3F => out.push(number as u8),
+        0x40..=0x3FFF => out.extend((number as u16 | 0x4000).to_be_bytes()),
+        0x4000..=0x3FFF_FFFF => out.extend((number as u32 | 0x8000_0000).to_be_bytes()),
+        _ => out.extend((number | 0xC000_0000_0000_0000).to_be_bytes()),
+    }
+}
+
 /// The counter of which `low` is the lowest `bits` bits, 32 at most: the one nearest to `expected` (as RFC 9000,
 /// appendix A.3, has it), or `low` itself where that would be below zero.
 #[inline]
@@ -252,6 +262,12 @@ mod tests {
         ] {
             assert_eq!(Reader::new(bytes).varint(""), Ok(number));
             assert!(Reader::new(&bytes[..bytes.len() - 1]).varint("").is_err());
+        }
+        for number in [0, 63, 64, 16_383, 16_384, (1 << 30) - 1, 1 << 30, (1 << 62) - 1] {
+            let mut bytes = Vec::new();
+            put_varint(number, &mut bytes);
+            let mut reader = Reader::new(&bytes);
+            assert_eq!((reader.varint(""), reader.is_empty()), (Ok(number), true));
         }
     }
 

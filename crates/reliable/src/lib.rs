@@ -1,7 +1,7 @@
 //! Reliable multicast: machines that bring the same bytes to every member of a group.
 //!
-//! Each protocol has a folder: [`norm`] is NORM (RFC 5740), [`pgm`] is PGM (RFC 3208), and [`nakack`] the stack of
-//! JGroups around NAKACK. The other modules are what they share.
+//! Each protocol has a folder: [`norm`] is NORM (RFC 5740), [`pgm`] is PGM (RFC 3208), [`nakack`] the stack of JGroups
+//! around NAKACK, and [`disservice`] is for networks that are cut again and again. The other modules are what they share.
 //!
 //! # The common face
 //!
@@ -22,14 +22,17 @@
 //! - **The [`statistics`]** have the same names for all: bytes by [kind](statistics::Kind), requests, deliveries.
 
 pub mod backoff;
+pub mod disservice;
 mod down_streams;
 pub mod equation;
 pub mod group_size;
 pub mod grtt;
 pub mod loss_events;
+mod member_id;
 pub mod nakack;
 pub mod norm;
 pub mod pgm;
+mod round_trip;
 mod runs;
 pub mod statistics;
 mod subscription;
@@ -38,4 +41,5 @@ mod testing;
 mod unit_credit;
 mod up_streams;
 
+pub use member_id::MemberId;
 pub use subscription::{Join, Order, Subscription};

@@ -4,13 +4,18 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// A set of numbers, as runs: memory and work follow the number of holes, not that of members.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Runs {
     /// The first number of each run, and the one after its last. Runs do not touch.
     runs: BTreeMap<u64, u64>,
 }
 
 impl Runs {
+    /// An empty set.
+    pub(crate) const fn new() -> Self {
+        Self { runs: BTreeMap::new() }
+    }
+
     pub(crate) fn insert(&mut self, number: u64) {
         if self.contains(number) {
             return;
@@ -25,6 +30,64 @@ impl Runs {
                 self.runs.insert(number, end);
             }
         }
+    }
+
+    /// Adds all numbers of a range.
+    pub(crate) fn insert_run(&mut self, run: Range<u64>) {
+        if run.is_empty() {
+            return;
+        }
+        let (mut first, mut end) = (run.start, run.end);
+        if let Some((&start, &before)) = self.runs.range(..=first).next_back()
+            && before >= first
+        {
+            (first, end) = (start, end.max(before));
+        }
+        while let Some((&start, &last)) = self.runs.range(first..=end).next() {
+            self.runs.remove(&start);
+            end = end.max(last);
+        }
+        self.runs.insert(first, end);
+    }
+
+    /// Removes all numbers of a range.
+    pub(crate) fn remove_run(&mut self, run: Range<u64>) {
+        if run.is_empty() {
+            return;
+        }
+        if let Some((_, end)) = self.runs.range_mut(..run.start).next_back()
+            && *end > run.start
+        {
+            let rest = run.end..*end;
+            *end = run.start;
+            if !rest.is_empty() {
+                self.runs.insert(rest.start, rest.end);
+            }
+        }
+        while let Some((&start, &end)) = self.runs.range(run.clone()).next() {
+            self.runs.remove(&start);
+            if end > run.end {
+                self.runs.insert(run.end, end);
+            }
+        }
+    }
+
+    /// The runs, ascending.
+    pub(crate) fn runs(&self) -> impl DoubleEndedIterator<Item = Range<u64>> + '_ {
+        self.runs.iter().map(|(&first, &end)| first..end)
+    }
+
+    /// The numbers, ascending.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = u64> + '_ {
+        self.runs().flatten()
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.runs().map(|run| run.end - run.start).sum()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.runs.is_empty()
     }
 
     pub(crate) fn contains(&self, number: u64) -> bool {
@@ -83,8 +146,25 @@ mod tests {
             let mut runs = Runs::default();
             let mut set = BTreeSet::new();
             for number in numbers {
-                runs.insert(number);
-                set.insert(number);
+                // Some come as runs, some go again.
+                let run = number..number + number % 7;
+                match number % 5 {
+                    0 => {
+                        runs.remove_run(run.clone());
+                        set.retain(|number| !run.contains(number));
+                    }
+                    1 => {
+                        runs.insert_run(run.clone());
+                        set.extend(run);
+                    }
+                    _ => {
+                        runs.insert(number);
+                        set.insert(number);
+                    }
+                }
+                prop_assert!(runs.numbers().eq(set.iter().copied()));
+                prop_assert_eq!((runs.count(), runs.is_empty()), (set.len() as u64, set.is_empty()));
+                prop_assert!(runs.runs().zip(runs.runs().skip(1)).all(|(one, next)| one.end < next.start));
             }
             runs.forget_below(below);
             set.retain(|&number| number >= below);

@@ -64,7 +64,6 @@ mod member;
 mod order;
 mod outgoing;
 mod requests;
-mod round_trip;
 mod stability;
 mod unicast;
 mod window;

@@ -5,7 +5,7 @@
 
 use hopcast_core::{Duration, Instant};
 
-use super::round_trip::RoundTrip;
+use crate::round_trip::RoundTrip;
 
 /// Transmissions of one member, as far as they were heard.
 #[derive(Debug, Default)]

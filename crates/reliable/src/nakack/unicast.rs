@@ -9,8 +9,8 @@ use std::net::SocketAddr;
 
 use hopcast_core::{Duration, Instant, Stream};
 
-use super::round_trip::RoundTrip;
 use super::wire::{Between, Control, MemberId, Packet};
+use crate::round_trip::RoundTrip;
 
 /// All connections of a member.
 #[derive(Debug)]

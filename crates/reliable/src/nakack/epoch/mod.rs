@@ -15,10 +15,10 @@ use super::config::{Ordering, Stack};
 use super::credit::Credits;
 use super::order::Order;
 use super::requests::{Heard, Requests};
-use super::round_trip::RoundTrip;
 use super::stability::Stability;
 use super::window::Window;
 use super::wire::{MemberId, View};
+use crate::round_trip::RoundTrip;
 use crate::statistics;
 
 pub(super) use deliver::Delivery;

@@ -1,28 +1,10 @@
-//! Who is who: members, and the views that they agree on.
+//! Views, and the members that agree on them.
 
 use std::net::{IpAddr, SocketAddr};
 
 use hopcast_core::bytes::{Malformed, Reader};
 
-/// Identity of a member, unlike that of any other, and of the same node before it began again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct MemberId {
-    /// Number of the node.
-    pub node: u32,
-    /// Number of this run of it.
-    pub run: u16,
-}
-
-impl MemberId {
-    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
-        Ok(Self { node: reader.u32("node")?, run: reader.u16("run")? })
-    }
-
-    pub(super) fn write(self, out: &mut Vec<u8>) {
-        out.extend(self.node.to_be_bytes());
-        out.extend(self.run.to_be_bytes());
-    }
-}
+pub use crate::member_id::MemberId;
 
 /// Identity of a view, and of the proposal that it came from: a later one is greater.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

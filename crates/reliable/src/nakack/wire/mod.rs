@@ -34,7 +34,7 @@ mod id;
 mod tests;
 
 use hopcast_core::Buffer;
-use hopcast_core::bytes::{Malformed, Reader};
+use hopcast_core::bytes::{Malformed, Reader, put_varint};
 
 pub use control::Control;
 pub use id::{MAX_MEMBERS, MAX_MEMBERS_IPV6, MemberId, View, ViewId, max_members};
@@ -283,8 +283,8 @@ impl<'a> Packet<'a> {
                 out.extend(origin.to_be_bytes());
                 out.extend(first.to_be_bytes());
                 for &(between, length) in runs {
-                    write_varint(between, &mut out);
-                    write_varint(length - 1, &mut out);
+                    put_varint(between, &mut out);
+                    put_varint(length - 1, &mut out);
                 }
             }
             Self::Discover(member) => {
@@ -346,14 +346,4 @@ fn flags(reader: &mut Reader<'_>) -> Result<Flags, Malformed> {
     let flags = reader.u8("flags")?;
     Malformed::unless(flags & !Flags::ALL == 0, "flags")?;
     Ok(Flags(flags))
-}
-
-/// A number as in RFC 9000, section 16, of at most 4 bytes.
-fn write_varint(number: u64, out: &mut Vec<u8>) {
-    match number {
-        0..=0x3F => out.push(number as u8),
-        0x40..=0x3FFF => out.extend((number as u16 | 0x4000).to_be_bytes()),
-        0x4000..=0x3FFF_FFFF => out.extend((number as u32 | 0x8000_0000).to_be_bytes()),
-        _ => out.extend((number | 0xC000_0000_0000_0000).to_be_bytes()),
-    }
 }

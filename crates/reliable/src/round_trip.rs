@@ -4,7 +4,7 @@ use hopcast_core::Duration;
 
 /// Estimate of a time, out of samples.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RoundTrip {
+pub(crate) struct RoundTrip {
     /// Mean and mean deviation; none before the first sample.
     estimate: Option<(Duration, Duration)>,
     initial: Duration,
@@ -12,12 +12,12 @@ pub(super) struct RoundTrip {
 
 impl RoundTrip {
     /// An estimate without samples, whose timeout is `initial`.
-    pub(super) const fn new(initial: Duration) -> Self {
+    pub(crate) const fn new(initial: Duration) -> Self {
         Self { estimate: None, initial }
     }
 
     /// Notes a sample (RFC 6298, section 2: 1/8 and 1/4).
-    pub(super) fn sample(&mut self, sample: Duration) {
+    pub(crate) fn sample(&mut self, sample: Duration) {
         let sample = sample.min(MAX);
         self.estimate = Some(match self.estimate {
             None => (sample, sample / 2),
@@ -26,12 +26,12 @@ impl RoundTrip {
     }
 
     /// The mean, if there is one.
-    pub(super) fn mean(&self) -> Option<Duration> {
+    pub(crate) fn mean(&self) -> Option<Duration> {
         self.estimate.map(|(mean, _)| mean)
     }
 
     /// Time after which an answer is late.
-    pub(super) fn timeout(&self) -> Duration {
+    pub(crate) fn timeout(&self) -> Duration {
         let late = |(mean, deviation): (Duration, Duration)| (mean + deviation * 4).clamp(MIN, MAX);
         self.estimate.map_or(self.initial, late)
     }

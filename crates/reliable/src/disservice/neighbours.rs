@@ -1,0 +1,240 @@
+//! The members that are heard, and what they have said of themselves.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hopcast_core::{Duration, Instant, Stream};
+
+use super::series::SeriesId;
+use super::wire::{MemberId, MessageId, Sent, Summary};
+use crate::runs::Runs;
+
+/// A member that is heard.
+#[derive(Clone, Debug)]
+pub(super) struct Neighbour {
+    /// Since when it has been heard without a long pause.
+    pub(super) since: Instant,
+    last: Instant,
+    /// Its transmission that was heard last.
+    pub(super) transmission: u16,
+    series: BTreeMap<SeriesId, Told>,
+    /// Nodes that it hears, by its own summary.
+    nodes: BTreeSet<u32>,
+    /// Requests in a row that it has not answered, and when the last was given up.
+    unanswered: u32,
+    given_up: Instant,
+}
+
+/// What a neighbour has said of a series.
+#[derive(Clone, Debug)]
+pub(super) struct Told {
+    pub(super) is_wanted: bool,
+    pub(super) newest: u32,
+    /// Messages that it holds.
+    pub(super) held: Runs,
+}
+
+/// The members that are heard.
+#[derive(Debug)]
+pub(super) struct Neighbours {
+    all: BTreeMap<MemberId, Neighbour>,
+    dead_after: Duration,
+}
+
+/// Neighbours at most; the one that was silent for longest makes room. Chosen: as many as stations on a large segment.
+const MAX_NEIGHBOURS: usize = 1024;
+/// Series that a neighbour is remembered to have said something of. Chosen: those of 10 summaries.
+const MAX_TOLD: usize = 1000;
+/// Unanswered requests after which a neighbour counts as one that does not answer, and the time after which it is tried
+/// again. Chosen: at 20 % loss each way one in eight requests is lost with its answer.
+const MAX_UNANSWERED: u32 = 2;
+const RETRIED_AFTER: Duration = Duration::from_secs(60);
+
+impl Neighbours {
+    pub(super) const fn new(dead_after: Duration) -> Self {
+        Self { all: BTreeMap::new(), dead_after }
+    }
+
+    /// A packet of a member was heard. Whether it is a new neighbour, or one that is back.
+    pub(super) fn heard(&mut self, now: Instant, from: Sent) -> bool {
+        if let Some(known) = self.all.get_mut(&from.member)
+            && now.since(known.last) < self.dead_after
+        {
+            known.last = now;
+            if from.transmission.wrapping_sub(known.transmission) < 1 << 15 {
+                known.transmission = from.transmission;
+            }
+            return false;
+        }
+        if self.all.len() >= MAX_NEIGHBOURS
+            && let Some((&oldest, _)) = self.all.iter().min_by_key(|(_, neighbour)| neighbour.last)
+        {
+            self.all.remove(&oldest);
+        }
+        let new = Neighbour {
+            since: now,
+            last: now,
+            transmission: from.transmission,
+            series: BTreeMap::new(),
+            nodes: BTreeSet::new(),
+            unanswered: 0,
+            given_up: Instant::ZERO,
+        };
+        self.all.insert(from.member, new);
+        true
+    }
+
+    /// A neighbour has said what it knows and holds.
+    pub(super) fn summary(&mut self, summary: &Summary) {
+        let Some(neighbour) = self.all.get_mut(&summary.from.member) else { return };
+        neighbour.nodes = summary.heard.iter().copied().collect();
+        if summary.is_all {
+            neighbour.series.clear();
+        }
+        for series in &summary.series {
+            let id = SeriesId { group: series.group, publisher: series.publisher };
+            if neighbour.series.len() >= MAX_TOLD && !neighbour.series.contains_key(&id) {
+                continue;
+            }
+            let mut held = Runs::new();
+            series.held.iter().for_each(|run| held.insert_run(run.start.into()..run.end.into()));
+            neighbour.series.insert(id, Told { is_wanted: series.is_wanted, newest: series.newest, held });
+        }
+    }
+
+    /// The neighbours that are there.
+    pub(super) fn present(&self, now: Instant) -> impl Iterator<Item = (MemberId, &Neighbour)> {
+        let is_there =
+            move |(_, neighbour): &(&MemberId, &Neighbour)| now.since(neighbour.last) < self.dead_after;
+        self.all.iter().filter(is_there).map(|(&member, neighbour)| (member, neighbour))
+    }
+
+    pub(super) fn count(&self, now: Instant) -> usize {
+        self.present(now).count()
+    }
+
+    /// The nodes that were heard last, `max` at most.
+    pub(super) fn nodes(&self, now: Instant, max: usize) -> Vec<u32> {
+        let mut present: Vec<_> =
+            self.present(now).map(|(member, neighbour)| (neighbour.last, member.node)).collect();
+        present.sort_by(|a, b| b.cmp(a));
+        present.into_iter().take(max).map(|(_, node)| node).collect()
+    }
+
+    pub(super) fn get(&self, member: MemberId) -> Option<&Neighbour> {
+        self.all.get(&member)
+    }
+
+    /// The neighbour that is to be asked for messages: one that is known to hold most of them, if it answers; drawn at
+    /// random where there are several.
+    pub(super) fn server(
+        &self,
+        now: Instant,
+        wanted: &[MessageId],
+        except: &[MemberId],
+        random: &mut Stream,
+    ) -> Option<MemberId> {
+        let candidates = self.present(now).filter(|(member, _)| !except.contains(member));
+        let rated = candidates.map(|(member, neighbour)| {
+            let holds = wanted.iter().filter(|id| neighbour.holds(member, **id)).count();
+            ((neighbour.answers(now), holds, u32::MAX - neighbour.unanswered, random.bits()), member)
+        });
+        rated.max().map(|(_, member)| member)
+    }
+
+    /// A neighbour has not answered a request.
+    pub(super) fn unanswered(&mut self, now: Instant, member: MemberId) {
+        if let Some(neighbour) = self.all.get_mut(&member) {
+            neighbour.unanswered = neighbour.unanswered.saturating_add(1);
+            neighbour.given_up = now;
+        }
+    }
+
+    /// A neighbour has answered a request.
+    pub(super) fn answered(&mut self, member: MemberId) {
+        if let Some(neighbour) = self.all.get_mut(&member) {
+            neighbour.unanswered = 0;
+        }
+    }
+}
+
+impl Neighbour {
+    fn answers(&self, now: Instant) -> bool {
+        self.unanswered < MAX_UNANSWERED || now.since(self.given_up) >= RETRIED_AFTER
+    }
+
+    /// Whether it is known to hold a message.
+    pub(super) fn holds(&self, member: MemberId, id: MessageId) -> bool {
+        id.publisher == member
+            || self.told(id.into()).is_some_and(|told| told.held.contains(id.sequence.into()))
+    }
+
+    /// What it has said of a series.
+    pub(super) fn told(&self, id: SeriesId) -> Option<&Told> {
+        self.series.get(&id)
+    }
+
+    /// Whether it hears a node, by its own summary.
+    pub(super) fn hears(&self, node: u32) -> bool {
+        self.nodes.contains(&node)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hopcast_core::Seed;
+
+    use super::super::wire::Series;
+    use super::*;
+
+    fn member(node: u32) -> MemberId {
+        MemberId { node, run: 1 }
+    }
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(seconds)
+    }
+
+    fn hear(neighbours: &mut Neighbours, second: u64, node: u32) -> bool {
+        neighbours.heard(at(second), Sent { member: member(node), transmission: 0 })
+    }
+
+    #[test]
+    fn a_neighbour_that_was_silent_for_long_is_new_again() {
+        let mut neighbours = Neighbours::new(Duration::from_secs(30));
+        assert!(hear(&mut neighbours, 0, 1));
+        assert!(!hear(&mut neighbours, 29, 1));
+        assert_eq!((neighbours.count(at(58)), neighbours.count(at(59))), (1, 0));
+        assert!(hear(&mut neighbours, 59, 1));
+    }
+
+    #[test]
+    fn who_holds_it_and_answers_is_asked() {
+        let mut neighbours = Neighbours::new(Duration::from_secs(1000));
+        let mut random = Seed::new(1, 0).stream(&["test"], 0);
+        (1..=3).for_each(|node| _ = hear(&mut neighbours, 0, node));
+        let id = |sequence| MessageId { group: 1, publisher: member(9), sequence };
+        let series =
+            vec![Series { group: 1, publisher: member(9), is_wanted: false, newest: 4, held: vec![3..5] }];
+        let from = Sent { member: member(2), transmission: 1 };
+        neighbours.summary(&Summary { from, neighbours: 0, heard: vec![], is_all: true, series });
+        let server = |neighbours: &Neighbours, second, random: &mut Stream| {
+            neighbours.server(at(second), &[id(3)], &[member(7)], random)
+        };
+        assert!((0..50).all(|_| server(&neighbours, 1, &mut random) == Some(member(2))));
+        (0..MAX_UNANSWERED).for_each(|_| neighbours.unanswered(at(1), member(2)));
+        let others: BTreeSet<_> = (0..50).map(|_| server(&neighbours, 2, &mut random)).collect();
+        assert_eq!(others, BTreeSet::from([Some(member(1)), Some(member(3))]), "it does not answer");
+        assert_eq!(server(&neighbours, 61, &mut random), Some(member(2)), "it is tried again");
+        neighbours.answered(member(2));
+        assert_eq!(server(&neighbours, 2, &mut random), Some(member(2)));
+        let all = [member(1), member(2), member(3)];
+        assert_eq!(neighbours.server(at(2), &[id(3)], &all, &mut random), None);
+    }
+
+    #[test]
+    fn a_crowd_of_invented_neighbours_is_bounded() {
+        let mut neighbours = Neighbours::new(Duration::from_secs(30));
+        (0..5000).for_each(|node| _ = hear(&mut neighbours, u64::from(node) / 1000, node));
+        assert_eq!(neighbours.all.len(), MAX_NEIGHBOURS);
+    }
+}

@@ -1,0 +1,205 @@
+//! What a member takes from its application, hands up to it, and hands to its store.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Message as Unit, Port};
+
+use super::super::cache::Value;
+use super::super::message::Message;
+use super::super::object::{MAX_NAME, Metadata, digest, tag};
+use super::super::series::SeriesId;
+use super::super::store::Record;
+use super::super::wire::{MAX_NUMBER, MessageId, Shape};
+use super::Peer;
+
+impl Peer {
+    pub(super) fn on_above(&mut self, now: Instant, item: &Item) {
+        self.credit.spend();
+        let (payload, name, is_datagram) = match item {
+            Item::Datagram(datagram) => (&datagram.payload, None, true),
+            Item::Message(unit) => (&unit.payload, unit.name.clone(), false),
+            _ => {
+                self.counted.refused += 1;
+                return;
+            }
+        };
+        let group = self.config.publishes_to.clone();
+        let metadata = Metadata { group, name, is_datagram, history: self.config.policy.history };
+        self.take(now, &metadata, payload);
+    }
+
+    /// Takes a message that is to be published.
+    pub(super) fn take(&mut self, now: Instant, metadata: &Metadata, payload: &[u8]) -> Option<MessageId> {
+        let names = [Some(&metadata.group), metadata.name.as_ref()];
+        let fits = names.into_iter().flatten().all(|name| name.len() <= MAX_NAME);
+        let object = metadata.object(payload);
+        let policy = &self.config.policy;
+        let shape = Shape {
+            length: u32::try_from(object.len()).unwrap_or(u32::MAX),
+            fragment: policy.fragment,
+            chunk: policy.chunk,
+            digest: digest(&object),
+        };
+        let series = SeriesId { group: tag(&metadata.group), publisher: self.config.member };
+        let sequence = self.catalogue.get(series).map_or(0, |series| series.newest + 1);
+        if !fits || shape.length >= MAX_NUMBER || sequence >= MAX_NUMBER || !self.cache.has_room_for(shape) {
+            self.counted.refused += 1;
+            return None;
+        }
+        let id = series.message(sequence);
+        let expires = policy.lifetime.map(|lifetime| now + lifetime);
+        self.catalogue.heard(now, self.config.member, id);
+        if let Some(series) = self.catalogue.get_mut(series) {
+            series.whole(sequence, 0);
+        }
+        self.cache.insert(id, Message::whole(now, shape, expires, &object), Value::Unsent);
+        self.store_message(now, id, shape, expires, &object);
+        self.store_series(series);
+        self.unsent.push_back((id, 0));
+        self.unsent_bytes += u64::from(shape.length);
+        self.shrink(id);
+        Some(id)
+    }
+
+    /// Hands up messages of a series, in this order.
+    pub(super) fn hand_up(&mut self, series: SeriesId, ready: &[u32], from: SocketAddr) {
+        for &sequence in ready {
+            let id = series.message(sequence);
+            self.cache.set_value(id, Value::Done);
+            let Some(object) = self.cache.get(id).map(Message::object) else { continue };
+            let Ok((metadata, payload)) = Metadata::parse(&object) else {
+                self.counted.damaged += 1;
+                continue;
+            };
+            if self.catalogue.subscribed(series.group) != Some(&metadata.group) {
+                // Another group, whose name has the same tag.
+                continue;
+            }
+            let payload = Buffer::copy_from(payload);
+            if metadata.is_datagram {
+                self.counted.deliveries.messages += 1;
+                self.out.up(Item::Datagram(Datagram::new(self.config.local, from, payload)));
+            } else {
+                if metadata.name.is_some() {
+                    self.counted.deliveries.objects += 1;
+                } else {
+                    self.counted.deliveries.messages += 1;
+                }
+                let unit = Unit::new(sequence.into(), payload);
+                self.out.up(Item::Message(Unit { name: metadata.name, sender: Some(from), ..unit }));
+            }
+        }
+        if !ready.is_empty() {
+            self.store_series(series);
+        }
+    }
+
+    /// Gives up messages that nobody was heard to hold for too long.
+    pub(super) fn lose_patience(&mut self, now: Instant, series: SeriesId) {
+        let patience = self.config.policy.patience;
+        let Some(found) = self.catalogue.get_mut(series).filter(|series| series.is_wanted()) else { return };
+        let Some(until) = found.overdue(now, patience) else { return };
+        let overdue: Vec<u32> = found.missing().take_while(|&sequence| sequence <= until).collect();
+        for &sequence in &overdue {
+            found.give_up(sequence);
+            self.counted.deliveries.given_up += 1;
+        }
+        if !overdue.is_empty() {
+            let ready = found.ready(None);
+            self.hand_up(series, &ready, self.config.group);
+        }
+    }
+
+    /// Drops messages whose time is over.
+    pub(super) fn expire(&mut self, now: Instant) {
+        while let Some(id) = self.cache.expired(now) {
+            self.counted.expired += 1;
+            self.lost(id);
+            if let Some(series) = self.catalogue.get_mut(id.into()) {
+                let ready = series.ready(None);
+                self.hand_up(id.into(), &ready, self.config.group);
+            }
+        }
+    }
+
+    pub(super) fn store(&mut self, key: &[u8], value: &[u8]) {
+        if self.config.has_store {
+            let record = Unit::new(0, Buffer::copy_from(value)).named(Arc::<[u8]>::from(key));
+            self.out.push(Port::Above(1), Item::Message(record));
+        }
+    }
+
+    pub(super) fn store_message(
+        &mut self,
+        now: Instant,
+        id: MessageId,
+        shape: Shape,
+        expires: Option<Instant>,
+        object: &[u8],
+    ) {
+        if self.config.has_store {
+            let lifetime = expires.map(|at| at.since(now).as_millis());
+            let record = Record::Message { id, shape, lifetime, object };
+            self.store(&record.key(), &record.value());
+        }
+    }
+
+    fn store_series(&mut self, id: SeriesId) {
+        if self.config.has_store
+            && let Some(series) = self.catalogue.get(id)
+        {
+            let record = Record::Series { id, newest: series.newest, done: series.done.clone() };
+            self.store(&record.key(), &record.value());
+        }
+    }
+
+    /// Takes a record back from the store.
+    pub(super) fn restore(&mut self, now: Instant, record: &Unit) {
+        let Some(parsed) = record.name.as_deref().and_then(|key| Record::parse(key, &record.payload).ok())
+        else {
+            self.counted.malformed += 1;
+            return;
+        };
+        let own = self.config.member;
+        match parsed {
+            Record::Series { id, newest, done } => {
+                let held = self.catalogue.get(id).map(|series| (series.newest, series.held.clone()));
+                let newest = held.as_ref().map_or(newest, |&(known, _)| known.max(newest));
+                self.catalogue.restore(now, own, id, newest, done);
+                if let (Some((_, held)), Some(series)) = (held, self.catalogue.get_mut(id)) {
+                    series.held = held;
+                }
+            }
+            Record::Message { id, shape, lifetime, object } => {
+                if digest(object) != shape.digest || lifetime == Some(0) || !self.cache.has_room_for(shape) {
+                    self.counted.malformed += 1;
+                    return;
+                }
+                let expires = lifetime.map(|left| now + Duration::from_millis(left));
+                self.catalogue.heard(now, own, id);
+                let history = Metadata::parse(object).map_or(0, |(metadata, _)| metadata.history);
+                let Some(series) = self.catalogue.get_mut(id.into()) else { return };
+                series.whole(id.sequence, history);
+                let value = if id.publisher == own { Value::Done } else { self.value_of(id) };
+                self.cache.insert(id, Message::whole(now, shape, expires, object), value);
+                self.shrink(id);
+            }
+        }
+    }
+
+    /// Hands up what was restored and had not been.
+    pub(super) fn begin(&mut self, now: Instant) {
+        let all: Vec<SeriesId> = self.catalogue.iter().map(|(id, _)| id).collect();
+        for id in all {
+            let held: Vec<u64> =
+                self.catalogue.get(id).map_or(Vec::new(), |series| series.held.numbers().collect());
+            for sequence in held {
+                let Some(series) = self.catalogue.get_mut(id) else { continue };
+                let ready = series.ready(Some(sequence as u32));
+                self.hand_up(id, &ready, self.config.group);
+            }
+        }
+        self.asking.something_is_missing(now);
+    }
+}

@@ -1,0 +1,263 @@
+//! What a member does with packets.
+
+use hopcast_core::{Datagram, Duration, Instant};
+
+use super::super::cache::Value;
+use super::super::config::Servers;
+use super::super::message::{Arrival, Message};
+use super::super::object::Metadata;
+use super::super::series::SeriesId;
+use super::super::serving::Part;
+use super::super::wire::{Data, Packet, Request, Series, Summary, Symbol};
+use super::Peer;
+use super::send::Control;
+
+impl Peer {
+    pub(super) fn on_below(&mut self, now: Instant, datagram: &Datagram) {
+        let Ok(packet) = Packet::parse(&datagram.payload) else {
+            self.counted.malformed += 1;
+            return;
+        };
+        let from = packet.from();
+        if from.member == self.config.member {
+            // Its own, by way of the network, or somebody who says so: nothing that it does not know.
+            return;
+        }
+        if self.neighbours.heard(now, from) {
+            self.trickle.reset(now);
+            self.asking.has_news(now);
+        }
+        match packet {
+            Packet::Data(data) => self.on_data(now, &data, datagram),
+            Packet::Request(request) => self.on_request(now, request),
+            Packet::Summary(summary) => self.on_summary(now, &summary),
+        }
+    }
+
+    fn on_data(&mut self, now: Instant, data: &Data<'_>, datagram: &Datagram) {
+        let (id, from) = (data.id, data.from.member);
+        let part = match data.symbol {
+            Symbol::Fragment { index, .. } => Part::Fragment(index),
+            Symbol::Combination { chunk, .. } => Part::Chunk(chunk),
+        };
+        self.serving.overheard(now, id, part);
+        if data.is_repair {
+            self.neighbours.answered(from);
+            let neighbours = self.neighbours.count(now);
+            let pause = self.asking.back_off(self.config.policy.ask_interval() / 4, neighbours);
+            self.asking.repair(now, from, id, data.is_last, pause);
+        }
+        if id.publisher == self.config.member {
+            // What it publishes it knows itself; only another's message with its name can be news.
+            let is_known = self.cache.get(id).is_none_or(|message| message.shape == data.shape);
+            self.counted.conflicts += u64::from(!is_known);
+            return;
+        }
+        let is_news = self.catalogue.heard(now, self.config.member, id);
+        if is_news {
+            self.asking.something_is_missing(now);
+        }
+        let Some(series) = self.catalogue.get(id.into()) else { return };
+        let is_wanted = series.wants(id.sequence);
+        let is_over = series.done.contains(id.sequence.into()) && self.cache.get(id).is_none();
+        if is_over || !(is_wanted || self.config.policy.listens || self.asking.asks_for(series)) {
+            return;
+        }
+        match self.cache.get(id) {
+            Some(message) if message.shape != data.shape => {
+                self.counted.conflicts += 1;
+                return;
+            }
+            Some(_) => {}
+            None if self.cache.has_room_for(data.shape) => {
+                let lifetime = data.lifetime.map(|left| now + Duration::from_millis(left.into()));
+                let value = if is_wanted { Value::Wanted } else { Value::Others };
+                self.cache.insert(id, Message::new(now, data.shape, lifetime), value);
+            }
+            None => {
+                self.counted.refused += 1;
+                return;
+            }
+        }
+        let arrival = self.cache.receive(now, id, data.symbol);
+        if let Symbol::Fragment { index, .. } = data.symbol
+            && !data.is_local
+        {
+            self.forwards.heard(now, id, index, from, arrival != Arrival::Known);
+        }
+        match arrival {
+            Arrival::Known => {}
+            Arrival::New => self.has_come(now, is_wanted),
+            Arrival::Damaged => {
+                self.counted.damaged += 1;
+                self.asking.forget(id);
+                self.asking.something_is_missing(now);
+            }
+            Arrival::Whole => {
+                self.has_come(now, is_wanted);
+                self.is_whole(now, id, datagram.remote);
+            }
+        }
+        self.shrink(id);
+    }
+
+    fn has_come(&mut self, now: Instant, is_wanted: bool) {
+        if is_wanted {
+            self.asking.progress();
+        }
+        self.asking.something_is_missing(now);
+    }
+
+    fn on_request(&mut self, now: Instant, request: Request) {
+        let own = self.config.member;
+        let server = request.servers.first().copied();
+        self.counted.requests.heard += 1;
+        let (asking, view) = self.asking();
+        let suppressed = asking.heard(now, server, &request.wants, &view);
+        self.counted.requests.suppressed += u64::from(suppressed > 0);
+        match server {
+            Some(server) if server != own => return,
+            Some(_) => {}
+            None if !self.answers_anyone(request.neighbours) => return,
+            None => {}
+        }
+        self.counted.requests.received += 1;
+        let not_before = match server {
+            Some(_) => now,
+            None => now + self.config.policy.repairs.delay.mul_f64(self.random.uniform()),
+        };
+        let heard = server.map(|_| request.heard);
+        let (policy, is_idle) = (self.config.policy.repairs.publisher, self.unsent.is_empty());
+        let unsent = &self.unsent;
+        let serves = |id: super::MessageId| {
+            use super::super::config::PublisherRepairs::{Always, Never, WhenIdle};
+            id.publisher != own
+                || match policy {
+                    Always => unsent.iter().all(|&(unsent, _)| unsent != id),
+                    WhenIdle => is_idle,
+                    Never => false,
+                }
+        };
+        let rest =
+            self.serving.take(not_before, &request.wants, (heard, self.transmissions), &self.cache, serves);
+        if server.is_some() && !rest.is_empty() {
+            self.pass_on(now, request, rest);
+        }
+    }
+
+    /// Whether this member is one of those that answer a request to anyone.
+    fn answers_anyone(&mut self, neighbours: u16) -> bool {
+        let share = match self.config.policy.requests.servers {
+            Servers::Anyone(Some(share)) => share,
+            _ => 1.0 / f64::from(neighbours.max(1)),
+        };
+        self.random.chance(share)
+    }
+
+    /// Passes what it lacks of a request on to a member that has not been asked yet.
+    fn pass_on(&mut self, now: Instant, request: Request, rest: Vec<super::super::wire::Want>) {
+        let mut servers = request.servers;
+        if servers.len() >= super::super::wire::MAX_SERVERS {
+            return;
+        }
+        let mut except = servers.clone();
+        except.push(request.from.member);
+        let ids: Vec<_> = rest.iter().map(|want| want.id).collect();
+        if let Some(next) = self.neighbours.server(now, &ids, &except, &mut self.random) {
+            servers.insert(0, next);
+            self.counted.passed_on += 1;
+            self.control.push_back(Control::Request(servers, rest));
+        }
+    }
+
+    fn on_summary(&mut self, now: Instant, summary: &Summary) {
+        let own = self.config.member;
+        self.neighbours.summary(summary);
+        let mut is_same = true;
+        for theirs in &summary.series {
+            let id = SeriesId { group: theirs.group, publisher: theirs.publisher };
+            if self.catalogue.told(now, own, id, theirs.newest) {
+                is_same = false;
+                self.trickle.reset(now);
+            }
+            is_same &= self.agrees(now, id, theirs);
+        }
+        let knows_more = summary.is_all
+            && self.catalogue.iter().any(|(id, series)| {
+                self.is_settled(now, series.last_rise())
+                    && !summary
+                        .series
+                        .iter()
+                        .any(|theirs| (theirs.group, theirs.publisher) == (id.group, id.publisher))
+            });
+        if knows_more {
+            self.trickle.reset(now);
+        } else if is_same {
+            self.trickle.heard_the_same();
+        }
+        for id in self.pushes.to(now, summary.from.member, &self.catalogue, &self.cache, &self.neighbours) {
+            if let Some(message) = self.cache.get(id) {
+                self.serving.push(now, id, message);
+            }
+        }
+    }
+
+    /// Compares what a neighbour says of a series with what is known here, and whether that is the same.
+    fn agrees(&mut self, now: Instant, id: SeriesId, theirs: &Series) -> bool {
+        let Some(series) = self.catalogue.get(id) else { return true };
+        let asks = self.asking.asks_for(series);
+        if asks
+            && series.missing().take(MAX_COMPARED).any(|sequence| {
+                theirs.publisher == id.publisher && theirs.held.iter().any(|run| run.contains(&sequence))
+            })
+        {
+            self.asking.has_news(now);
+        }
+        if asks && theirs.newest == series.newest && series.missing().next().is_some() {
+            self.asking.something_is_missing(now);
+        }
+        let is_behind = theirs.newest < series.newest && self.is_settled(now, series.last_rise());
+        if is_behind {
+            self.trickle.reset(now);
+        }
+        theirs.newest == series.newest
+    }
+
+    /// Whether what was learnt at a time should have reached everybody, so that who does not know it lacks it.
+    fn is_settled(&self, now: Instant, at: Instant) -> bool {
+        now.since(at) >= self.config.policy.summaries.0 * 2
+    }
+
+    /// A message has become whole.
+    fn is_whole(&mut self, now: Instant, id: super::MessageId, from: std::net::SocketAddr) {
+        self.asking.forget(id);
+        let Some(message) = self.cache.get(id) else { return };
+        let object = message.object();
+        let (shape, expires) = (message.shape, message.expires);
+        let history = Metadata::parse(&object).map_or(0, |(metadata, _)| metadata.history);
+        self.store_message(now, id, shape, expires, &object);
+        // A neighbour may have waited for somebody to hold it.
+        let is_awaited = self.neighbours.present(now).any(|(_, neighbour)| {
+            neighbour.told(id.into()).is_some_and(|told| {
+                told.is_wanted && told.newest >= id.sequence && !told.held.contains(id.sequence.into())
+            })
+        });
+        if is_awaited && now.since(self.last_rise(id)) >= self.config.policy.summaries.0 * 4 {
+            self.trickle.reset(now);
+        }
+        let Some(series) = self.catalogue.get_mut(id.into()) else { return };
+        series.whole(id.sequence, history);
+        let ready = series.ready(Some(id.sequence));
+        self.hand_up(id.into(), &ready, from);
+        if history > 0 {
+            self.asking.something_is_missing(now);
+        }
+    }
+
+    fn last_rise(&self, id: super::MessageId) -> Instant {
+        self.catalogue.get(id.into()).map_or(Instant::ZERO, |series| series.last_rise())
+    }
+}
+
+/// Missing messages that are compared with what a neighbour holds. Chosen: those of a request.
+const MAX_COMPARED: usize = 128;

@@ -1,0 +1,209 @@
+//! What a member sends, and when.
+
+use hopcast_core::{Buffer, Datagram, Instant, Item};
+
+use super::super::cache::Value;
+use super::super::config::Forwarding;
+use super::super::serving::{Part, Repair};
+use super::super::wire::{
+    DATA_OVERHEAD, Data, MAX_HEARD, MAX_HELD, MAX_SERIES, MemberId, MessageId, Packet, Request, Sent, Series,
+    Summary, Symbol, Want,
+};
+use super::Peer;
+use crate::statistics::Kind;
+
+/// Bytes that wait to be sent up to which units are granted. Chosen: some packets more than leave between two wake-ups
+/// of a program.
+const WINDOW: u64 = 64 << 10;
+
+/// A packet that is no data.
+#[derive(Clone, Debug)]
+pub(super) enum Control {
+    /// A request to servers, or to anyone if there are none.
+    Request(Vec<MemberId>, Vec<Want>),
+    Summary,
+}
+
+impl Peer {
+    /// Does what is due, and sends what may be sent.
+    pub(super) fn run(&mut self, now: Instant) {
+        if !self.begun {
+            self.begun = true;
+            self.begin(now);
+        }
+        self.expire(now);
+        if self.trickle.deadline() <= now && self.trickle.wake(now) && self.has_something_to_say(now) {
+            self.control.push_back(Control::Summary);
+        }
+        if self.asking.deadline().is_some_and(|at| at <= now) {
+            let series: Vec<_> = self.catalogue.iter().map(|(id, _)| id).collect();
+            series.into_iter().for_each(|id| self.lose_patience(now, id));
+            let (asking, mut view) = self.asking();
+            if let Some((server, wants)) = asking.wake(now, &mut view) {
+                self.control.push_back(Control::Request(server.into_iter().collect(), wants));
+            }
+        }
+        while self.pacer.departure() <= now && self.send_next(now) {}
+        let unit = u64::from(self.config.policy.fragment);
+        self.credit.grant(WINDOW, self.unsent_bytes, unit, &mut self.out);
+    }
+
+    /// A member that knows of nothing is silent, unless it has to be heard by those that are asked for.
+    fn has_something_to_say(&self, now: Instant) -> bool {
+        self.catalogue.len() > 0 || self.neighbours.count(now) > 0
+    }
+
+    /// Sends the next packet: requests and summaries, then repairs and what is sent on, then what is new. Whether there
+    /// was one.
+    fn send_next(&mut self, now: Instant) -> bool {
+        if let Some(control) = self.control.pop_front() {
+            self.send_control(now, control);
+            return true;
+        }
+        while let Some((id, repair, is_last)) = self.serving.next(now, &mut self.random) {
+            if self.send_repair(now, id, &repair, is_last) {
+                return true;
+            }
+        }
+        if let Some((id, index)) = self.forwards.next(now, &self.neighbours) {
+            self.counted.forwarded += 1;
+            return self.send_fragment(now, id, index, (Kind::Repair, false, false));
+        }
+        self.send_new(now)
+    }
+
+    fn send_new(&mut self, now: Instant) -> bool {
+        while let Some(&(id, index)) = self.unsent.front() {
+            let Some(fragments) = self.cache.get(id).map(|message| message.shape.fragments()) else {
+                self.unsent.pop_front();
+                continue;
+            };
+            let is_last = index + 1 >= fragments;
+            if is_last {
+                self.unsent.pop_front();
+                self.cache.set_value(id, Value::Done);
+                if self.unsent.is_empty() {
+                    // Whoever has lost the end learns of it by this.
+                    self.trickle.reset(now);
+                }
+            } else if let Some(front) = self.unsent.front_mut() {
+                front.1 += 1;
+            }
+            let len = self.cache.get(id).map_or(0, |message| message.shape.fragment_len(index));
+            self.unsent_bytes = self.unsent_bytes.saturating_sub(len as u64);
+            if self.send_fragment(now, id, index, (Kind::Data, false, is_last)) {
+                return true;
+            }
+        }
+        self.unsent_bytes = 0;
+        false
+    }
+
+    fn send_repair(&mut self, now: Instant, id: MessageId, repair: &Repair, is_last: bool) -> bool {
+        let (chunk, unknown) = match repair {
+            Repair::Fragment(index) => {
+                return self.send_fragment(now, id, *index, (Kind::Repair, true, is_last));
+            }
+            Repair::Combination(chunk, unknown) => (*chunk, unknown),
+        };
+        let Some((coefficients, bytes)) = self.cache.combination(id, (chunk, unknown), &mut self.random)
+        else {
+            return false;
+        };
+        let symbol = Symbol::Combination { chunk, coefficients: &coefficients, bytes: &bytes };
+        self.send_data(now, id, symbol, (Kind::Repair, true, is_last))
+    }
+
+    fn send_fragment(&mut self, now: Instant, id: MessageId, index: u32, how: (Kind, bool, bool)) -> bool {
+        let Some(bytes) = self.cache.get(id).and_then(|message| message.fragment(index)).map(<[u8]>::to_vec)
+        else {
+            return false;
+        };
+        self.send_data(now, id, Symbol::Fragment { index, bytes: &bytes }, how)
+    }
+
+    fn send_data(
+        &mut self,
+        now: Instant,
+        id: MessageId,
+        symbol: Symbol<'_>,
+        (kind, is_repair, is_last): (Kind, bool, bool),
+    ) -> bool {
+        let Some(message) = self.cache.get(id) else { return false };
+        let lifetime =
+            message.expires.map(|at| u32::try_from(at.since(now).as_millis()).unwrap_or(u32::MAX).max(1));
+        let (shape, from) = (message.shape, self.next_transmission());
+        let part = match symbol {
+            Symbol::Fragment { index, .. } => Part::Fragment(index),
+            Symbol::Combination { chunk, .. } => Part::Chunk(chunk),
+        };
+        self.serving.sends(now, self.transmissions, id, part);
+        let is_local = self.config.policy.forwarding == Forwarding::None;
+        let data = Data { from, id, shape, is_repair, is_last, is_local, lifetime, symbol };
+        self.send(now, kind, &Packet::Data(data));
+        true
+    }
+
+    fn send_control(&mut self, now: Instant, control: Control) {
+        let neighbours = u16::try_from(self.neighbours.count(now)).unwrap_or(u16::MAX);
+        match control {
+            Control::Request(servers, wants) => {
+                let server = servers.first().and_then(|&server| self.neighbours.get(server));
+                let heard = server.map_or(0, |server| server.transmission);
+                let from = self.next_transmission();
+                self.counted.requests.sent += 1;
+                let request = Request { from, neighbours, heard, servers, wants };
+                self.send(now, Kind::Feedback, &Packet::Request(request));
+            }
+            Control::Summary => {
+                let from = self.next_transmission();
+                let summary = self.summary(now, from, neighbours);
+                self.send(now, Kind::Control, &Packet::Summary(summary));
+            }
+        }
+    }
+
+    /// What this member knows and holds, as far as it fits a packet: those series first that were not said last time.
+    fn summary(&mut self, now: Instant, from: Sent, neighbours: u16) -> Summary {
+        let is_told = self.config.policy.forwarding == Forwarding::Topology;
+        let heard = if is_told { self.neighbours.nodes(now, MAX_HEARD) } else { Vec::new() };
+        let mut room = usize::from(self.config.policy.fragment) + DATA_OVERHEAD - HEADER - 4 * heard.len();
+        let (all, mut series) = (self.catalogue.len(), Vec::new());
+        let first = if self.page < all { self.page } else { 0 };
+        for (id, known) in self.catalogue.iter().skip(first).chain(self.catalogue.iter().take(first)) {
+            let mut held: Vec<_> = known.held.runs().rev().take(MAX_HELD).collect();
+            held.reverse();
+            let said = Series {
+                group: id.group,
+                publisher: id.publisher,
+                is_wanted: self.asking.asks_for(known),
+                newest: known.newest,
+                held: held.into_iter().map(|run| run.start as u32..run.end as u32).collect(),
+            };
+            if said.len() > room || series.len() == MAX_SERIES {
+                break;
+            }
+            room -= said.len();
+            series.push(said);
+        }
+        self.page = if series.len() == all { 0 } else { (first + series.len()) % all };
+        Summary { from, neighbours, heard, is_all: series.len() == all, series }
+    }
+
+    const fn next_transmission(&mut self) -> Sent {
+        self.transmissions += 1;
+        Sent { member: self.config.member, transmission: self.transmissions as u16 }
+    }
+
+    fn send(&mut self, now: Instant, kind: Kind, packet: &Packet<'_>) {
+        let bytes = packet.emit();
+        self.counted.traffic.add(kind, bytes.len());
+        let len = bytes.len() as u64 + u64::from(self.config.overhead);
+        self.pacer.sent(now, self.config.policy.rate, len);
+        let to = self.all();
+        self.out.down(Item::Datagram(Datagram::new(self.config.local, to, Buffer::copy_from(&bytes))));
+    }
+}
+
+/// Bytes of a summary before its nodes and series.
+const HEADER: usize = 10 + 2 + 1;

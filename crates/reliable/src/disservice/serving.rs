@@ -1,0 +1,328 @@
+//! What others have asked this member for, and what it has sent and heard of late.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use hopcast_core::bytes::complete;
+use hopcast_core::{Duration, Instant, Stream};
+
+use super::asking::{extend, to_runs};
+use super::cache::Cache;
+use super::message::Message;
+use super::wire::{MAX_WANTS, MessageId, Missing, Want};
+use crate::runs::Runs;
+
+/// The requests that are to be answered.
+#[derive(Debug)]
+pub(super) struct Serving {
+    jobs: BTreeMap<MessageId, Job>,
+    /// The messages in the order in which they are served, a packet each.
+    turn: VecDeque<MessageId>,
+    /// What this member has sent of late, with the number of the transmission.
+    sent: VecDeque<(u64, MessageId, Part)>,
+    /// Network traffic memory: fragments that were heard or sent, and when last.
+    memory: BTreeMap<(MessageId, Part), Instant>,
+    ages: VecDeque<(Instant, MessageId, Part)>,
+    remembers: Duration,
+    /// Whether fragments are drawn at random, as where anybody answers.
+    draws: bool,
+}
+
+/// What is to be sent of a message.
+#[derive(Debug)]
+struct Job {
+    fragments: Runs,
+    /// How many combinations of which fragments of a chunk.
+    chunks: BTreeMap<u32, (u32, Runs)>,
+    not_before: Instant,
+}
+
+/// Part of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Part {
+    /// A fragment.
+    Fragment(u32),
+    /// A combination of a chunk.
+    Chunk(u32),
+}
+
+/// What to send next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Repair {
+    Fragment(u32),
+    Combination(u32, Runs),
+}
+
+/// Messages that are served at a time, at most: requests for more are not answered, and made again. Chosen: some
+/// seconds' worth at 1 Mbit/s of small ones.
+const MAX_JOBS: usize = 1024;
+/// Transmissions that are remembered. Chosen: what may be under way over a satellite at 10 Mbit/s.
+const MAX_SENT: usize = 512;
+/// Fragments in the traffic memory. Chosen: 9 s of 10 Mbit/s.
+const MAX_MEMORY: usize = 8192;
+
+impl Serving {
+    pub(super) const fn new(remembers: Duration, draws: bool) -> Self {
+        Self {
+            jobs: BTreeMap::new(),
+            turn: VecDeque::new(),
+            sent: VecDeque::new(),
+            memory: BTreeMap::new(),
+            ages: VecDeque::new(),
+            remembers,
+            draws,
+        }
+    }
+
+    /// When the next may be sent.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.jobs.values().map(|job| job.not_before).min()
+    }
+
+    /// Takes what a request names as far as it is held, and says what of it is not. `heard` is the number of this
+    /// member's last transmission that the request knows of, if it is to this member alone, and `transmissions` that of
+    /// the next.
+    pub(super) fn take(
+        &mut self,
+        not_before: Instant,
+        wants: &[Want],
+        (heard, transmissions): (Option<u16>, u64),
+        cache: &Cache,
+        mut serves: impl FnMut(MessageId) -> bool,
+    ) -> Vec<Want> {
+        let mut rest = Vec::new();
+        let heard = heard.map(|heard| complete(heard.into(), 16, transmissions));
+        for want in wants {
+            if let Missing::Whole(count) = want.missing {
+                self.take_whole(not_before, (want.id, count), heard, cache, &mut serves, &mut rest);
+                continue;
+            }
+            match cache.get(want.id).filter(|_| serves(want.id)) {
+                Some(message) => rest.extend(self.take_part(not_before, want, heard, message)),
+                None => rest.push(want.clone()),
+            }
+        }
+        rest.truncate(MAX_WANTS);
+        rest
+    }
+
+    fn take_whole(
+        &mut self,
+        not_before: Instant,
+        (first, count): (MessageId, u32),
+        heard: Option<u64>,
+        cache: &Cache,
+        serves: &mut impl FnMut(MessageId) -> bool,
+        rest: &mut Vec<Want>,
+    ) {
+        let end = first.sequence.saturating_add(count);
+        let mut next = first.sequence;
+        let mut lacks = |from: u32, to: u32| {
+            if to > from {
+                let id = MessageId { sequence: from, ..first };
+                rest.push(Want { id, missing: Missing::Whole(to - from) });
+            }
+        };
+        for (id, message) in cache.series(first).skip_while(|(id, _)| id.sequence < first.sequence) {
+            if id.sequence >= end {
+                break;
+            }
+            if !serves(id) {
+                continue;
+            }
+            lacks(next, id.sequence);
+            next = id.sequence + 1;
+            let all = std::slice::from_ref(&(0..message.shape.fragments())).to_vec();
+            let want = Want { id, missing: Missing::Fragments(all) };
+            // Of one that is incomplete here the rest is asked for again, by its fragments.
+            let _ = self.take_part(not_before, &want, heard, message);
+        }
+        lacks(next, end);
+    }
+
+    /// Takes what is held of a message, and gives back what is not.
+    fn take_part(
+        &mut self,
+        not_before: Instant,
+        want: &Want,
+        heard: Option<u64>,
+        message: &Message,
+    ) -> Option<Want> {
+        let under_way: Vec<Part> = match heard {
+            // What was sent after what was heard is under way.
+            Some(heard) => {
+                let since = self.sent.iter().rev().take_while(|&&(number, ..)| number > heard);
+                since.filter(|&&(_, id, _)| id == want.id).map(|&(_, _, part)| part).collect()
+            }
+            None => Vec::new(),
+        };
+        let (id, now) = (want.id, not_before);
+        match &want.missing {
+            Missing::Whole(_) => None,
+            Missing::Fragments(runs) => {
+                let (mut serve, mut rest) = (Runs::new(), Vec::new());
+                for run in runs {
+                    let run =
+                        run.start.min(message.shape.fragments())..run.end.min(message.shape.fragments());
+                    let mut at = run.start;
+                    for absent in message.missing(run.clone()).chain([run.end]) {
+                        serve.insert_run(at.into()..absent.into());
+                        if absent < run.end {
+                            extend(&mut rest, absent);
+                        }
+                        at = absent + 1;
+                    }
+                }
+                for part in under_way {
+                    if let Part::Fragment(index) = part {
+                        serve.remove_run(index.into()..u64::from(index) + 1);
+                    }
+                }
+                if heard.is_none() {
+                    let is_remembered =
+                        |&index: &u64| self.remembers_part(now, id, Part::Fragment(index as u32));
+                    let known: Vec<u64> = serve.numbers().filter(is_remembered).collect();
+                    known.into_iter().for_each(|index| serve.remove_run(index..index + 1));
+                }
+                if !serve.is_empty()
+                    && let Some(job) = self.job(id, not_before)
+                {
+                    serve.runs().for_each(|run| job.fragments.insert_run(run));
+                }
+                (!rest.is_empty()).then_some(Want { id, missing: Missing::Fragments(rest) })
+            }
+            Missing::Combinations { chunk, count, unknown } => {
+                let unknown_runs = to_runs(unknown);
+                let can = message.can_give(*chunk, &unknown_runs).min(usize::from(*count)) as u32;
+                let sent = under_way.iter().filter(|&&part| part == Part::Chunk(*chunk)).count() as u32;
+                let left = can.saturating_sub(sent);
+                if left > 0
+                    && let Some(job) = self.job(id, not_before)
+                {
+                    let (number, of) = job.chunks.entry(*chunk).or_default();
+                    // One combination serves all that lack something of the chunk.
+                    *number = left.max(*number);
+                    unknown_runs.runs().for_each(|run| of.insert_run(run));
+                }
+                let rest = u32::from(*count) - can;
+                (rest > 0).then(|| {
+                    let missing =
+                        Missing::Combinations { chunk: *chunk, count: rest as u8, unknown: unknown.clone() };
+                    Want { id, missing }
+                })
+            }
+        }
+    }
+
+    /// Adds all fragments of a message that is held.
+    pub(super) fn push(&mut self, now: Instant, id: MessageId, message: &Message) {
+        if let Some(job) = self.job(id, now) {
+            message.present().runs().for_each(|run| job.fragments.insert_run(run));
+        }
+    }
+
+    fn job(&mut self, id: MessageId, not_before: Instant) -> Option<&mut Job> {
+        if !self.jobs.contains_key(&id) {
+            if self.jobs.len() >= MAX_JOBS {
+                return None;
+            }
+            self.turn.push_back(id);
+            let job = Job { fragments: Runs::new(), chunks: BTreeMap::new(), not_before };
+            self.jobs.insert(id, job);
+        }
+        self.jobs.get_mut(&id)
+    }
+
+    /// Somebody else has sent a part: it need not be sent by this member.
+    pub(super) fn overheard(&mut self, now: Instant, id: MessageId, part: Part) {
+        self.remember(now, id, part);
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        match part {
+            Part::Fragment(index) => job.fragments.remove_run(index.into()..u64::from(index) + 1),
+            Part::Chunk(chunk) => {
+                if let Some((count, _)) = job.chunks.get_mut(&chunk) {
+                    *count -= 1;
+                    if *count == 0 {
+                        job.chunks.remove(&chunk);
+                    }
+                }
+            }
+        }
+        if job.is_done() {
+            self.end(id);
+        }
+    }
+
+    /// Ends what was to be sent of a message.
+    pub(super) fn end(&mut self, id: MessageId) {
+        self.jobs.remove(&id);
+        self.turn.retain(|&other| other != id);
+    }
+
+    /// This member sends a part, as the transmission of that number.
+    pub(super) fn sends(&mut self, now: Instant, number: u64, id: MessageId, part: Part) {
+        self.sent.push_back((number, id, part));
+        if self.sent.len() > MAX_SENT {
+            self.sent.pop_front();
+        }
+        self.remember(now, id, part);
+    }
+
+    /// The next repair, and whether it is the last of its message.
+    pub(super) fn next(&mut self, now: Instant, random: &mut Stream) -> Option<(MessageId, Repair, bool)> {
+        let is_due = |id: &&MessageId| self.jobs.get(id).is_some_and(|job| job.not_before <= now);
+        let &id = self.turn.iter().find(is_due)?;
+        let job = self.jobs.get_mut(&id)?;
+        let repair = if let Some(index) = job.take_fragment(self.draws, random) {
+            Repair::Fragment(index)
+        } else {
+            let (&chunk, (count, unknown)) = job.chunks.iter_mut().next()?;
+            let unknown = unknown.clone();
+            *count -= 1;
+            if *count == 0 {
+                job.chunks.remove(&chunk);
+            }
+            Repair::Combination(chunk, unknown)
+        };
+        let is_last = job.is_done();
+        if is_last {
+            self.end(id);
+        }
+        Some((id, repair, is_last))
+    }
+
+    fn remember(&mut self, now: Instant, id: MessageId, part: Part) {
+        if self.remembers.is_zero() {
+            return;
+        }
+        self.memory.insert((id, part), now);
+        self.ages.push_back((now, id, part));
+        while let Some(&(at, id, part)) = self.ages.front()
+            && (now.since(at) > self.remembers || self.ages.len() > MAX_MEMORY)
+        {
+            self.ages.pop_front();
+            if self.memory.get(&(id, part)).is_some_and(|&last| last <= at) {
+                self.memory.remove(&(id, part));
+            }
+        }
+    }
+
+    /// Whether a part was heard or sent within the time that is remembered.
+    fn remembers_part(&self, now: Instant, id: MessageId, part: Part) -> bool {
+        self.memory.get(&(id, part)).is_some_and(|&at| now.since(at) < self.remembers)
+    }
+}
+
+impl Job {
+    fn is_done(&self) -> bool {
+        self.fragments.is_empty() && self.chunks.is_empty()
+    }
+
+    /// Takes a fragment: the first, or one at random, so that members that answer at one time send different ones.
+    fn take_fragment(&mut self, draws: bool, random: &mut Stream) -> Option<u32> {
+        let place =
+            if draws && !self.fragments.is_empty() { random.below(self.fragments.count()) } else { 0 };
+        let index = self.fragments.numbers().nth(place as usize)?;
+        self.fragments.remove_run(index..index + 1);
+        Some(index as u32)
+    }
+}

@@ -1,0 +1,127 @@
+//! What a member hands to a store that outlasts it, and takes from there when it begins again.
+//!
+//! Each record is a [`Message`](hopcast_core::Message) whose name is its key and whose payload is its value; one without
+//! a payload takes the record away. The key begins with a letter:
+//!
+//! | key | value |
+//! |---|---|
+//! | `m`, group (32), publisher (48), sequence number (32) | a whole message: length, fragment, chunk, digest, time that it has left in ms (64; all ones if it never expires), object |
+//! | `s`, group (32), publisher (48) | a series: newest number (32), and for each run of messages that were handed up or given up its first number and the one after its last (32 each) |
+
+use hopcast_core::bytes::{Malformed, Reader};
+
+use super::series::SeriesId;
+use super::wire::{MemberId, MessageId, Shape};
+use crate::runs::Runs;
+
+/// A record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Record<'a> {
+    Message { id: MessageId, shape: Shape, lifetime: Option<u64>, object: &'a [u8] },
+    Series { id: SeriesId, newest: u32, done: Runs },
+}
+
+/// Runs that are restored of a series, at most. Chosen: 64 KiB of them.
+const MAX_RUNS: usize = 8192;
+
+pub(super) fn message_key(id: MessageId) -> Vec<u8> {
+    let mut key = vec![b'm'];
+    key.extend(id.group.to_be_bytes());
+    id.publisher.write(&mut key);
+    key.extend(id.sequence.to_be_bytes());
+    key
+}
+
+fn series_key(id: SeriesId) -> Vec<u8> {
+    let mut key = vec![b's'];
+    key.extend(id.group.to_be_bytes());
+    id.publisher.write(&mut key);
+    key
+}
+
+impl<'a> Record<'a> {
+    pub(super) fn key(&self) -> Vec<u8> {
+        match self {
+            Self::Message { id, .. } => message_key(*id),
+            Self::Series { id, .. } => series_key(*id),
+        }
+    }
+
+    pub(super) fn value(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        match self {
+            Self::Message { shape, lifetime, object, .. } => {
+                out.extend(shape.length.to_be_bytes());
+                out.extend(shape.fragment.to_be_bytes());
+                out.push(shape.chunk);
+                out.extend(shape.digest.to_be_bytes());
+                out.extend(lifetime.unwrap_or(u64::MAX).to_be_bytes());
+                out.extend(*object);
+            }
+            Self::Series { newest, done, .. } => {
+                out.extend(newest.to_be_bytes());
+                for run in done.runs() {
+                    out.extend((run.start as u32).to_be_bytes());
+                    out.extend((run.end as u32).to_be_bytes());
+                }
+            }
+        }
+        out
+    }
+
+    pub(super) fn parse(key: &[u8], value: &'a [u8]) -> Result<Self, Malformed> {
+        let (mut key, mut value) = (Reader::new(key), Reader::new(value));
+        let kind = key.u8("kind of record")?;
+        let id = SeriesId { group: key.u32("group")?, publisher: MemberId::read(&mut key)? };
+        match kind {
+            b'm' => {
+                let id = id.message(key.u32("sequence number")?);
+                let shape = Shape {
+                    length: value.u32("length")?,
+                    fragment: value.u16("fragment")?,
+                    chunk: value.u8("chunk")?,
+                    digest: value.u32("digest")?,
+                };
+                Malformed::unless(shape.fragment > 0 && shape.chunk > 0, "fragment")?;
+                let lifetime = Some(value.u64("lifetime")?).filter(|&lifetime| lifetime < u64::MAX);
+                let object = value.take_rest();
+                Malformed::unless(object.len() == shape.length as usize, "length")?;
+                Ok(Self::Message { id, shape, lifetime, object })
+            }
+            b's' => {
+                let newest = value.u32("newest number")?;
+                let mut done = Runs::new();
+                for _ in 0..MAX_RUNS {
+                    if value.is_empty() {
+                        break;
+                    }
+                    let (first, end) = (value.u32("first of run")?, value.u32("end of run")?);
+                    done.insert_run(first.into()..end.into());
+                }
+                Ok(Self::Series { id, newest, done })
+            }
+            _ => Err(Malformed { field: "kind of record" }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let id = SeriesId { group: 7, publisher: MemberId { node: 3, run: 9 } };
+        let mut done = Runs::new();
+        done.insert_run(2..5);
+        done.insert(9);
+        let shape = Shape { length: 3, fragment: 2, chunk: 1, digest: 8 };
+        let of = |lifetime| Record::Message { id: id.message(5), shape, lifetime, object: b"abc" };
+        for record in [of(None), of(Some(77)), Record::Series { id, newest: 12, done }] {
+            assert_eq!(Record::parse(&record.key(), &record.value()), Ok(record));
+        }
+        let record = of(None);
+        assert!(Record::parse(&record.key(), &record.value()[1..]).is_err());
+        assert!(Record::parse(b"x", b"").is_err());
+    }
+}

@@ -1,0 +1,35 @@
+//! Messages to subscribers on one segment.
+
+use hopcast_core::Duration;
+
+use super::*;
+use crate::testing::contents;
+
+#[test]
+fn what_is_lost_is_asked_for_and_all_have_all_once() {
+    for (seed, loss) in [(1, 0.0), (2, 0.1), (3, 0.3), (4, 0.5)] {
+        for is_coded in [false, true] {
+            let policy = Policy { is_coded, ..policy() };
+            let mut net = network(seed, 3, 0, &policy, loss);
+            let messages: Vec<_> = (0..20).map(|at| contents(300 * at, at as u64)).collect();
+            messages.iter().for_each(|message| publish(&mut net, 0, message));
+            let done = net.run(Duration::from_secs(120), |net| {
+                (1..=3).all(|member| net.members[member].up.len() >= messages.len())
+            });
+            for member in 1..=3 {
+                let found = counted(received(&net, member));
+                assert_eq!(
+                    found,
+                    counted(messages.clone()),
+                    "loss {loss}, coded {is_coded}, member {member}, {done}"
+                );
+            }
+            eprintln!(
+                "loss {loss} coded {is_coded}: {:?} {} bytes, {} requests",
+                net.now,
+                net.bytes(),
+                (0..4).map(|m| net.counter(m, "nacks_sent")).sum::<u64>()
+            );
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! When a member says what it knows and holds: Trickle (RFC 6206).
+
+use hopcast_core::{Duration, Instant, Stream};
+
+/// The timer of Trickle: it goes off once in each interval, unless enough others have said the same, and intervals
+/// double up to a maximum while there is no news.
+#[derive(Debug)]
+pub(super) struct Trickle {
+    min: Duration,
+    max: Duration,
+    interval: Duration,
+    end: Instant,
+    /// When to speak in this interval; `None` once it has.
+    at: Option<Instant>,
+    /// Others that have said the same in this interval.
+    heard: u32,
+    random: Stream,
+}
+
+/// Others that say the same after which a member does not (k of RFC 6206, section 4.1). Chosen: one can be lost.
+const ENOUGH: u32 = 2;
+
+impl Trickle {
+    pub(super) fn new(now: Instant, (min, max): (Duration, Duration), random: Stream) -> Self {
+        let mut trickle = Self { min, max, interval: min, end: now, at: None, heard: 0, random };
+        trickle.begin(now);
+        trickle
+    }
+
+    /// When to call [`wake`](Self::wake).
+    pub(super) fn deadline(&self) -> Instant {
+        self.at.unwrap_or(self.end)
+    }
+
+    /// Whether to speak now.
+    pub(super) fn wake(&mut self, now: Instant) -> bool {
+        let mut speaks = false;
+        if self.at.is_some_and(|at| at <= now) {
+            self.at = None;
+            speaks = self.heard < ENOUGH;
+        }
+        if self.end <= now {
+            self.interval = (self.interval * 2).min(self.max);
+            self.begin(now);
+        }
+        speaks
+    }
+
+    /// Another has said what this member would say.
+    pub(super) const fn heard_the_same(&mut self) {
+        self.heard = self.heard.saturating_add(1);
+    }
+
+    /// There is news: this member's, or another that lacks what it knows.
+    pub(super) fn reset(&mut self, now: Instant) {
+        if self.interval > self.min {
+            self.interval = self.min;
+            self.begin(now);
+        }
+    }
+
+    /// A point in the second half of the interval (RFC 6206, section 4.2).
+    fn begin(&mut self, now: Instant) {
+        let half = self.interval / 2;
+        self.at = Some(now + half + half.mul_f64(self.random.uniform()));
+        (self.end, self.heard) = (now + self.interval, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hopcast_core::Seed;
+
+    use super::*;
+
+    fn trickle() -> Trickle {
+        let times = (Duration::from_secs(1), Duration::from_secs(8));
+        Trickle::new(Instant::ZERO, times, Seed::new(1, 0).stream(&["test"], 0))
+    }
+
+    /// Seconds at which it speaks until a time.
+    fn speaks(trickle: &mut Trickle, until: u64) -> Vec<u64> {
+        let mut found = Vec::new();
+        while trickle.deadline() < Instant::ZERO + Duration::from_secs(until) {
+            let now = trickle.deadline();
+            if trickle.wake(now) {
+                found.push(now.as_nanos() / 1_000_000_000);
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn it_speaks_ever_less_often_until_there_is_news() {
+        let mut trickle = trickle();
+        let found = speaks(&mut trickle, 31);
+        // In the second half of 1, 2, 4, 8, 8 and 8 s.
+        let intervals = [(0, 1), (2, 3), (5, 7), (11, 15), (19, 23), (27, 31)];
+        assert!(found.iter().zip(intervals).all(|(at, (from, to))| (from..=to).contains(at)), "{found:?}");
+        trickle.reset(Instant::ZERO + Duration::from_secs(31));
+        assert_eq!(speaks(&mut trickle, 32).len(), 1);
+        trickle.reset(Instant::ZERO + Duration::from_secs(32));
+        let again = trickle.deadline();
+        trickle.reset(Instant::ZERO + Duration::from_secs(32));
+        assert_eq!(trickle.deadline(), again, "news of news does not put it off");
+    }
+
+    #[test]
+    fn it_is_silent_while_others_say_the_same() {
+        let mut trickle = trickle();
+        trickle.heard_the_same();
+        assert_eq!(speaks(&mut trickle, 1).len(), 1);
+        assert_eq!(trickle.deadline(), Instant::ZERO + Duration::from_secs(1));
+        trickle.wake(trickle.deadline());
+        (0..ENOUGH).for_each(|_| trickle.heard_the_same());
+        assert_eq!(speaks(&mut trickle, 3), []);
+    }
+}

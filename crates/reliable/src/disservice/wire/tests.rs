@@ -1,0 +1,174 @@
+//! Each packet is read as it was written, and what is wrong is named.
+
+use proptest::prelude::*;
+
+use super::request::{MAX_RUNS, MAX_SERVERS, MAX_WANTS};
+use super::summary::{MAX_HEARD, MAX_HELD, MAX_SERIES};
+use super::*;
+
+const SENDER: MemberId = MemberId { node: 7, run: 2 };
+const FROM: Sent = Sent { member: SENDER, transmission: 0x0304 };
+
+fn id(publisher: MemberId) -> MessageId {
+    MessageId { group: 0xAABB_CCDD, publisher, sequence: 300 }
+}
+
+fn shape() -> Shape {
+    Shape { length: 2500, fragment: 1000, chunk: 2, digest: 0x1234_5678 }
+}
+
+fn data(symbol: Symbol<'_>) -> Data<'_> {
+    Data {
+        from: FROM,
+        id: id(SENDER),
+        shape: shape(),
+        is_repair: false,
+        is_last: true,
+        is_local: false,
+        lifetime: None,
+        symbol,
+    }
+}
+
+#[test]
+fn a_fragment_of_the_publisher_is_these_bytes() {
+    let bytes = [9; 500];
+    let emitted = Packet::Data(data(Symbol::Fragment { index: 2, bytes: &bytes })).emit();
+    let header: [u8; 26] = [
+        0x61, 0x0A, 3, 4, 0, 0, 0, 7, 0, 2, // kind, flags last and own, transmission, sender
+        0xAA, 0xBB, 0xCC, 0xDD, 0x41, 0x2C, // group, sequence number 300
+        0x49, 0xC4, 0x03, 0xE8, 2, // length 2500, fragment 1000, chunk 2
+        0x12, 0x34, 0x56, 0x78, 2, // digest, number of the fragment
+    ];
+    assert_eq!((&emitted[..26], &emitted[26..]), (&header[..], &bytes[..]));
+}
+
+#[test]
+fn fragments_and_chunks_divide_a_message() {
+    let shape = shape();
+    assert_eq!((shape.fragments(), shape.fragment_len(1), shape.fragment_len(2)), (3, 1000, 500));
+    assert_eq!((shape.fragments_of(0), shape.fragments_of(1), shape.fragments_of(2)), (0..2, 2..3, 3..3));
+    assert_eq!((shape.chunk_of(1), shape.chunk_of(2)), (0, 1));
+    let empty = Shape { length: 0, ..shape };
+    assert_eq!((empty.fragments(), empty.fragment_len(0)), (1, 0), "an empty message has a packet");
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    let wrong = |packet: Packet<'_>| Packet::parse(&packet.emit()).unwrap_err().field;
+    let fragment = |index, bytes| Packet::Data(data(Symbol::Fragment { index, bytes }));
+    assert_eq!(wrong(fragment(3, &[])), "fragment's number");
+    assert_eq!(wrong(fragment(2, &[0; 499])), "fragment's length");
+    let combination =
+        |chunk, coefficients, bytes| Packet::Data(data(Symbol::Combination { chunk, coefficients, bytes }));
+    assert_eq!(wrong(combination(2, &[1], &[0; 1000])), "number of chunk");
+    assert_eq!(wrong(combination(0, &[1, 1], &[0; 999])), "length of combination");
+    for (shape, field) in
+        [(Shape { fragment: 0, ..shape() }, "fragment"), (Shape { chunk: 0, ..shape() }, "chunk")]
+    {
+        let bytes = &[0; 500];
+        let symbol = Symbol::Fragment { index: 0, bytes };
+        assert_eq!(wrong(Packet::Data(Data { shape, ..data(symbol) })), field);
+    }
+    let want = |missing| Want { id: id(SENDER), missing };
+    let request =
+        |servers, wants| Packet::Request(Request { from: FROM, neighbours: 1, heard: 2, servers, wants });
+    assert_eq!(wrong(request(vec![SENDER; MAX_SERVERS + 1], vec![])), "number of servers");
+    assert_eq!(wrong(request(vec![], vec![want(Missing::Whole(0))])), "number of messages");
+    assert_eq!(wrong(request(vec![], vec![want(Missing::Whole(1)); MAX_WANTS + 1])), "number of wants");
+    let runs: Vec<_> = (0..=MAX_RUNS as u32).map(|at| 2 * at + 1..2 * at + 2).collect();
+    assert_eq!(wrong(request(vec![], vec![want(Missing::Fragments(runs.clone()))])), "number of runs");
+    let far = std::slice::from_ref(&(MAX_NUMBER - 1..MAX_NUMBER + 1)).to_vec();
+    assert_eq!(wrong(request(vec![], vec![want(Missing::Fragments(far))])), "length of run");
+    let series = |held| Series { group: 1, publisher: SENDER, is_wanted: true, newest: 3, held };
+    let summary =
+        |heard, series| Packet::Summary(Summary { from: FROM, neighbours: 1, heard, is_all: true, series });
+    assert_eq!(wrong(summary(vec![1; MAX_HEARD + 1], vec![])), "number of nodes");
+    assert_eq!(wrong(summary(vec![], vec![series(vec![]); MAX_SERIES + 1])), "number of series");
+    assert_eq!(wrong(summary(vec![], vec![series(runs[..=MAX_HELD].to_vec())])), "number of runs");
+    assert_eq!(Packet::parse(&[0x64, 0, 0, 0, 0, 0, 0, 0, 0, 0]).unwrap_err().field, "kind");
+}
+
+fn member() -> impl Strategy<Value = MemberId> {
+    (any::<u32>(), any::<u16>()).prop_map(|(node, run)| MemberId { node, run })
+}
+
+fn message() -> impl Strategy<Value = MessageId> {
+    (any::<u32>(), member(), 0..MAX_NUMBER).prop_map(|(group, publisher, sequence)| MessageId {
+        group,
+        publisher,
+        sequence,
+    })
+}
+
+fn runs(max: usize) -> impl Strategy<Value = Vec<core::ops::Range<u32>>> {
+    prop::collection::vec((0..300_u32, 1..300_u32), 0..max).prop_map(|gaps| {
+        let mut at = 0;
+        let mut run = |(gap, len)| {
+            let first = at + gap;
+            at = first + len;
+            first..at
+        };
+        gaps.into_iter().map(&mut run).collect()
+    })
+}
+
+fn missing() -> impl Strategy<Value = Missing> {
+    prop_oneof![
+        (1..MAX_NUMBER).prop_map(Missing::Whole),
+        runs(20).prop_map(Missing::Fragments),
+        (0..MAX_NUMBER, any::<u8>(), runs(20)).prop_map(|(chunk, count, unknown)| Missing::Combinations {
+            chunk,
+            count,
+            unknown
+        }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read_again(
+        sender in member(),
+        transmission in any::<u16>(),
+        id in message(),
+        flags in any::<(bool, bool, bool)>(),
+        lifetime in any::<Option<u32>>(),
+        servers in prop::collection::vec(member(), 0..MAX_SERVERS),
+        wants in prop::collection::vec((message(), missing()), 0..9),
+        heard in prop::collection::vec(any::<u32>(), 0..MAX_HEARD),
+        series in prop::collection::vec((any::<u32>(), member(), any::<bool>(), 0..MAX_NUMBER, runs(MAX_HELD)), 0..9),
+        bytes in prop::collection::vec(any::<u8>(), 1..99),
+    ) {
+        let (is_repair, is_last, is_local) = flags;
+        let shape = Shape { length: 5 * bytes.len() as u32, fragment: bytes.len() as u16, chunk: 3, digest: 9 };
+        let from = Sent { member: sender, transmission };
+        let data = |id, symbol| Data { from, id, shape, is_repair, is_last, is_local, lifetime, symbol };
+        let own = MessageId { publisher: sender, ..id };
+        let wants = wants.into_iter().map(|(id, missing)| Want { id, missing }).collect();
+        let series = series.into_iter().map(|(group, publisher, is_wanted, newest, held)| {
+            Series { group, publisher, is_wanted, newest, held }
+        }).collect();
+        let packets = [
+            Packet::Data(data(id, Symbol::Fragment { index: 4, bytes: &bytes })),
+            Packet::Data(data(own, Symbol::Combination { chunk: 1, coefficients: &[1, 2], bytes: &bytes })),
+            Packet::Request(Request { from, neighbours: 5, heard: 7, servers, wants }),
+            Packet::Summary(Summary { from, neighbours: 5, heard, is_all: is_last, series }),
+        ];
+        for packet in packets {
+            let emitted = packet.emit();
+            prop_assert_eq!(Packet::parse(&emitted), Ok(packet.clone()));
+            if let Packet::Data(Data { symbol: Symbol::Fragment { bytes, .. }, .. }) = packet {
+                prop_assert!(emitted.len() - bytes.len() <= DATA_OVERHEAD);
+            }
+        }
+    }
+
+    #[test]
+    fn no_bytes_are_too_bad(bytes in prop::collection::vec(any::<u8>(), 0..200), kind in 0x61..=0x63_u8) {
+        let mut bytes = bytes;
+        if let Some(first) = bytes.first_mut() {
+            *first = kind;
+        }
+        let _ = Packet::parse(&bytes);
+    }
+}
