@@ -59,6 +59,8 @@ pub(crate) struct Member<S> {
     /// Packets for it that were put on the network, of which it may have lost some.
     pub(crate) arrived: u64,
     pub(crate) up: Vec<(Instant, Item)>,
+    /// What it handed to the machine at its second upper port.
+    pub(crate) stored: Vec<Item>,
     /// Whether nothing reaches or leaves it.
     pub(crate) is_cut: bool,
     /// The part of a network that is cut in parts: only those of the same hear each other.
@@ -76,6 +78,8 @@ pub(crate) struct Net<S> {
     number: u64,
     /// Pairs of members of which the second does not hear the first.
     pub(crate) unheard: BTreeSet<(usize, usize)>,
+    /// Share of packets that the second of two members loses of those of the first, where it is not that of its link.
+    pub(crate) loss_between: BTreeMap<(usize, usize), f64>,
     pub(crate) seed: Seed,
 }
 
@@ -90,6 +94,7 @@ impl<S: Machine> Net<S> {
             packets: BTreeMap::new(),
             number: 0,
             unheard: BTreeSet::new(),
+            loss_between: BTreeMap::new(),
             seed: Seed::new(seed, 0),
         }
     }
@@ -109,6 +114,7 @@ impl<S: Machine> Net<S> {
             packets: 0,
             arrived: 0,
             up: Vec::new(),
+            stored: Vec::new(),
             is_cut: false,
             part: 0,
         });
@@ -128,11 +134,22 @@ impl<S: Machine> Net<S> {
         self.drain(member);
     }
 
+    /// Puts another session in the place of a member's, which is given items at its second upper port first.
+    pub(crate) fn restart(&mut self, member: usize, session: S, items: impl IntoIterator<Item = Item>) {
+        self.members[member].session = session;
+        for item in items {
+            self.members[member].session.handle(self.now, Port::Above(1), item);
+        }
+        self.members[member].session.wake(self.now);
+        self.drain(member);
+    }
+
     fn drain(&mut self, member: usize) {
         while let Some((port, item)) = self.members[member].session.poll(self.now) {
             match (port, item) {
                 (Port::Below(_), Item::Datagram(datagram)) => self.transmit(member, datagram),
-                (Port::Above(_), item) => self.members[member].up.push((self.now, item)),
+                (Port::Above(0), item) => self.members[member].up.push((self.now, item)),
+                (Port::Above(_), item) => self.members[member].stored.push(item),
                 other => panic!("{other:?}"),
             }
         }
@@ -168,7 +185,8 @@ impl<S: Machine> Net<S> {
             let member = &mut self.members[to];
             member.arrived += 1;
             let is_unheard = member.part != part || self.unheard.contains(&(from, to));
-            if is_unheard || member.losses.chance(member.link.loss) || member.is_cut {
+            let loss = self.loss_between.get(&(from, to)).copied().unwrap_or(member.link.loss);
+            if is_unheard || member.losses.chance(loss) || member.is_cut {
                 continue;
             }
             let (share, by) = member.link.late;

@@ -1,6 +1,6 @@
 //! When a member asks for what it lacks, for what, and whom.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use hopcast_core::{Duration, Instant, Stream};
 
@@ -9,6 +9,7 @@ use super::config::{Policy, Replication, Servers};
 use super::message::Message;
 use super::neighbours::Neighbours;
 use super::series::{Catalogue, Series, SeriesId};
+use super::serving::Part;
 use super::wire::{DATA_OVERHEAD, MAX_RUNS, MAX_WANTS, MemberId, MessageId, Missing, Want};
 use crate::backoff::truncated_exponential;
 use crate::round_trip::RoundTrip;
@@ -28,10 +29,13 @@ pub(super) struct Asking {
     /// Bytes of the wants that fit a request.
     room: usize,
     random: Stream,
+    /// Mean time between new packets of data while they come, and when the last one came.
+    spacing: Duration,
+    last_data: Instant,
     /// When to look for what is missing; `None` while nothing is.
     next: Option<Instant>,
-    /// Requests in a row after which nothing new came.
-    fruitless: u32,
+    /// Requests in a row after which nothing new of a message came, and when it may be asked for again.
+    passes: BTreeMap<MessageId, Passes>,
     /// What was asked for, by this member or by others, and is expected.
     asked: BTreeMap<MessageId, Vec<Asked>>,
     /// Time from a request to the first of its answer.
@@ -45,10 +49,19 @@ pub(super) struct Asking {
 struct Asked {
     /// The fragments, all of them if it is whole.
     fragments: Runs,
+    /// Combinations that are still to come, by chunk.
+    combinations: BTreeMap<u32, u32>,
     /// Who is to answer.
     server: Option<MemberId>,
     /// When to give that up.
     until: Instant,
+}
+
+/// Requests for a message after which nothing new of it came.
+#[derive(Clone, Copy, Debug)]
+struct Passes {
+    fruitless: u32,
+    next: Instant,
 }
 
 /// What there is to ask for and whom.
@@ -61,6 +74,11 @@ pub(super) struct View<'a> {
 /// Fragments in one request at most. Chosen: answers take some seconds at 1 Mbit/s, and no longer: the next request
 /// knows better.
 const MAX_FRAGMENTS: u64 = 256;
+/// A longer time without data is a pause.
+const MAX_SPACING: Duration = Duration::from_millis(500);
+/// Longest time for which what is missing is gathered because data come slowly. Chosen: a third of DisService's interval;
+/// requests are then some hundredths of what they bring.
+const MAX_GATHERING: Duration = Duration::from_secs(1);
 /// Fruitless passes after which a request names all that is missing whatever its share (DisService's code).
 const PASSES: u32 = 2;
 /// Messages of which something is asked for at a time, at most. Chosen: some requests full of single ones.
@@ -79,8 +97,10 @@ impl Asking {
             pulls: policy.replication == Replication::Pull,
             room: usize::from(policy.fragment) + DATA_OVERHEAD - REQUEST_HEADER,
             random,
+            spacing: Duration::ZERO,
+            last_data: Instant::ZERO,
             next: None,
-            fruitless: 0,
+            passes: BTreeMap::new(),
             asked: BTreeMap::new(),
             answers: RoundTrip::new(every * 2),
             waiting: BTreeMap::new(),
@@ -97,18 +117,32 @@ impl Asking {
         series.is_asked_for() || self.pulls && !series.is_wanted()
     }
 
+    fn data(&mut self, now: Instant) {
+        let gap = now.since(self.last_data);
+        self.last_data = now;
+        if gap < MAX_SPACING {
+            self.spacing = (self.spacing * 7 + gap) / 8;
+        }
+        self.something_is_missing(now);
+    }
+
+    /// Time for which what is missing is gathered for one request: longer where data come slowly.
+    fn gathers(&self) -> Duration {
+        self.every.max((self.spacing * 16).min(MAX_GATHERING))
+    }
+
     /// Something may be missing now.
     pub(super) fn something_is_missing(&mut self, now: Instant) {
         if self.next.is_none() {
-            let wait = self.spread(self.every);
+            let wait = self.spread(self.gathers());
             self.next = Some(now + wait);
         }
     }
 
     /// Something is there that was not before: a neighbour, or what it holds. What was asked for in vain may be had.
     pub(super) fn has_news(&mut self, now: Instant) {
-        if self.fruitless > 0 {
-            self.fruitless = 0;
+        if !self.passes.is_empty() {
+            self.passes.clear();
             let wait = self.spread(self.every);
             self.next = self.next.map(|next| next.min(now + wait));
         }
@@ -121,7 +155,7 @@ impl Asking {
         &mut self,
         now: Instant,
         from: MemberId,
-        id: MessageId,
+        (id, part): (MessageId, Part),
         is_last: bool,
         backoff: Duration,
     ) {
@@ -130,9 +164,14 @@ impl Asking {
         }
         let until = now + self.answers.timeout().max(self.every);
         let Some(all) = self.asked.get_mut(&id) else { return };
-        all.iter_mut()
-            .filter(|asked| asked.server.is_none_or(|server| server == from))
-            .for_each(|asked| asked.until = until);
+        for asked in all.iter_mut().filter(|asked| asked.server.is_none_or(|server| server == from)) {
+            asked.until = until;
+            if let Part::Chunk(chunk) = part
+                && let Some(expected) = asked.combinations.get_mut(&chunk)
+            {
+                *expected = expected.saturating_sub(1);
+            }
+        }
         if is_last {
             all.retain(|asked| asked.server.is_some_and(|server| server != from));
             if all.is_empty() {
@@ -143,85 +182,97 @@ impl Asking {
         }
     }
 
-    /// Something new came.
-    pub(super) fn progress(&mut self) {
-        self.fruitless = 0;
+    /// Something new of a message came.
+    pub(super) fn progress(&mut self, now: Instant, id: MessageId) {
+        self.passes.remove(&id);
+        self.data(now);
     }
 
     /// A message is whole, or is of no interest any more.
     pub(super) fn forget(&mut self, id: MessageId) {
         self.asked.remove(&id);
+        self.passes.remove(&id);
     }
 
-    /// A back-off before a request, of at most `max`, in a group of some neighbours.
-    pub(super) fn back_off(&mut self, max: Duration, neighbours: usize) -> Duration {
+    /// A back-off before what an answer has left missing is asked for, in a group of some neighbours.
+    pub(super) fn back_off(&mut self, neighbours: usize) -> Duration {
+        let max = self.gathers() / 2;
         truncated_exponential(&mut self.random, max, neighbours as f64 + 1.0)
     }
 
-    /// Another member has asked, or has passed a request on: what is missing here too need not be asked for.
+    /// Another member has asked, or has passed a request on (`passed_on_by`): what is missing here too need not be asked
+    /// for. Says for how many messages that is so.
     pub(super) fn heard(
         &mut self,
         now: Instant,
         server: Option<MemberId>,
+        passed_on_by: Option<MemberId>,
         wants: &[Want],
         view: &View<'_>,
     ) -> u64 {
         let until = now + self.answers.timeout().max(self.every);
         let mut suppressed = 0;
         for want in wants {
-            let Some(series) = view.catalogue.get(want.id.into()).filter(|series| self.asks_for(series))
-            else {
-                continue;
-            };
-            let message = view.cache.get(want.id);
-            let fragments = match &want.missing {
-                Missing::Whole(count) => {
-                    let of = want.id.sequence..want.id.sequence.saturating_add(*count);
-                    for sequence in series
-                        .missing()
-                        .skip_while(|&at| at < of.start)
-                        .take_while(|&at| at < of.end)
-                        .take(MAX_WANTS)
-                    {
-                        suppressed += 1;
-                        self.note(SeriesId::from(want.id).message(sequence), everything(), server, until);
-                    }
-                    continue;
-                }
-                Missing::Fragments(runs) => to_runs(runs),
-                Missing::Combinations { chunk, count, unknown } => {
-                    // Combinations of fragments that are all known here, or fewer than are missing, do not help enough.
-                    let helps = message.is_some_and(|message| {
-                        let unknown = to_runs(unknown);
-                        message.lacks(*chunk) <= usize::from(*count)
-                            && message
-                                .missing(message.shape.fragments_of(*chunk))
-                                .all(|index| unknown.contains(index.into()))
-                    });
-                    match helps {
-                        true => to_runs(unknown),
-                        false => continue,
-                    }
-                }
-            };
-            if series.missing().any(|sequence| sequence == want.id.sequence) {
+            let series = view.catalogue.get(want.id.into()).filter(|series| self.asks_for(series));
+            let Some(series) = series else { continue };
+            if let Some(passed_on_by) = passed_on_by {
+                self.is_not_with(passed_on_by, want);
+            }
+            let first = want.id.sequence;
+            let count = if let Missing::Whole(count) = want.missing { count } else { 1 };
+            let of = first..first.saturating_add(count);
+            let missing = series.missing().skip_while(|&at| at < of.start).take_while(|&at| at < of.end);
+            for sequence in missing.take(MAX_WANTS) {
                 suppressed += 1;
-                self.note(want.id, fragments, server, until);
+                self.note(MessageId { sequence, ..want.id }, &want.missing, server, until);
             }
         }
         suppressed
     }
 
-    fn note(&mut self, id: MessageId, fragments: Runs, server: Option<MemberId>, until: Instant) {
+    /// A member that was asked does not have this.
+    fn is_not_with(&mut self, server: MemberId, want: &Want) {
+        let Some(all) = self.asked.get_mut(&want.id) else { return };
+        for asked in all.iter_mut().filter(|asked| asked.server == Some(server)) {
+            match &want.missing {
+                Missing::Whole(_) => asked.fragments = Runs::new(),
+                Missing::Fragments(runs) => {
+                    runs.iter().for_each(|run| asked.fragments.remove_run(run.start.into()..run.end.into()))
+                }
+                Missing::Combinations { chunk, count, .. } => {
+                    if let Some(expected) = asked.combinations.get_mut(chunk) {
+                        *expected = expected.saturating_sub((*count).into());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Notes what a server is to send of a message, beside what it is to send already.
+    fn note(&mut self, id: MessageId, missing: &Missing, server: Option<MemberId>, until: Instant) {
         if self.asked.len() >= MAX_ASKED && !self.asked.contains_key(&id) {
             return;
         }
         let all = self.asked.entry(id).or_default();
-        // Whoever passes a request on has none of the rest.
-        all.retain(|asked| asked.server != server);
-        all.push(Asked { fragments, server, until });
-        if all.len() > MAX_SERVERS {
-            all.remove(0);
+        let place = all.iter().position(|asked| asked.server == server).unwrap_or_else(|| {
+            if all.len() >= MAX_SERVERS {
+                all.remove(0);
+            }
+            let (fragments, combinations) = (Runs::new(), BTreeMap::new());
+            all.push(Asked { fragments, combinations, server, until });
+            all.len() - 1
+        });
+        let asked = &mut all[place];
+        asked.until = until;
+        match missing {
+            Missing::Whole(_) => asked.fragments.insert_run(0..u64::MAX),
+            Missing::Fragments(runs) => {
+                runs.iter().for_each(|run| asked.fragments.insert_run(run.start.into()..run.end.into()));
+            }
+            Missing::Combinations { chunk, count, .. } => {
+                let expected = asked.combinations.entry(*chunk).or_default();
+                *expected = (*expected).max((*count).into());
+            }
         }
     }
 
@@ -254,51 +305,49 @@ impl Asking {
             return None;
         }
         let wants = self.wants(now, view);
-        let interval =
-            self.every * u64::from(1_u32.checked_shl(self.fruitless).unwrap_or(u32::MAX).min(self.back_off));
         if wants.is_empty() {
-            let earliest = self.asked.values().flatten().map(|asked| asked.until).min();
+            let expected = self.asked.values().flatten().map(|asked| asked.until).min();
+            let later = self.passes.values().map(|passes| passes.next).filter(|&next| next > now).min();
+            let earliest = [expected, later].into_iter().flatten().min();
             self.next = earliest.or_else(|| self.is_missing(view).then(|| now + self.every));
             return None;
         }
-        let wait = self.spread(interval);
+        let wait = self.spread(self.gathers());
         self.next = Some(now + wait);
-        self.fruitless = self.fruitless.saturating_add(1);
         let server = match self.servers {
             Servers::Anyone(_) => None,
             Servers::One => {
-                let ids: Vec<MessageId> = wants.iter().map(|want| want.id).collect();
-                view.neighbours.server(now, &ids, &[], &mut self.random)
+                // One that answers already for the same sends no more than it has to.
+                let active = wants.first().and_then(|want| self.asked.get(&want.id)?.last()?.server);
+                let is_present = |&server: &MemberId| view.neighbours.get(server).is_some();
+                active.filter(is_present).or_else(|| {
+                    let ids: Vec<MessageId> = wants.iter().map(|want| want.id).collect();
+                    view.neighbours.server(now, &ids, &[], &mut self.random)
+                })
             }
         };
         let until = now + self.answers.timeout().max(self.every);
         for want in &wants {
-            match &want.missing {
-                Missing::Whole(count) => {
-                    for sequence in want.id.sequence..want.id.sequence + count {
-                        self.note(MessageId { sequence, ..want.id }, everything(), server, until);
-                    }
-                }
-                Missing::Fragments(runs) => self.note_more(want.id, runs, server, until),
-                Missing::Combinations { unknown, .. } => self.note_more(want.id, unknown, server, until),
+            let count = if let Missing::Whole(count) = want.missing { count } else { 1 };
+            for sequence in want.id.sequence..want.id.sequence + count {
+                let id = MessageId { sequence, ..want.id };
+                self.note(id, &want.missing, server, until);
+                self.passes_on(now, id);
             }
         }
         server.into_iter().for_each(|server| _ = self.waiting.entry(server).or_insert(now));
         Some((server, wants))
     }
 
-    /// Notes what was asked of a server beside what it is to send already.
-    fn note_more(
-        &mut self,
-        id: MessageId,
-        runs: &[std::ops::Range<u32>],
-        server: Option<MemberId>,
-        until: Instant,
-    ) {
-        let before = self.asked.get(&id).and_then(|all| all.iter().find(|asked| asked.server == server));
-        let mut fragments = before.map_or_else(Runs::new, |asked| asked.fragments.clone());
-        runs.iter().for_each(|run| fragments.insert_run(run.start.into()..run.end.into()));
-        self.note(id, fragments, server, until);
+    /// A message is asked for: not again for some time, if nothing comes.
+    fn passes_on(&mut self, now: Instant, id: MessageId) {
+        if self.passes.len() >= MAX_ASKED && !self.passes.contains_key(&id) {
+            return;
+        }
+        let passes = self.passes.entry(id).or_insert(Passes { fruitless: 0, next: now });
+        let factor = 1_u32.checked_shl(passes.fruitless).unwrap_or(u32::MAX).min(self.back_off);
+        passes.next = now + self.every * u64::from(factor);
+        passes.fruitless = passes.fruitless.saturating_add(1);
     }
 
     /// Whether anything is missing at all.
@@ -316,9 +365,12 @@ impl Asking {
                     return wants;
                 }
                 let message = id.message(sequence);
+                if self.passes.get(&message).is_some_and(|passes| passes.next > now) {
+                    continue;
+                }
                 let found = match view.cache.get(message) {
                     Some(held) => self.of_message(now, message, held, sequence == series.newest),
-                    None if self.is_asked(message) || !self.is_drawn() => Vec::new(),
+                    None if self.is_asked(message) || !self.is_drawn(message) => Vec::new(),
                     None => match wants.last_mut() {
                         // One more of several in a row.
                         Some(Want { id: first, missing: Missing::Whole(count) })
@@ -347,17 +399,19 @@ impl Asking {
         // It may still be coming.
         let comes = is_newest && now.since(message.last_new) < self.every * u64::from(self.tail_after);
         let end = if comes { message.highest } else { message.shape.fragments() };
+        if self.is_coded {
+            // A chunk is asked for when it is over: one combination then serves what several members lost of it.
+            let end = if comes { message.shape.fragments_of(message.shape.chunk_of(end)).start } else { end };
+            return self.chunks_of(id, message, end);
+        }
         let asked = self.asked.get(&id);
         let is_asked = |index: u32| {
             asked.is_some_and(|all| all.iter().any(|asked| asked.fragments.contains(index.into())))
         };
         let missing: Vec<u32> = message.missing(0..end).filter(|&index| !is_asked(index)).collect();
-        if self.is_coded {
-            return self.chunks_of(id, message, &missing);
-        }
         let mut runs = Vec::new();
         for index in missing {
-            if self.is_drawn() {
+            if self.is_drawn(id) {
                 extend(&mut runs, index);
             }
         }
@@ -365,19 +419,31 @@ impl Asking {
         if runs.is_empty() { Vec::new() } else { vec![Want { id, missing: Missing::Fragments(runs) }] }
     }
 
-    /// What to ask for, as combinations: for each chunk as many as make it whole, or all that are missing and not asked
-    /// for yet if these are fewer.
-    fn chunks_of(&self, id: MessageId, message: &Message, missing: &[u32]) -> Vec<Want> {
-        let chunks: BTreeSet<u32> = missing.iter().map(|&index| message.shape.chunk_of(index)).collect();
-        let want = |chunk: u32| {
-            let mut unknown = Vec::new();
-            let of = missing.iter().filter(|&&index| message.shape.chunk_of(index) == chunk);
-            of.for_each(|&index| extend(&mut unknown, index));
-            let count = missing.iter().filter(|&&index| message.shape.chunk_of(index) == chunk).count();
-            let count = count.min(message.lacks(chunk)) as u8;
-            Want { id, missing: Missing::Combinations { chunk, count, unknown } }
+    /// What to ask for as combinations: for each chunk before a fragment as many as make it whole, unless as many are
+    /// still to come.
+    fn chunks_of(&self, id: MessageId, message: &Message, end: u32) -> Vec<Want> {
+        let mut chunks: Vec<(u32, Vec<std::ops::Range<u32>>)> = Vec::new();
+        for index in message.missing(0..end) {
+            let chunk = message.shape.chunk_of(index);
+            if chunks.last().is_none_or(|&(last, _)| last != chunk) {
+                chunks.push((chunk, Vec::new()));
+            }
+            if let Some((_, unknown)) = chunks.last_mut() {
+                extend(unknown, index);
+            }
+        }
+        let asked = self.asked.get(&id).map_or(&[][..], |all| all);
+        let want = |(chunk, unknown)| {
+            let expected = |asked: &Asked| {
+                let is_whole = asked.fragments.contains(u64::from(u32::MAX));
+                if is_whole { u32::MAX } else { asked.combinations.get(&chunk).copied().unwrap_or(0) }
+            };
+            let expected = asked.iter().map(expected).fold(0, u32::saturating_add);
+            let lacks = message.lacks(chunk) as u32;
+            let missing = Missing::Combinations { chunk, count: lacks as u8, unknown };
+            (lacks > expected).then_some(Want { id, missing })
         };
-        chunks.into_iter().map(want).collect()
+        chunks.into_iter().filter_map(want).collect()
     }
 
     fn is_asked(&self, id: MessageId) -> bool {
@@ -385,8 +451,9 @@ impl Asking {
     }
 
     /// Whether one of those that are missing is asked for now.
-    fn is_drawn(&mut self) -> bool {
-        self.share >= 1.0 || self.fruitless >= PASSES || self.random.chance(self.share)
+    fn is_drawn(&mut self, id: MessageId) -> bool {
+        let is_fruitless = |passes: &Passes| passes.fruitless >= PASSES;
+        self.share >= 1.0 || self.passes.get(&id).is_some_and(is_fruitless) || self.random.chance(self.share)
     }
 
     /// An interval, give or take a fifth.
@@ -440,11 +507,5 @@ pub(super) fn extend(runs: &mut Vec<std::ops::Range<u32>>, index: u32) {
 pub(super) fn to_runs(ranges: &[std::ops::Range<u32>]) -> Runs {
     let mut runs = Runs::new();
     ranges.iter().for_each(|run| runs.insert_run(run.start.into()..run.end.into()));
-    runs
-}
-
-fn everything() -> Runs {
-    let mut runs = Runs::new();
-    runs.insert_run(0..u64::MAX);
     runs
 }

@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use hopcast_core::{Instant, Stream};
+use hopcast_core::Instant;
 
 use super::message::{Arrival, Message};
 use super::wire::{MessageId, Shape, Symbol};
-use crate::runs::Runs;
 
 /// Value of a message to its holder: those of the lower are dropped first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -150,15 +149,5 @@ impl Cache {
     /// When the next message expires.
     pub(super) fn next_expiry(&self) -> Option<Instant> {
         self.expiries.first().map(|&(at, _)| at)
-    }
-
-    /// A random combination of what is held; see [`Message::combination`].
-    pub(super) fn combination(
-        &self,
-        id: MessageId,
-        (chunk, unknown): (u32, &Runs),
-        random: &mut Stream,
-    ) -> Option<(Vec<u8>, Vec<u8>)> {
-        self.get(id)?.combination(chunk, unknown, random)
     }
 }

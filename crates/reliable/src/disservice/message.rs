@@ -196,27 +196,22 @@ impl Message {
         present.count() + self.combinations.get(&chunk).map_or(0, |rows| rows.of(is_wanted).count())
     }
 
-    /// A random combination of all that is held of some fragments of a chunk: coefficients and bytes.
-    pub(super) fn combination(
-        &self,
-        chunk: u32,
-        unknown: &Runs,
-        random: &mut Stream,
-    ) -> Option<(Vec<u8>, Vec<u8>)> {
+    /// A random combination of all that is held of a chunk: coefficients and bytes. So it serves all that lack
+    /// something of the chunk, whichever fragments these are.
+    pub(super) fn combination(&self, chunk: u32, random: &mut Stream) -> Option<(Vec<u8>, Vec<u8>)> {
         let of = self.shape.fragments_of(chunk);
         let (mut coefficients, mut bytes) = (vec![0; of.len()], vec![0; usize::from(self.shape.fragment)]);
         let mut is_empty = true;
-        // A factor other than 0, so that what one holder sends of a single fragment is never nothing.
+        // A factor other than 0, so that a combination of a single fragment is never nothing.
         let mut factor = || 1 + random.below(255) as u8;
-        for index in of.clone().filter(|&index| unknown.contains(index.into())) {
+        for index in of.clone() {
             let Some(fragment) = self.fragment(index) else { continue };
             let factor = factor();
             coefficients[(index - of.start) as usize] = factor;
             axpy(&mut bytes, factor, fragment);
             is_empty = false;
         }
-        let is_wanted = |column: usize| unknown.contains((of.start + column as u32).into());
-        for (row, sum) in self.combinations.get(&chunk).into_iter().flat_map(|rows| rows.of(is_wanted)) {
+        for (row, sum) in self.combinations.get(&chunk).into_iter().flat_map(|rows| rows.of(|_| true)) {
             let factor = factor();
             axpy(&mut coefficients, factor, row);
             axpy(&mut bytes, factor, sum);

@@ -8,7 +8,7 @@ use hopcast_core::{Duration, Instant, Stream};
 use super::asking::{extend, to_runs};
 use super::cache::Cache;
 use super::message::Message;
-use super::wire::{MAX_WANTS, MessageId, Missing, Want};
+use super::wire::{MAX_WANTS, MemberId, MessageId, Missing, Want};
 use crate::runs::Runs;
 
 /// The requests that are to be answered.
@@ -31,8 +31,10 @@ pub(super) struct Serving {
 #[derive(Debug)]
 struct Job {
     fragments: Runs,
-    /// How many combinations of which fragments of a chunk.
-    chunks: BTreeMap<u32, (u32, Runs)>,
+    /// How many combinations of a chunk.
+    chunks: BTreeMap<u32, u32>,
+    /// Members that were asked before: what they send is beside this.
+    beside: Vec<MemberId>,
     not_before: Instant,
 }
 
@@ -46,10 +48,10 @@ pub(super) enum Part {
 }
 
 /// What to send next.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repair {
     Fragment(u32),
-    Combination(u32, Runs),
+    Combination(u32),
 }
 
 /// Messages that are served at a time, at most: requests for more are not answered, and made again. Chosen: some
@@ -78,13 +80,14 @@ impl Serving {
         self.jobs.values().map(|job| job.not_before).min()
     }
 
-    /// Takes what a request names as far as it is held, and says what of it is not. `heard` is the number of this
+    /// Takes what a request names as far as it is held, and says what of it is not. `before` are those that were asked
+    /// before this member, each of which has passed on what it does not send itself; `heard` is the number of this
     /// member's last transmission that the request knows of, if it is to this member alone, and `transmissions` that of
     /// the next.
     pub(super) fn take(
         &mut self,
         not_before: Instant,
-        wants: &[Want],
+        (wants, before): (&[Want], &[MemberId]),
         (heard, transmissions): (Option<u16>, u64),
         cache: &Cache,
         mut serves: impl FnMut(MessageId) -> bool,
@@ -97,7 +100,12 @@ impl Serving {
                 continue;
             }
             match cache.get(want.id).filter(|_| serves(want.id)) {
-                Some(message) => rest.extend(self.take_part(not_before, want, heard, message)),
+                Some(message) => {
+                    rest.extend(self.take_part(not_before, want, heard, message));
+                    if let Some(job) = self.jobs.get_mut(&want.id) {
+                        job.beside = before.to_vec();
+                    }
+                }
                 None => rest.push(want.clone()),
             }
         }
@@ -191,17 +199,15 @@ impl Serving {
                 (!rest.is_empty()).then_some(Want { id, missing: Missing::Fragments(rest) })
             }
             Missing::Combinations { chunk, count, unknown } => {
-                let unknown_runs = to_runs(unknown);
-                let can = message.can_give(*chunk, &unknown_runs).min(usize::from(*count)) as u32;
+                let can = message.can_give(*chunk, &to_runs(unknown)).min(usize::from(*count)) as u32;
                 let sent = under_way.iter().filter(|&&part| part == Part::Chunk(*chunk)).count() as u32;
                 let left = can.saturating_sub(sent);
                 if left > 0
                     && let Some(job) = self.job(id, not_before)
                 {
-                    let (number, of) = job.chunks.entry(*chunk).or_default();
                     // One combination serves all that lack something of the chunk.
+                    let number = job.chunks.entry(*chunk).or_default();
                     *number = left.max(*number);
-                    unknown_runs.runs().for_each(|run| of.insert_run(run));
                 }
                 let rest = u32::from(*count) - can;
                 (rest > 0).then(|| {
@@ -226,20 +232,22 @@ impl Serving {
                 return None;
             }
             self.turn.push_back(id);
-            let job = Job { fragments: Runs::new(), chunks: BTreeMap::new(), not_before };
+            let job = Job { fragments: Runs::new(), chunks: BTreeMap::new(), beside: Vec::new(), not_before };
             self.jobs.insert(id, job);
         }
         self.jobs.get_mut(&id)
     }
 
     /// Somebody else has sent a part: it need not be sent by this member.
-    pub(super) fn overheard(&mut self, now: Instant, id: MessageId, part: Part) {
+    pub(super) fn overheard(&mut self, now: Instant, from: MemberId, id: MessageId, part: Part) {
         self.remember(now, id, part);
         let Some(job) = self.jobs.get_mut(&id) else { return };
         match part {
             Part::Fragment(index) => job.fragments.remove_run(index.into()..u64::from(index) + 1),
             Part::Chunk(chunk) => {
-                if let Some((count, _)) = job.chunks.get_mut(&chunk) {
+                if let Some(count) = job.chunks.get_mut(&chunk)
+                    && !job.beside.contains(&from)
+                {
                     *count -= 1;
                     if *count == 0 {
                         job.chunks.remove(&chunk);
@@ -275,13 +283,12 @@ impl Serving {
         let repair = if let Some(index) = job.take_fragment(self.draws, random) {
             Repair::Fragment(index)
         } else {
-            let (&chunk, (count, unknown)) = job.chunks.iter_mut().next()?;
-            let unknown = unknown.clone();
+            let (&chunk, count) = job.chunks.iter_mut().next()?;
             *count -= 1;
             if *count == 0 {
                 job.chunks.remove(&chunk);
             }
-            Repair::Combination(chunk, unknown)
+            Repair::Combination(chunk)
         };
         let is_last = job.is_done();
         if is_last {

@@ -139,6 +139,12 @@ impl Peer {
         self.cache.get(id).is_some_and(super::message::Message::is_whole)
     }
 
+    /// Whether it holds a fragment of a message.
+    #[cfg(test)]
+    pub(super) fn has(&self, id: MessageId, index: u32) -> bool {
+        self.cache.get(id).is_some_and(|message| message.fragment(index).is_some())
+    }
+
     /// Bytes of memory that the messages take which it holds.
     pub const fn held(&self) -> usize {
         self.cache.bytes()
@@ -200,7 +206,10 @@ impl Peer {
 impl Machine for Peer {
     fn handle(&mut self, now: Instant, port: Port, item: Item) {
         match (port, item) {
-            (Port::Above(1), Item::Message(record)) => self.restore(now, &record),
+            (Port::Above(1), Item::Message(record)) => {
+                // It begins when it has all records.
+                return self.restore(now, &record);
+            }
             (Port::Above(_), item) => self.on_above(now, &item),
             (Port::Below(_), Item::Datagram(datagram)) => {
                 self.on_below(now, &datagram);

@@ -40,12 +40,12 @@ impl Peer {
             Symbol::Fragment { index, .. } => Part::Fragment(index),
             Symbol::Combination { chunk, .. } => Part::Chunk(chunk),
         };
-        self.serving.overheard(now, id, part);
+        self.serving.overheard(now, from, id, part);
         if data.is_repair {
             self.neighbours.answered(from);
             let neighbours = self.neighbours.count(now);
-            let pause = self.asking.back_off(self.config.policy.ask_interval() / 4, neighbours);
-            self.asking.repair(now, from, id, data.is_last, pause);
+            let pause = self.asking.back_off(neighbours);
+            self.asking.repair(now, from, (id, part), data.is_last, pause);
         }
         if id.publisher == self.config.member {
             // What it publishes it knows itself; only another's message with its name can be news.
@@ -87,25 +87,18 @@ impl Peer {
         }
         match arrival {
             Arrival::Known => {}
-            Arrival::New => self.has_come(now, is_wanted),
+            Arrival::New => self.asking.progress(now, id),
             Arrival::Damaged => {
                 self.counted.damaged += 1;
                 self.asking.forget(id);
                 self.asking.something_is_missing(now);
             }
             Arrival::Whole => {
-                self.has_come(now, is_wanted);
+                self.asking.progress(now, id);
                 self.is_whole(now, id, datagram.remote);
             }
         }
         self.shrink(id);
-    }
-
-    fn has_come(&mut self, now: Instant, is_wanted: bool) {
-        if is_wanted {
-            self.asking.progress();
-        }
-        self.asking.something_is_missing(now);
     }
 
     fn on_request(&mut self, now: Instant, request: Request) {
@@ -113,7 +106,8 @@ impl Peer {
         let server = request.servers.first().copied();
         self.counted.requests.heard += 1;
         let (asking, view) = self.asking();
-        let suppressed = asking.heard(now, server, &request.wants, &view);
+        let passed_on_by = (request.servers.len() > 1).then_some(request.from.member);
+        let suppressed = asking.heard(now, server, passed_on_by, &request.wants, &view);
         self.counted.requests.suppressed += u64::from(suppressed > 0);
         match server {
             Some(server) if server != own => return,
@@ -138,8 +132,14 @@ impl Peer {
                     Never => false,
                 }
         };
-        let rest =
-            self.serving.take(not_before, &request.wants, (heard, self.transmissions), &self.cache, serves);
+        let before = request.servers.get(1..).unwrap_or_default();
+        let rest = self.serving.take(
+            not_before,
+            (&request.wants, before),
+            (heard, self.transmissions),
+            &self.cache,
+            serves,
+        );
         if server.is_some() && !rest.is_empty() {
             self.pass_on(now, request, rest);
         }

@@ -4,6 +4,7 @@ use hopcast_core::{Buffer, Datagram, Instant, Item};
 
 use super::super::cache::Value;
 use super::super::config::Forwarding;
+use super::super::series::{self, SeriesId};
 use super::super::serving::{Part, Repair};
 use super::super::wire::{
     DATA_OVERHEAD, Data, MAX_HEARD, MAX_HELD, MAX_SERIES, MemberId, MessageId, Packet, Request, Sent, Series,
@@ -15,6 +16,10 @@ use crate::statistics::Kind;
 /// Bytes that wait to be sent up to which units are granted. Chosen: some packets more than leave between two wake-ups
 /// of a program.
 const WINDOW: u64 = 64 << 10;
+
+/// Bytes of a summary up to which series are said of which there is no news. Chosen: some 20 of them; more cost bytes at
+/// each of all others' news.
+const OTHERS: usize = 300;
 
 /// A packet that is no data.
 #[derive(Clone, Debug)]
@@ -32,7 +37,7 @@ impl Peer {
             self.begin(now);
         }
         self.expire(now);
-        if self.trickle.deadline() <= now && self.trickle.wake(now) && self.has_something_to_say(now) {
+        if self.trickle.deadline() <= now && self.trickle.wake(now) {
             self.control.push_back(Control::Summary);
         }
         if self.asking.deadline().is_some_and(|at| at <= now) {
@@ -48,11 +53,6 @@ impl Peer {
         self.credit.grant(WINDOW, self.unsent_bytes, unit, &mut self.out);
     }
 
-    /// A member that knows of nothing is silent, unless it has to be heard by those that are asked for.
-    fn has_something_to_say(&self, now: Instant) -> bool {
-        self.catalogue.len() > 0 || self.neighbours.count(now) > 0
-    }
-
     /// Sends the next packet: requests and summaries, then repairs and what is sent on, then what is new. Whether there
     /// was one.
     fn send_next(&mut self, now: Instant) -> bool {
@@ -61,7 +61,7 @@ impl Peer {
             return true;
         }
         while let Some((id, repair, is_last)) = self.serving.next(now, &mut self.random) {
-            if self.send_repair(now, id, &repair, is_last) {
+            if self.send_repair(now, id, repair, is_last) {
                 return true;
             }
         }
@@ -99,14 +99,16 @@ impl Peer {
         false
     }
 
-    fn send_repair(&mut self, now: Instant, id: MessageId, repair: &Repair, is_last: bool) -> bool {
-        let (chunk, unknown) = match repair {
+    fn send_repair(&mut self, now: Instant, id: MessageId, repair: Repair, is_last: bool) -> bool {
+        let chunk = match repair {
             Repair::Fragment(index) => {
-                return self.send_fragment(now, id, *index, (Kind::Repair, true, is_last));
+                return self.send_fragment(now, id, index, (Kind::Repair, true, is_last));
             }
-            Repair::Combination(chunk, unknown) => (*chunk, unknown),
+            Repair::Combination(chunk) => chunk,
         };
-        let Some((coefficients, bytes)) = self.cache.combination(id, (chunk, unknown), &mut self.random)
+        let message = self.cache.get(id);
+        let Some((coefficients, bytes)) =
+            message.and_then(|message| message.combination(chunk, &mut self.random))
         else {
             return false;
         };
@@ -163,31 +165,44 @@ impl Peer {
         }
     }
 
-    /// What this member knows and holds, as far as it fits a packet: those series first that were not said last time.
+    /// What this member knows and holds: the series of which there was news of late, and some of the others, which take
+    /// turns.
     fn summary(&mut self, now: Instant, from: Sent, neighbours: u16) -> Summary {
-        let is_told = self.config.policy.forwarding == Forwarding::Topology;
+        let policy = &self.config.policy;
+        let is_told = policy.forwarding == Forwarding::Topology;
         let heard = if is_told { self.neighbours.nodes(now, MAX_HEARD) } else { Vec::new() };
-        let mut room = usize::from(self.config.policy.fragment) + DATA_OVERHEAD - HEADER - 4 * heard.len();
-        let (all, mut series) = (self.catalogue.len(), Vec::new());
-        let first = if self.page < all { self.page } else { 0 };
-        for (id, known) in self.catalogue.iter().skip(first).chain(self.catalogue.iter().take(first)) {
-            let mut held: Vec<_> = known.held.runs().rev().take(MAX_HELD).collect();
-            held.reverse();
-            let said = Series {
-                group: id.group,
-                publisher: id.publisher,
-                is_wanted: self.asking.asks_for(known),
-                newest: known.newest,
-                held: held.into_iter().map(|run| run.start as u32..run.end as u32).collect(),
-            };
-            if said.len() > room || series.len() == MAX_SERIES {
+        let room = usize::from(policy.fragment) + DATA_OVERHEAD - HEADER - 4 * heard.len();
+        let recent = policy.summaries.1 * 2;
+        let (news, others): (Vec<_>, Vec<_>) =
+            self.catalogue.iter().partition(|(_, series)| now.since(series.last_rise()) < recent);
+        let first = if self.page < others.len() { self.page } else { 0 };
+        let (mut series, mut bytes, mut said_others) = (Vec::new(), 0, 0);
+        let turns = others[first..].iter().chain(&others[..first]).map(|other| (other, OTHERS.min(room)));
+        for (&(id, known), room) in news.iter().map(|one| (one, room)).chain(turns) {
+            let said = self.said(id, known);
+            if bytes + said.len() > room || series.len() == MAX_SERIES {
                 break;
             }
-            room -= said.len();
+            bytes += said.len();
+            said_others += usize::from(series.len() >= news.len());
             series.push(said);
         }
-        self.page = if series.len() == all { 0 } else { (first + series.len()) % all };
-        Summary { from, neighbours, heard, is_all: series.len() == all, series }
+        self.page = if others.is_empty() { 0 } else { (first + said_others) % others.len() };
+        let is_all = series.len() == self.catalogue.len();
+        Summary { from, neighbours, heard, is_all, series }
+    }
+
+    /// What is said of a series.
+    fn said(&self, id: SeriesId, known: &series::Series) -> Series {
+        let mut held: Vec<_> = known.held.runs().rev().take(MAX_HELD).collect();
+        held.reverse();
+        Series {
+            group: id.group,
+            publisher: id.publisher,
+            is_wanted: self.asking.asks_for(known),
+            newest: known.newest,
+            held: held.into_iter().map(|run| run.start as u32..run.end as u32).collect(),
+        }
     }
 
     const fn next_transmission(&mut self) -> Sent {

@@ -1,5 +1,10 @@
 //! Members on a network in virtual time.
 
+mod disruption;
+mod hostile;
+mod random;
+mod scale;
+mod tactical;
 mod transfers;
 
 use std::collections::BTreeMap;
@@ -85,4 +90,26 @@ pub(super) fn counted(payloads: Vec<Vec<u8>>) -> BTreeMap<Vec<u8>, usize> {
     let mut found = BTreeMap::new();
     payloads.into_iter().for_each(|payload| *found.entry(payload).or_default() += 1);
     found
+}
+
+/// What a store has after these records, by key.
+pub(super) fn stored(records: &[Item]) -> BTreeMap<Vec<u8>, Item> {
+    let mut found = BTreeMap::new();
+    for item in records {
+        let Item::Message(record) = item else { panic!("{item:?}") };
+        let key = record.name.as_deref().unwrap_or_default().to_vec();
+        if record.payload.is_empty() {
+            found.remove(&key)
+        } else {
+            found.insert(key, item.clone())
+        };
+    }
+    found
+}
+
+/// Lets a member begin again with what its store has.
+pub(super) fn restart(net: &mut Network, member: usize, config: Config) {
+    let records = stored(&net.members[member].stored);
+    let random = Seed::new(net.now.as_nanos(), 0).stream(&["peer"], config.member.node.into());
+    net.restart(member, Peer::new(config, random), records.into_values());
 }

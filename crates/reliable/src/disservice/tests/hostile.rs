@@ -1,0 +1,160 @@
+//! Packets that no honest member sends: what they cost is bounded, and the others are unharmed.
+
+use hopcast_core::{Duration, Instant};
+
+use super::super::object::{digest, tag};
+use super::super::wire::{
+    Data, MessageId, Missing, Packet, Request, Sent, Series, Shape, Summary, Symbol, Want,
+};
+use super::*;
+use crate::testing::contents;
+
+const FORGER: MemberId = MemberId { node: 99, run: 1 };
+
+fn from(transmission: u16) -> Sent {
+    Sent { member: FORGER, transmission }
+}
+
+fn message(publisher: usize, sequence: u32) -> MessageId {
+    MessageId { group: tag(&topic()), publisher: MemberId { node: publisher as u32 + 1, run: 1 }, sequence }
+}
+
+fn forge(net: &mut Network, packet: &Packet<'_>) {
+    for member in 0..net.members.len() {
+        net.forge(member, 200, &packet.emit());
+    }
+}
+
+fn data(id: MessageId, shape: Shape, index: u32, bytes: &[u8]) -> Packet<'_> {
+    let symbol = Symbol::Fragment { index, bytes };
+    let (is_repair, is_last, is_local, lifetime) = (false, false, true, None);
+    Packet::Data(Data { from: from(1), id, shape, is_repair, is_last, is_local, lifetime, symbol })
+}
+
+/// The messages of member 0 arrive at 1 and 2 while somebody does something every 10 ms for some seconds.
+fn arrive_in_spite_of(net: &mut Network, mut forging: impl FnMut(&mut Network, u64)) {
+    let messages: Vec<_> = (0..10).map(|at| contents(3000, at)).collect();
+    for step in 0..500 {
+        if step % 50 == 0 {
+            publish(net, 0, &messages[step as usize / 50]);
+        }
+        forging(net, step);
+        net.run(Duration::from_millis(10 * step), |_| false);
+    }
+    net.run(Duration::from_secs(60), |net| (1..=2).all(|member| net.members[member].up.len() >= 10));
+    for member in 1..=2 {
+        let found = counted(received(net, member));
+        messages.iter().for_each(|message| assert_eq!(found.get(message), Some(&1), "member {member}"));
+    }
+}
+
+#[test]
+fn requests_for_everything_cost_no_more_than_the_rate() {
+    let mut net = network(1, 2, 1, &policy(), 0.1);
+    arrive_in_spite_of(&mut net, |net, step| {
+        let servers = vec![MemberId { node: 1 + (step % 4) as u32, run: 1 }];
+        let missing = if step % 2 == 0 {
+            Missing::Whole((1 << 30) - 1)
+        } else {
+            Missing::Fragments(std::slice::from_ref(&(0..1 << 30)).to_vec())
+        };
+        let wants = vec![Want { id: message(0, 0), missing }; 20];
+        let request = Request { from: from(step as u16), neighbours: 0, heard: 0, servers, wants };
+        forge(net, &Packet::Request(request));
+    });
+    let took = net.now.as_secs_f64();
+    let sent = net.bytes() as f64;
+    // Each of four members at 1 Mbit/s.
+    assert!(sent <= 4.0 * 125_000.0 * took + 10_000.0, "{sent} bytes in {took} s");
+}
+
+#[test]
+fn messages_that_are_never_whole_do_not_drive_out_what_is_wanted() {
+    let policy = Policy { cache: 256 << 10, ..policy() };
+    let mut net = network(2, 2, 1, &policy, 0.1);
+    arrive_in_spite_of(&mut net, |net, step| {
+        for at in 0..4 {
+            // Of groups that nobody subscribes to, each of a megabyte or of less.
+            let length = if at == 0 { 1 << 29 } else { 100_000 };
+            let shape = Shape { length, fragment: 1000, chunk: 64, digest: 1 };
+            let id = MessageId { group: 5, sequence: step as u32 * 4 + at, ..message(9, 0) };
+            forge(net, &data(id, shape, 1, &[0; 1000]));
+        }
+    });
+    for member in 0..4 {
+        assert!(net.members[member].session.held() <= 256 << 10);
+        assert!(net.counter(member, "cache_dropped") > 100 && net.counter(member, "units_refused") >= 400);
+        let dropped: Vec<_> = net.members[member].session.dropped().collect();
+        assert!(
+            dropped.len() == 64 && dropped.iter().all(|dropped| !dropped.was_wanted && dropped.id.group == 5)
+        );
+    }
+}
+
+#[test]
+fn of_two_messages_with_one_name_the_first_counts() {
+    let mut net = network(3, 2, 1, &policy(), 0.0);
+    let forged = Shape { length: 10, fragment: 1000, chunk: 64, digest: digest(&[7; 10]) };
+    arrive_in_spite_of(&mut net, |net, step| {
+        // Its number, and one that it has sent a while ago.
+        let packet = data(message(0, (step / 50).saturating_sub(1) as u32), forged, 0, &[7; 10]);
+        if step > 100 {
+            forge(net, &packet);
+        }
+    });
+    assert!((0..4).all(|member| net.counter(member, "message_conflicts") > 100));
+}
+
+#[test]
+fn a_fragment_that_is_not_the_message_s_is_found_and_all_of_it_fetched_again() {
+    let policy = policy();
+    let mut net = network(4, 1, 1, &policy, 0.0);
+    let payload = contents(3000, 1);
+    // The second packet of the message is forged, and arrives before the real one.
+    let object =
+        super::super::object::Metadata { group: topic(), name: None, is_datagram: false, history: 0 }
+            .object(&payload);
+    let shape =
+        Shape { length: object.len() as u32, fragment: policy.fragment, chunk: 64, digest: digest(&object) };
+    let bytes = vec![1; usize::from(policy.fragment)];
+    net.forge(1, 200, &data(message(0, 0), shape, 1, &bytes).emit());
+    publish(&mut net, 0, &payload);
+    net.run(Duration::from_secs(20), |net| !net.members[1].up.is_empty());
+    assert_eq!(received(&net, 1), [payload]);
+    assert_eq!(net.counter(1, "messages_damaged"), 1);
+}
+
+#[test]
+fn lies_about_what_exists_cost_few_packets() {
+    let mut net = network(5, 2, 1, &policy(), 0.1);
+    arrive_in_spite_of(&mut net, |net, step| {
+        let series = |publisher: u32| Series {
+            group: tag(&topic()),
+            publisher: MemberId { node: publisher, run: 1 },
+            is_wanted: true,
+            newest: (1 << 19) + step as u32,
+            held: std::slice::from_ref(&(0..1 << 19)).to_vec(),
+        };
+        // A publisher that there is, one that there is not, and the members themselves.
+        let series = [1, 77, 2, 3].map(series).to_vec();
+        let summary = Summary { from: from(step as u16), neighbours: 3, heard: vec![], is_all: true, series };
+        forge(net, &Packet::Summary(summary));
+    });
+    let sent: u64 = (0..4).map(|member| net.counter(member, "nacks_sent")).sum();
+    eprintln!("@ lies: {sent} requests in {}", net.now);
+    assert!(sent < 1500, "{sent} requests");
+}
+
+#[test]
+fn a_clock_that_jumps_ahead_loses_nothing() {
+    let mut net = network(6, 2, 1, &policy(), 0.1);
+    for at in 0..5 {
+        publish(&mut net, 0, &contents(5000, at));
+        let until = net.now.since(Instant::ZERO) + Duration::from_millis(300);
+        net.run(until, |_| false);
+        net.jump(Duration::from_secs(3600));
+    }
+    let until = net.now.since(Instant::ZERO) + Duration::from_secs(60);
+    net.run(until, |net| (1..=2).all(|member| net.members[member].up.len() >= 5));
+    assert!((1..=2).all(|member| received(&net, member).len() == 5));
+}
