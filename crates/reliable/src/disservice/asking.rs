@@ -11,7 +11,6 @@ use super::neighbours::Neighbours;
 use super::series::{Catalogue, Series, SeriesId};
 use super::serving::Part;
 use super::wire::{DATA_OVERHEAD, MAX_RUNS, MAX_WANTS, MemberId, MessageId, Missing, Want};
-use crate::backoff::truncated_exponential;
 use crate::round_trip::RoundTrip;
 use crate::runs::Runs;
 
@@ -157,7 +156,6 @@ impl Asking {
         from: MemberId,
         (id, part): (MessageId, Part),
         is_last: bool,
-        backoff: Duration,
     ) {
         if let Some(at) = self.waiting.remove(&from) {
             self.answers.sample(now.since(at));
@@ -177,8 +175,7 @@ impl Asking {
             if all.is_empty() {
                 self.asked.remove(&id);
             }
-            let soon = now + backoff;
-            self.next = Some(self.next.map_or(soon, |next| next.min(soon)));
+            self.something_is_missing(now);
         }
     }
 
@@ -192,12 +189,6 @@ impl Asking {
     pub(super) fn forget(&mut self, id: MessageId) {
         self.asked.remove(&id);
         self.passes.remove(&id);
-    }
-
-    /// A back-off before what an answer has left missing is asked for, in a group of some neighbours.
-    pub(super) fn back_off(&mut self, neighbours: usize) -> Duration {
-        let max = self.gathers() / 2;
-        truncated_exponential(&mut self.random, max, neighbours as f64 + 1.0)
     }
 
     /// Another member has asked, or has passed a request on (`passed_on_by`): what is missing here too need not be asked
@@ -478,21 +469,13 @@ impl Budget {
     }
 
     fn takes(&mut self, want: &Want) -> bool {
-        let (len, fragments) = (want.len(), fragments_of(want));
+        let (len, fragments) = (want.len(), want.parts());
         let fits = len + 4 <= self.room;
         if fits {
             self.room -= len;
             self.fragments = self.fragments.saturating_sub(fragments);
         }
         fits
-    }
-}
-
-fn fragments_of(want: &Want) -> u64 {
-    match &want.missing {
-        Missing::Whole(count) => (*count).into(),
-        Missing::Fragments(runs) => runs.iter().map(|run| u64::from(run.end - run.start)).sum(),
-        Missing::Combinations { count, .. } => (*count).into(),
     }
 }
 

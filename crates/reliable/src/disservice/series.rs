@@ -284,18 +284,19 @@ impl Catalogue {
 
     /// Restores a series from before a restart.
     pub(super) fn restore(&mut self, now: Instant, own: MemberId, id: SeriesId, newest: u32, done: Runs) {
-        let wanted = self.subscription(own, id).map(|subscription| Wanted {
-            subscription,
-            first: 0,
-            next: 0,
-            begins_at: None,
+        let wanted = self.subscription(own, id).map(|subscription| {
+            let mut wanted = Wanted::beginning(subscription, newest);
+            if let (Some(first), Some(last)) = (done.runs().next(), done.runs().next_back()) {
+                wanted.begins_at = None;
+                if subscription.join != Join::Everything {
+                    wanted.first = first.start as u32;
+                }
+                // Who asks for nothing does not come back to what was missing.
+                wanted.next = if subscription.is_reliable { wanted.first } else { last.end as u32 };
+            }
+            wanted
         });
         let mut series = Series::new(now, newest, wanted);
-        if let Some(wanted) = &mut series.wanted
-            && let Some(run) = done.runs().next()
-        {
-            (wanted.first, wanted.next) = (run.start as u32, run.start as u32);
-        }
         series.done = done;
         self.add(id, series);
     }

@@ -211,8 +211,11 @@ impl Serving {
                 }
                 let rest = u32::from(*count) - can;
                 (rest > 0).then(|| {
-                    let missing =
-                        Missing::Combinations { chunk: *chunk, count: rest as u8, unknown: unknown.clone() };
+                    // What this member holds as it is will be known by what it sends.
+                    let mut unknown = to_runs(unknown);
+                    message.present().runs().for_each(|run| unknown.remove_run(run));
+                    let unknown = unknown.runs().map(|run| run.start as u32..run.end as u32).collect();
+                    let missing = Missing::Combinations { chunk: *chunk, count: rest as u8, unknown };
                     Want { id, missing }
                 })
             }

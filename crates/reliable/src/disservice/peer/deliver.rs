@@ -37,7 +37,7 @@ impl Peer {
         let policy = &self.config.policy;
         let shape = Shape {
             length: u32::try_from(object.len()).unwrap_or(u32::MAX),
-            fragment: policy.fragment,
+            fragment: even(object.len(), policy.fragment),
             chunk: policy.chunk,
             digest: digest(&object),
         };
@@ -188,8 +188,8 @@ impl Peer {
         }
     }
 
-    /// Hands up what was restored and had not been.
-    pub(super) fn begin(&mut self, now: Instant) {
+    /// Hands up what is held and has not been: after a restart, or a subscription to what was overheard before.
+    pub(super) fn hand_up_held(&mut self, now: Instant) {
         let all: Vec<SeriesId> = self.catalogue.iter().map(|(id, _)| id).collect();
         for id in all {
             let held: Vec<u64> =
@@ -202,4 +202,10 @@ impl Peer {
         }
         self.asking.something_is_missing(now);
     }
+}
+
+/// Bytes of a fragment, as few as make no more fragments than `max` does: a combination is as long as the longest.
+fn even(len: usize, max: u16) -> u16 {
+    let fragments = len.div_ceil(max.into()).max(1);
+    len.div_ceil(fragments).clamp(1, max.into()) as u16
 }

@@ -68,6 +68,7 @@ pub(super) struct Counted {
     pub(super) deliveries: Deliveries,
     pub(super) forwarded: u64,
     pub(super) passed_on: u64,
+    pub(super) redundant: u64,
     pub(super) damaged: u64,
     pub(super) conflicts: u64,
     pub(super) malformed: u64,
@@ -114,7 +115,7 @@ impl Peer {
     /// Subscribes to a group from now on.
     pub fn subscribe(&mut self, now: Instant, group: &Group, subscription: Subscription) {
         self.catalogue.subscribe(self.config.member, group, subscription);
-        self.asking.something_is_missing(now);
+        self.hand_up_held(now);
     }
 
     /// Ends a subscription.
@@ -143,6 +144,18 @@ impl Peer {
     #[cfg(test)]
     pub(super) fn has(&self, id: MessageId, index: u32) -> bool {
         self.cache.get(id).is_some_and(|message| message.fragment(index).is_some())
+    }
+
+    /// Its state in words, for a test that fails.
+    #[cfg(test)]
+    pub(super) fn state(&self, now: Instant) -> String {
+        let series: Vec<_> =
+            self.catalogue.iter().map(|(id, series)| format!("{}: {series:?}", id.publisher.node)).collect();
+        let neighbours: Vec<_> = self.neighbours(now).map(|member| member.node).collect();
+        format!(
+            "{series:?}\n asking {:?}\n neighbours {neighbours:?} unsent {:?} trickle {:?}",
+            self.asking, self.unsent, self.trickle
+        )
     }
 
     /// Bytes of memory that the messages take which it holds.
@@ -250,6 +263,7 @@ impl Machine for Peer {
         counted.deliveries.counters(report);
         report("fragments_forwarded", counted.forwarded);
         report("requests_passed_on", counted.passed_on);
+        report("repairs_redundant", counted.redundant);
         report("cache_dropped", counted.dropped);
         report("cache_bytes_dropped", counted.dropped_bytes);
         report("cache_expired", counted.expired);

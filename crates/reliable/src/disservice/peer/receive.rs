@@ -8,7 +8,7 @@ use super::super::message::{Arrival, Message};
 use super::super::object::Metadata;
 use super::super::series::SeriesId;
 use super::super::serving::Part;
-use super::super::wire::{Data, Packet, Request, Series, Summary, Symbol};
+use super::super::wire::{Data, Packet, Request, Series, Summary, Symbol, Want};
 use super::Peer;
 use super::send::Control;
 
@@ -43,9 +43,7 @@ impl Peer {
         self.serving.overheard(now, from, id, part);
         if data.is_repair {
             self.neighbours.answered(from);
-            let neighbours = self.neighbours.count(now);
-            let pause = self.asking.back_off(neighbours);
-            self.asking.repair(now, from, (id, part), data.is_last, pause);
+            self.asking.repair(now, from, (id, part), data.is_last);
         }
         if id.publisher == self.config.member {
             // What it publishes it knows itself; only another's message with its name can be news.
@@ -86,7 +84,7 @@ impl Peer {
             self.forwards.heard(now, id, index, from, arrival != Arrival::Known);
         }
         match arrival {
-            Arrival::Known => {}
+            Arrival::Known => self.counted.redundant += u64::from(is_wanted && data.is_repair),
             Arrival::New => self.asking.progress(now, id),
             Arrival::Damaged => {
                 self.counted.damaged += 1;
@@ -140,7 +138,9 @@ impl Peer {
             &self.cache,
             serves,
         );
-        if server.is_some() && !rest.is_empty() {
+        // A small rest costs less when it is asked for again with what is missing then.
+        let parts = |wants: &[Want]| wants.iter().map(Want::parts).sum::<u64>();
+        if server.is_some() && parts(&rest) * 2 > parts(&request.wants) {
             self.pass_on(now, request, rest);
         }
     }
@@ -155,7 +155,7 @@ impl Peer {
     }
 
     /// Passes what it lacks of a request on to a member that has not been asked yet.
-    fn pass_on(&mut self, now: Instant, request: Request, rest: Vec<super::super::wire::Want>) {
+    fn pass_on(&mut self, now: Instant, request: Request, rest: Vec<Want>) {
         let mut servers = request.servers;
         if servers.len() >= super::super::wire::MAX_SERVERS {
             return;

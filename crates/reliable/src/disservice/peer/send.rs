@@ -34,7 +34,7 @@ impl Peer {
     pub(super) fn run(&mut self, now: Instant) {
         if !self.begun {
             self.begun = true;
-            self.begin(now);
+            self.hand_up_held(now);
         }
         self.expire(now);
         if self.trickle.deadline() <= now && self.trickle.wake(now) {
@@ -179,12 +179,12 @@ impl Peer {
         let (mut series, mut bytes, mut said_others) = (Vec::new(), 0, 0);
         let turns = others[first..].iter().chain(&others[..first]).map(|other| (other, OTHERS.min(room)));
         for (&(id, known), room) in news.iter().map(|one| (one, room)).chain(turns) {
-            let said = self.said(id, known);
+            said_others += usize::from(now.since(known.last_rise()) >= recent);
+            let Some(said) = self.said(id, known) else { continue };
             if bytes + said.len() > room || series.len() == MAX_SERIES {
                 break;
             }
             bytes += said.len();
-            said_others += usize::from(series.len() >= news.len());
             series.push(said);
         }
         self.page = if others.is_empty() { 0 } else { (first + said_others) % others.len() };
@@ -192,17 +192,20 @@ impl Peer {
         Summary { from, neighbours, heard, is_all, series }
     }
 
-    /// What is said of a series.
-    fn said(&self, id: SeriesId, known: &series::Series) -> Series {
-        let mut held: Vec<_> = known.held.runs().rev().take(MAX_HELD).collect();
-        held.reverse();
-        Series {
-            group: id.group,
-            publisher: id.publisher,
-            is_wanted: self.asking.asks_for(known),
-            newest: known.newest,
-            held: held.into_iter().map(|run| run.start as u32..run.end as u32).collect(),
-        }
+    /// What is said of a series; nothing of one of which all messages still wait to be sent.
+    fn said(&self, id: SeriesId, known: &series::Series) -> Option<Series> {
+        let waits = self.unsent.iter().find(|(unsent, _)| SeriesId::from(*unsent) == id);
+        let newest = match waits {
+            // Whoever was told of more would ask for it.
+            Some((next, 0)) => next.sequence.checked_sub(1)?,
+            Some((next, _)) => next.sequence,
+            None => known.newest,
+        };
+        let held = known.held.runs().map(|run| run.start as u32..(run.end as u32).min(newest + 1));
+        let mut held: Vec<_> = held.filter(|run| !run.is_empty()).collect();
+        held.drain(..held.len().saturating_sub(MAX_HELD));
+        let is_wanted = self.asking.asks_for(known);
+        Some(Series { group: id.group, publisher: id.publisher, is_wanted, newest, held })
     }
 
     const fn next_transmission(&mut self) -> Sent {

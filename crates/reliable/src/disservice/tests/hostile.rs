@@ -114,9 +114,9 @@ fn a_fragment_that_is_not_the_message_s_is_found_and_all_of_it_fetched_again() {
     let object =
         super::super::object::Metadata { group: topic(), name: None, is_datagram: false, history: 0 }
             .object(&payload);
-    let shape =
-        Shape { length: object.len() as u32, fragment: policy.fragment, chunk: 64, digest: digest(&object) };
-    let bytes = vec![1; usize::from(policy.fragment)];
+    let fragment = object.len().div_ceil(3) as u16;
+    let shape = Shape { length: object.len() as u32, fragment, chunk: 64, digest: digest(&object) };
+    let bytes = vec![1; usize::from(fragment)];
     net.forge(1, 200, &data(message(0, 0), shape, 1, &bytes).emit());
     publish(&mut net, 0, &payload);
     net.run(Duration::from_secs(20), |net| !net.members[1].up.is_empty());

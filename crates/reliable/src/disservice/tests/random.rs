@@ -141,6 +141,11 @@ impl World {
                 assert_eq!(places, sorted, "out of order: {}", context());
             }
             if subscription.is_reliable {
+                if sorted.len() != all.len() {
+                    let now = self.net.now;
+                    let state = |of: usize| self.net.members[of].session.state(now);
+                    eprintln!("@ {publisher}: {}\n@ {member}: {}", state(publisher), state(member));
+                }
                 assert_eq!(sorted.len(), all.len(), "missing: {}", context());
             }
         }

@@ -23,6 +23,7 @@ pub(super) struct Found {
     pub(super) control: f64,
     pub(super) requests: f64,
     pub(super) passed: f64,
+    pub(super) redundant: f64,
     /// Share of messages that all members but the publisher hold together.
     pub(super) held: f64,
 }
@@ -68,6 +69,7 @@ pub(super) fn tactical(seed: u64, len: usize, loss: f64, policy: &Policy) -> Fou
         control: of("control_bytes_sent"),
         requests: of("nacks_sent"),
         passed: of("requests_passed_on"),
+        redundant: of("repairs_redundant"),
         held: held as f64 / messages as f64,
     }
 }
@@ -108,22 +110,23 @@ fn peers_bring_what_a_publisher_that_hears_nothing_has_sent() {
     for loss in [0.1, 0.2, 0.3, 0.5] {
         for (len, fragments) in [(1024, 1.0), (7168, 6.0), (15_360, 11.0), (35_840, 26.0)] {
             for is_coded in [false, true] {
-                let found = tactical(1, len, loss, &Policy { is_coded, ..policy() });
+                let found = tactical(1, len, loss, &Policy { is_coded, fragment: 1400, ..policy() });
                 let fewest =
                     if is_coded { fewest_coded(fragments as u32, loss) } else { fewest(fragments, loss) };
                 let bound = (1.0 - loss.powi(9)).powi(fragments as i32);
                 eprintln!(
-                    "{loss} {len:6} coded {is_coded:5} success {:.4} held {:.4} (bound {bound:.4}) overhead {:7.0} repairs {:.2} fewest {fewest:.2} ratio {:.2} bytes ratio {:.2} feedback {:.0} control {:.0} requests {:.2} passed {:.2}",
+                    "{loss} {len:6} coded {is_coded:5} success {:.4} held {:.4} (bound {bound:.4}) overhead {:7.0} repairs {:.2} fewest {fewest:.2} ratio {:.2} bytes ratio {:.2} feedback {:.0} control {:.0} requests {:.2} passed {:.2} redundant {:.2}",
                     found.success,
                     found.held,
                     found.overhead,
                     found.repairs,
                     found.repairs / fewest,
-                    found.overhead / (fewest * (len as f64 / fragments + 80.0)),
+                    found.overhead / (fewest * (len as f64 / fragments + 85.0)),
                     found.feedback,
                     found.control,
                     found.requests,
-                    found.passed
+                    found.passed,
+                    found.redundant
                 );
             }
         }

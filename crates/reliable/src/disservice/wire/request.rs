@@ -80,6 +80,15 @@ impl Request {
 }
 
 impl Want {
+    /// Number of messages, fragments or combinations that it names.
+    pub(in super::super) fn parts(&self) -> u64 {
+        match &self.missing {
+            Missing::Whole(count) => (*count).into(),
+            Missing::Fragments(runs) => runs.iter().map(|run| u64::from(run.end - run.start)).sum(),
+            Missing::Combinations { count, .. } => (*count).into(),
+        }
+    }
+
     /// Bytes that it takes in a request.
     pub(in super::super) fn len(&self) -> usize {
         let mut out = Vec::new();
