@@ -1,7 +1,8 @@
 //! Reliable multicast: machines that bring the same bytes to every member of a group.
 //!
 //! Each protocol has a folder: [`norm`] is NORM (RFC 5740), [`pgm`] is PGM (RFC 3208), [`nakack`] the stack of JGroups
-//! around NAKACK, and [`disservice`] is for networks that are cut again and again. The other modules are what they share.
+//! around NAKACK, and [`disservice`] is for networks that are cut again and again. The other modules are what they
+//! share.
 //!
 //! # The common face
 //!

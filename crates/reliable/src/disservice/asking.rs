@@ -75,8 +75,8 @@ pub(super) struct View<'a> {
 const MAX_FRAGMENTS: u64 = 256;
 /// A longer time without data is a pause.
 const MAX_SPACING: Duration = Duration::from_millis(500);
-/// Longest time for which what is missing is gathered because data come slowly. Chosen: a third of DisService's interval;
-/// requests are then some hundredths of what they bring.
+/// Longest time for which what is missing is gathered because data come slowly. Chosen: a third of DisService's
+/// interval; requests are then some hundredths of what they bring.
 const MAX_GATHERING: Duration = Duration::from_secs(1);
 /// Fruitless passes after which a request names all that is missing whatever its share (DisService's code).
 const PASSES: u32 = 2;
@@ -148,8 +148,8 @@ impl Asking {
         self.something_is_missing(now);
     }
 
-    /// A repair was heard, of this member's own requests or others'; `is_last` says that its sender has sent all that it
-    /// has been asked for of the message.
+    /// A repair was heard, of this member's own requests or others'; `is_last` says that its sender has sent all that
+    /// it has been asked for of the message.
     pub(super) fn repair(
         &mut self,
         now: Instant,
@@ -191,8 +191,8 @@ impl Asking {
         self.passes.remove(&id);
     }
 
-    /// Another member has asked, or has passed a request on (`passed_on_by`): what is missing here too need not be asked
-    /// for. Says for how many messages that is so.
+    /// Another member has asked, or has passed a request on (`passed_on_by`): what is missing here too need not be
+    /// asked for. Says for how many messages that is so.
     pub(super) fn heard(
         &mut self,
         now: Instant,
@@ -267,7 +267,8 @@ impl Asking {
         }
     }
 
-    /// What to ask for now, and whom: the server, if it is to be one, and the wants; none if there is nothing to ask for.
+    /// What to ask for now, and whom: the server, if it is to be one, and the wants; none if there is nothing to ask
+    /// for.
     pub(super) fn wake(
         &mut self,
         now: Instant,

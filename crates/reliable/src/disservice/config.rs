@@ -63,8 +63,8 @@ pub struct Policy {
     pub repairs: Repairs,
     /// Whether repairs are combinations of what their sender holds of a chunk, over GF(2^8).
     pub is_coded: bool,
-    /// Minimum and maximum interval of summaries: they are sent at the shorter one after news, and ever less often where
-    /// there is none. Too short costs packets; too long, and members that meet find out late.
+    /// Minimum and maximum interval of summaries: they are sent at the shorter one after news, and ever less often
+    /// where there is none. Too short costs packets; too long, and members that meet find out late.
     pub summaries: (Duration, Duration),
     /// Time after which a neighbour that is not heard counts as gone. It is to be some longest intervals of summaries.
     pub dead_after: Duration,

@@ -59,7 +59,8 @@ impl Metadata {
     }
 }
 
-/// Tag that stands for a group's name in packets. Of two groups whose names have one tag, the metadata tell which it is.
+/// Tag that stands for a group's name in packets. Of two groups whose names have one tag, the metadata tell which it
+/// is.
 pub(super) fn tag(group: &[u8]) -> u32 {
     hash(0, group)
 }

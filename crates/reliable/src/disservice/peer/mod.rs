@@ -30,8 +30,8 @@ use crate::unit_credit::UnitCredit;
 ///
 /// Down come [`Item::Datagram`] and [`Item::Message`], which is a file if it has a name; each is published to the group
 /// of the settings. Up go the same, of the groups that the member subscribes to, with the address that they were heard
-/// from last. Above its second port is a store, if it has one: it is handed records (see the module's `store`), and given
-/// them again before anything else when the member begins anew.
+/// from last. Above its second port is a store, if it has one: it is handed records (see the module's `store`), and
+/// given them again before anything else when the member begins anew.
 #[derive(Debug)]
 pub struct Peer {
     config: Config,

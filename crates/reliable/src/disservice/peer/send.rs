@@ -17,8 +17,8 @@ use crate::statistics::Kind;
 /// of a program.
 const WINDOW: u64 = 64 << 10;
 
-/// Bytes of a summary up to which series are said of which there is no news. Chosen: some 20 of them; more cost bytes at
-/// each of all others' news.
+/// Bytes of a summary up to which series are said of which there is no news. Chosen: some 20 of them; more cost bytes
+/// at each of all others' news.
 const OTHERS: usize = 300;
 
 /// A packet that is no data.

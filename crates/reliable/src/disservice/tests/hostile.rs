@@ -141,8 +141,8 @@ fn lies_about_what_exists_cost_few_packets() {
         forge(net, &Packet::Summary(summary));
     });
     let sent: u64 = (0..4).map(|member| net.counter(member, "nacks_sent")).sum();
-    eprintln!("@ lies: {sent} requests in {}", net.now);
-    assert!(sent < 1500, "{sent} requests");
+    // Chosen: twice what members send that nobody lies to, and a back-off's worth for each lie that is believed.
+    assert!(sent < 300, "{sent} requests");
 }
 
 #[test]

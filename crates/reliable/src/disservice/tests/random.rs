@@ -141,12 +141,16 @@ impl World {
                 assert_eq!(places, sorted, "out of order: {}", context());
             }
             if subscription.is_reliable {
-                if sorted.len() != all.len() {
-                    let now = self.net.now;
-                    let state = |of: usize| self.net.members[of].session.state(now);
-                    eprintln!("@ {publisher}: {}\n@ {member}: {}", state(publisher), state(member));
-                }
-                assert_eq!(sorted.len(), all.len(), "missing: {}", context());
+                let state = |of: usize| self.net.members[of].session.state(self.net.now);
+                assert!(
+                    sorted.len() == all.len(),
+                    "missing: {}
+{publisher}: {}
+{member}: {}",
+                    context(),
+                    state(publisher),
+                    state(member)
+                );
             }
         }
         let others: usize = received.iter().filter(|found| self.published[member].contains(found)).count();
