@@ -95,6 +95,13 @@ impl DownStreams {
         true
     }
 
+    /// Nothing more is sent of any stream: each application is told.
+    pub(crate) fn reset_all(&mut self, out: &mut Outbox) {
+        for id in std::mem::take(&mut self.0).into_keys() {
+            out.up(Item::Stream(id, StreamItem::Reset));
+        }
+    }
+
     /// Ends a stream after the bytes that were written. False if it had ended.
     fn end(&mut self, id: StreamId, sender: &mut impl SendsStreams) -> bool {
         let Some(down) = self.0.get_mut(&id) else { return false };

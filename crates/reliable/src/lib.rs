@@ -32,6 +32,7 @@ pub mod loss_events;
 mod member_id;
 pub mod nakack;
 pub mod norm;
+mod out_streams;
 pub mod pgm;
 mod round_trip;
 mod runs;

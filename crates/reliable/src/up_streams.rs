@@ -58,6 +58,18 @@ impl<K: Ord + Copy> Streams<K> {
         self.over.remove(&key);
     }
 
+    /// The streams of these keys go on no more, or behind a gap: each ends here, and what still comes of it is another.
+    pub(crate) fn lose(&mut self, is_lost: impl Fn(&K) -> bool, out: &mut Outbox) {
+        self.over.retain(|key| !is_lost(key));
+        let lost: Vec<K> = self.streams.keys().copied().filter(|key| is_lost(key)).collect();
+        lost.into_iter().for_each(|key| self.missing(key, out));
+    }
+
+    /// Whether a stream is handed up, or was reset before its end.
+    pub(crate) fn knows(&self, key: &K) -> bool {
+        self.streams.contains_key(key) || self.over.contains(key)
+    }
+
     /// Ends a stream before its end, and says so to the application.
     fn reset(&mut self, key: K, out: &mut Outbox) {
         if let Some(stream) = self.streams.remove(&key) {

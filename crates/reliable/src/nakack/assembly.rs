@@ -11,9 +11,22 @@ pub(super) enum Unit {
     Datagram(Vec<u8>),
     /// A message, with its name if it has one.
     Message(Option<Arc<[u8]>>, Vec<u8>),
+    /// A piece of a stream.
+    Piece(Piece),
 }
 
-/// What has come of a member's next unit, and its kind.
+/// A piece of a stream, which is a message by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    /// Number of the stream.
+    pub(super) number: u16,
+    pub(super) bytes: Vec<u8>,
+    /// Whether the stream begins with it, and ends with it.
+    pub(super) is_first: bool,
+    pub(super) is_last: bool,
+}
+
+/// A member's next unit, as far as its messages have come, and its kind.
 #[derive(Debug, Default)]
 pub(super) struct Assembly {
     part: Option<(u8, Vec<u8>)>,
@@ -27,6 +40,11 @@ const MAX_UNIT: usize = 1 << 30;
 impl Assembly {
     /// Takes the next message of the member: a unit, if that is complete with it, and whether one was given up.
     pub(super) fn take(&mut self, flags: Flags, payload: &[u8]) -> (Option<Unit>, bool) {
+        if flags.has(Flags::STREAM) {
+            let piece = piece(flags, payload);
+            let is_given_up = piece.is_none();
+            return (piece.map(Unit::Piece), is_given_up);
+        }
         let kind = flags.0 & (Flags::MESSAGE | Flags::NAMED);
         let mut is_given_up = false;
         if flags.has(Flags::FIRST) {
@@ -58,6 +76,13 @@ impl Assembly {
     pub(super) fn bytes(&self) -> u64 {
         self.part.as_ref().map_or(0, |(_, bytes)| bytes.len() as u64)
     }
+}
+
+/// The piece of a stream in a message; none if the message is too short.
+fn piece(flags: Flags, payload: &[u8]) -> Option<Piece> {
+    let (number, bytes) = payload.split_first_chunk()?;
+    let (is_first, is_last) = (flags.has(Flags::FIRST), flags.has(Flags::LAST));
+    Some(Piece { number: u16::from_be_bytes(*number), bytes: bytes.to_vec(), is_first, is_last })
 }
 
 /// A unit out of all of its bytes; none if its name is longer than it is.
@@ -97,5 +122,16 @@ mod tests {
             (Some(Unit::Message(Some(Arc::from(&b"n"[..])), b"ab".to_vec())), false)
         );
         assert_eq!(assembly.take(named, b"\0\x09nab"), (None, true), "a name longer than the unit");
+    }
+
+    #[test]
+    fn a_piece_of_a_stream_is_whole_by_itself() {
+        let mut assembly = Assembly::default();
+        assert_eq!(assembly.take(Flags(Flags::STREAM), b"\0"), (None, true), "it has no number");
+        let piece = Piece { number: 258, bytes: b"ab".to_vec(), is_first: false, is_last: true };
+        assert_eq!(
+            assembly.take(Flags(Flags::STREAM | LAST), b"\x01\x02ab"),
+            (Some(Unit::Piece(piece)), false)
+        );
     }
 }

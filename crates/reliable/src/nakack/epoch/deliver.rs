@@ -81,6 +81,7 @@ impl Epoch {
                 match &unit {
                     Unit::Datagram(_) => counted.deliveries.messages += 1,
                     Unit::Message(..) => counted.deliveries.objects += 1,
+                    Unit::Piece(piece) => counted.deliveries.objects += u64::from(piece.is_last),
                 }
                 out.units.push((rank as u16, unit));
             }

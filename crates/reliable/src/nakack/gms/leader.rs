@@ -172,11 +172,8 @@ impl Membership {
     /// A member has all that it was to fetch.
     pub(super) fn ready(&mut self, now: Instant, from: MemberId, id: ViewId, actions: &mut Vec<Action>) {
         let Some(proposal) = self.proposal.as_mut().filter(|proposal| proposal.id == id) else { return };
-        match proposal.participants.get_mut(&from) {
-            Some(participant) if matches!(participant.step, Step::Flushed { .. }) => {
-                participant.step = Step::Ready;
-            }
-            _ => return,
+        if !proposal.participants.get_mut(&from).is_some_and(Participant::has_all) {
+            return;
         }
         if !proposal.is_ready() {
             return;
@@ -187,12 +184,15 @@ impl Membership {
         let is_merge = addresses.iter().any(|&(member, _)| !self.view.has(member));
         self.counted.merges += u64::from(is_merge);
         let own = self.own.0;
+        let together = proposal.together(&view);
         for &to in addresses.iter().filter(|&&(member, _)| member != own) {
             // A view that nobody stays in is none: who leaves last just goes.
             let view = if view.members.is_empty() { self.view_of_none(view.id) } else { view.clone() };
-            self.tell(to, Control::Commit(view), actions);
+            let together = together.get(&to.0).copied().unwrap_or_default();
+            self.tell(to, Control::Commit { view, together }, actions);
         }
-        self.install(now, view, actions);
+        let together = together.get(&own).copied().unwrap_or_default();
+        self.install(now, view, together, actions);
     }
 
     fn view_of_none(&self, id: ViewId) -> super::View {

@@ -5,7 +5,8 @@
 //!
 //! 1. *Prepare*: nobody sends anything new, and each says what it has of its view.
 //! 2. *Fetch*: each fetches what somebody else has of its view.
-//! 3. *Commit*: each delivers what it has, and goes over to the new view.
+//! 3. *Commit*: each delivers what it has, and goes over to the new view; and learns who comes from the same view as it
+//!    does, so that nothing is missing between the two of what those send.
 //!
 //! So all that go from one view to the next together have delivered the same. A member promises to take part in one
 //! proposal, and in another only if that has a higher number; one that has promised waits until a view comes of it. If
@@ -29,7 +30,7 @@ use self::failure::Failures;
 use self::proposal::Proposal;
 use super::config::{Stack, Start};
 use super::epoch::Epoch;
-use super::wire::{Control, MemberId, View, ViewId, max_members};
+use super::wire::{Control, MemberId, Together, View, ViewId, max_members};
 
 /// The membership, as one member sees it.
 #[derive(Debug)]
@@ -116,8 +117,8 @@ pub(super) enum Action {
     Freeze,
     /// Fetch what is missing up to these targets.
     Fetch(Vec<(u32, MemberId)>),
-    /// Go over to another view; `None` if this member has left.
-    Install(Option<View>),
+    /// Go over to another view, with those of its members that come from the same view; `None` if this member has left.
+    Install(Option<(View, Together)>),
 }
 
 /// Time that a member has to answer the first question of a change (merge_timeout of JGroups 2.12's class GMS).
@@ -220,6 +221,11 @@ impl Membership {
     /// Whether it looks for others, and is in no view.
     pub(super) fn is_seeking(&self) -> bool {
         self.state == State::Seeks
+    }
+
+    /// Whether it wants to leave, or has left: it takes nothing more from its application.
+    pub(super) const fn is_leaving(&self) -> bool {
+        matches!(self.state, State::Leaves | State::Left)
     }
 
     pub(super) fn has_left(&self) -> bool {
@@ -400,11 +406,11 @@ impl Membership {
                 }
             }
             Control::Ready(proposal) => self.ready(now, from.0, proposal, actions),
-            Control::Commit(view) => {
+            Control::Commit { view, together } => {
                 let is_promised =
                     self.promised.is_some_and(|promise| promise.proposal == view.id && promise.is_ready);
                 if is_promised && view.id.leader == from.0 {
-                    self.install(now, view, actions);
+                    self.install(now, view, together, actions);
                 }
             }
         }

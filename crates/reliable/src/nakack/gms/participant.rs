@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use hopcast_core::{Duration, Instant};
 
 use super::super::epoch::Epoch;
-use super::super::wire::{Control, MemberId, View, ViewId};
+use super::super::wire::{Control, MemberId, Together, View, ViewId};
 use super::{ANSWER, Action, MAX_JUMP, Membership, Promise, State};
 
 impl Membership {
@@ -58,7 +58,13 @@ impl Membership {
     }
 
     /// The last step: the view is this one from now on, or this member has left.
-    pub(super) fn install(&mut self, now: Instant, view: View, actions: &mut Vec<Action>) {
+    pub(super) fn install(
+        &mut self,
+        now: Instant,
+        view: View,
+        together: Together,
+        actions: &mut Vec<Action>,
+    ) {
         self.promised = None;
         self.proposal = None;
         if !view.has(self.own.0) {
@@ -91,7 +97,7 @@ impl Membership {
         self.discovery.settled();
         self.announce = now + self.stack.merge_every.mul_f64(0.5 + self.random.uniform());
         self.retry = now;
-        actions.push(Action::Install(Some(view)));
+        actions.push(Action::Install(Some((view, together))));
         if self.state == State::Leaves {
             self.ask_to_leave(actions);
         }
@@ -104,7 +110,8 @@ impl Membership {
         self.highest += 1;
         let id = ViewId { number: self.highest, leader: self.own.0 };
         self.candidates.clear();
-        self.install(now, View { id, members: vec![self.own] }, actions);
+        let view = View { id, members: vec![self.own] };
+        self.install(now, view, Together::of(std::iter::once(0)), actions);
         self.announce = now + self.stack.verify;
         (self.waits, self.expects) = (Some(now + self.stack.merge_every * 2 + ANSWER), 2);
     }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use hopcast_core::Instant;
 use hopcast_core::bytes::complete;
 
-use super::super::wire::{MemberId, View, ViewId};
+use super::super::wire::{MemberId, Together, View, ViewId};
 
 /// A change of views.
 #[derive(Debug)]
@@ -37,8 +37,25 @@ pub(super) enum Step {
         /// What it has of each member of that.
         have: Vec<u32>,
     },
-    /// It has all that it was to fetch.
-    Ready,
+    /// It has all that it was to fetch of its view.
+    Ready(ViewId),
+}
+
+impl Participant {
+    /// It has all that it was to fetch. False if it was to fetch nothing now.
+    pub(super) fn has_all(&mut self) -> bool {
+        let Step::Flushed { view, .. } = self.step else { return false };
+        self.step = Step::Ready(view);
+        true
+    }
+
+    /// Its view before this change, once it has all of that.
+    const fn came_from(&self) -> Option<ViewId> {
+        match self.step {
+            Step::Ready(view) => Some(view),
+            Step::Asked | Step::Flushed { .. } => None,
+        }
+    }
 }
 
 impl Proposal {
@@ -49,7 +66,7 @@ impl Proposal {
 
     /// Whether all have what they were to fetch.
     pub(super) fn is_ready(&self) -> bool {
-        self.participants.values().all(|participant| participant.step == Step::Ready)
+        self.participants.values().all(|participant| participant.came_from().is_some())
     }
 
     /// Members that have not answered the first question.
@@ -92,6 +109,19 @@ impl Proposal {
         let members = old.chain(new);
         let members = members.filter_map(|member| stays(&member).map(|found| (member, found.address)));
         View { id: self.id, members: members.collect() }
+    }
+
+    /// For each that takes part, those members of the new view that come from the same view as it does.
+    pub(super) fn together(&self, view: &View) -> BTreeMap<MemberId, Together> {
+        let before = |member: &MemberId| self.participants.get(member).and_then(Participant::came_from);
+        let ranks = |from: ViewId| {
+            let members = view.members.iter().enumerate();
+            members.filter(move |(_, (member, _))| before(member) == Some(from)).map(|(rank, _)| rank as u16)
+        };
+        let set = |(&member, participant): (&MemberId, &Participant)| {
+            participant.came_from().map(|from| (member, Together::of(ranks(from))))
+        };
+        self.participants.iter().filter_map(set).collect()
     }
 }
 

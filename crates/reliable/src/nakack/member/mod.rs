@@ -7,20 +7,25 @@ use std::net::SocketAddr;
 
 use hopcast_core::{Buffer, Datagram, Instant, Item, Machine, Message, Outbox, Pacer, Port, Stream};
 
-use super::assembly::Unit;
+use super::assembly::{Piece, Unit};
 use super::config::{Config, Start};
 use super::epoch::{Counted, Delivery, Epoch};
 use super::gms::{Action, Membership};
 use super::outgoing::Outgoing;
 use super::unicast::Unicast;
-use super::wire::{Control, Packet, View};
+use super::wire::{Control, MemberId, Packet, Together, View};
+use crate::down_streams::DownStreams;
 use crate::unit_credit::UnitCredit;
+use crate::up_streams::Streams;
 
 /// A member of a group, as a machine: an application above, datagrams below.
 ///
-/// Down come [`Item::Datagram`] and [`Item::Message`], which is a file if it has a name; each goes to all other members
-/// of the view in which it is sent. Up go the same, with the address of their sender, in the order of each sender or in
-/// one order for all. A member that is not in a view yet holds back what it is given.
+/// Down come [`Item::Datagram`], [`Item::Message`], which is a file if it has a name, and [`Item::Stream`]; each goes to
+/// all other members of the view in which it is sent. Up go the same, with the address of their sender, in the order of
+/// each sender or in one order for all. A member that is not in a view yet holds back what it is given.
+///
+/// A stream goes on from one view to the next at all that come to it together with its writer. Whoever else is in the
+/// next view has it from there on, as a new stream; where its writer is not, it is reset.
 #[derive(Debug)]
 pub struct Member {
     config: Config,
@@ -28,6 +33,8 @@ pub struct Member {
     epoch: Epoch,
     unicast: Unicast,
     outgoing: Outgoing,
+    down: DownStreams,
+    up: Streams<(MemberId, u16)>,
     pacer: Pacer,
     random: Stream,
     out: Outbox,
@@ -82,6 +89,8 @@ impl Member {
             epoch,
             unicast: Unicast::new(config.member, random.fork()),
             outgoing: Outgoing::default(),
+            down: DownStreams::default(),
+            up: Streams::default(),
             pacer: Pacer::new(config.slack),
             random,
             out: Outbox::new(),
@@ -119,6 +128,7 @@ impl Member {
     /// Leaves the group. What it sent in this view still reaches the others; what waits is not sent any more.
     pub fn leave(&mut self, now: Instant) {
         self.outgoing = Outgoing::default();
+        self.down.reset_all(&mut self.out);
         let mut actions = Vec::new();
         self.membership.leave(now, &self.epoch, &mut actions);
         self.act(now, actions);
@@ -163,14 +173,27 @@ impl Member {
         }
     }
 
-    fn on_above(&mut self, item: &Item) {
-        self.credit.spend();
-        let is_taken = !self.has_left()
-            && match item {
-                Item::Datagram(datagram) => self.outgoing.datagram(&datagram.payload),
-                Item::Message(unit) => self.outgoing.message(&unit.payload, unit.name.as_deref()),
-                _ => false,
-            };
+    fn on_above(&mut self, now: Instant, item: Item) {
+        let is_in = !self.membership.is_leaving();
+        let is_taken = match item {
+            Item::Stream(id, item) if id.0.is_multiple_of(2) => {
+                let sender = is_in.then_some(&mut self.outgoing);
+                self.down.handle(now, id, item, sender, &mut self.out)
+            }
+            Item::Stream(id, item) => {
+                self.up.handle(id, &item, &mut self.out);
+                true
+            }
+            Item::Datagram(datagram) => {
+                self.credit.spend();
+                is_in && self.outgoing.datagram(&datagram.payload)
+            }
+            Item::Message(unit) => {
+                self.credit.spend();
+                is_in && self.outgoing.message(&unit.payload, unit.name.as_deref())
+            }
+            _ => false,
+        };
         self.refused += u64::from(!is_taken);
     }
 
@@ -287,18 +310,24 @@ impl Member {
                     self.counted.strange += 1;
                 }
             }
-            Action::Install(view) => self.install(now, view),
+            Action::Install(next) => self.install(now, next),
         }
     }
 
     /// Brings the view to its end, and goes over to the next.
-    fn install(&mut self, now: Instant, view: Option<View>) {
+    fn install(&mut self, now: Instant, next: Option<(View, Together)>) {
         let mut delivery = Delivery::default();
         self.epoch.finish(&mut self.counted, &mut delivery);
         self.hand_up(delivery);
         #[cfg(test)]
-        self.log.push(super::tests::Event::View(view.clone()));
-        let Some(view) = view else { return };
+        self.log.push(super::tests::Event::View(next.as_ref().map(|(view, _)| view.clone())));
+        // Of those that do not come along from the view before, something may be missing in between.
+        let comes_along = |member: MemberId| {
+            next.as_ref()
+                .is_some_and(|(view, together)| view.rank(member).is_some_and(|rank| together.has(rank)))
+        };
+        self.up.lose(|&(member, _)| !comes_along(member), &mut self.out);
+        let Some((view, _)) = next else { return };
         self.epoch = Epoch::new(
             now,
             view,
@@ -330,12 +359,17 @@ impl Member {
 
     fn hand_up(&mut self, delivery: Delivery) {
         for (rank, unit) in delivery.units {
-            let (_, address) = self.epoch.view().members[usize::from(rank)];
+            let (sender, address) = self.epoch.view().members[usize::from(rank)];
             #[cfg(test)]
-            self.log.push(super::tests::Event::unit(self.epoch.view().members[usize::from(rank)].0, &unit));
+            self.log.push(super::tests::Event::unit(sender, &unit));
+            let ends = (self.config.local, address);
             let item = match unit {
+                Unit::Piece(piece) => {
+                    self.hand_up_piece((sender, piece.number), ends, &piece);
+                    continue;
+                }
                 Unit::Datagram(bytes) => {
-                    Item::Datagram(Datagram::new(self.config.local, address, Buffer::copy_from(&bytes)))
+                    Item::Datagram(Datagram::new(ends.0, ends.1, Buffer::copy_from(&bytes)))
                 }
                 Unit::Message(name, bytes) => {
                     self.delivered += 1;
@@ -344,6 +378,20 @@ impl Member {
                 }
             };
             self.out.up(item);
+        }
+    }
+
+    fn hand_up_piece(&mut self, key: (MemberId, u16), ends: (SocketAddr, SocketAddr), piece: &Piece) {
+        let is_known = piece.is_first || self.up.knows(&key);
+        if piece.is_first {
+            self.up.missing(key, &mut self.out);
+        }
+        if !piece.bytes.is_empty() {
+            self.up.bytes(key, ends, &piece.bytes, &mut self.out);
+        }
+        // The end alone is no stream for one that came behind all of its bytes.
+        if piece.is_last && (is_known || !piece.bytes.is_empty()) {
+            self.up.end(key, ends, &mut self.out);
         }
     }
 }
@@ -359,7 +407,7 @@ impl Machine for Member {
         self.now = now;
         self.change(now);
         match (port, item) {
-            (Port::Above(_), item) => self.on_above(&item),
+            (Port::Above(_), item) => self.on_above(now, item),
             (Port::Below(_), Item::Datagram(datagram)) => {
                 self.on_below(now, &datagram);
                 datagram.payload.recycle();
@@ -407,6 +455,7 @@ impl Machine for Member {
         report("repaired_for_others", counted.repaired_for_others);
         report("duplicate_messages", counted.duplicates);
         report("packets_of_no_use", counted.strange);
+        report("streams_reset", self.up.reset);
         report("units_refused", self.refused);
         report("malformed", self.malformed);
     }

@@ -103,11 +103,12 @@ impl Member {
         }
     }
 
-    /// Grants datagrams as far as little waits.
+    /// Grants datagrams as far as little waits, and bytes of streams.
     pub(super) fn grant(&mut self) {
         if !self.has_left() {
             let unit = u64::from(self.config.stack.fragment);
             self.credit.grant(WINDOW, self.outgoing.bytes(), unit, &mut self.out);
+            self.down.grant(&mut self.outgoing, &mut self.out);
         }
     }
 }

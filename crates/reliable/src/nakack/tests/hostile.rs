@@ -2,7 +2,7 @@
 
 use super::views::quick;
 use super::*;
-use crate::nakack::wire::{Between, Control, Flags, Packet, Sent, ViewId};
+use crate::nakack::wire::{Between, Control, Flags, Packet, Sent, Together, ViewId};
 use crate::testing::contents;
 
 /// Three members, and a file from the first.
@@ -83,7 +83,7 @@ fn forged_views_and_members_that_do_not_exist_change_nothing() {
     let view = View { id, members: (90..120).map(nobody).collect() };
     let between = Between { from: MemberId { node: 90, run: 1 }, to: id_of(0), connection: 3 };
     let controls = [
-        Control::Commit(view.clone()),
+        Control::Commit { view: view.clone(), together: Together::default() },
         Control::Join,
         Control::Ready(id),
         Control::Fetch { proposal: id, targets: vec![(0, id_of(0)); 3] },

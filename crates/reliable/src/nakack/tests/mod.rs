@@ -2,6 +2,8 @@
 
 mod hostile;
 mod random;
+mod random_streams;
+mod streams;
 mod transfers;
 mod views;
 
@@ -9,7 +11,7 @@ use std::net::SocketAddr;
 
 use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Machine, Message, Rate};
 
-use super::assembly::Unit;
+use super::assembly::{Piece, Unit};
 use super::wire::{MemberId, View};
 use super::{Config, Member, Stack, Start};
 use crate::testing::{self, Link, address, group};
@@ -23,12 +25,15 @@ pub(super) enum Event {
     View(Option<View>),
     /// A unit, its sender and its bytes.
     Unit(MemberId, Vec<u8>),
+    /// A piece of a stream, and its sender.
+    Piece(MemberId, Piece),
 }
 
 impl Event {
     pub(super) fn unit(from: MemberId, unit: &Unit) -> Self {
         match unit {
             Unit::Datagram(bytes) | Unit::Message(_, bytes) => Self::Unit(from, bytes.clone()),
+            Unit::Piece(piece) => Self::Piece(from, piece.clone()),
         }
     }
 }

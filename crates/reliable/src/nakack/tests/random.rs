@@ -1,9 +1,11 @@
-//! Random joins, leaves, crashes, partitions, also of one direction, and messages: what must hold whatever happens.
+//! Random joins, leaves, crashes, partitions, also of one direction, messages and streams: what must hold whatever
+//! happens.
 
 use std::collections::BTreeMap;
 
 use hopcast_core::Stream;
 
+use super::random_streams::Streams;
 use super::views::quick;
 use super::*;
 use crate::nakack::Ordering;
@@ -22,6 +24,7 @@ struct World {
     places: Vec<(u16, bool)>,
     /// Messages that each run has sent.
     sent: BTreeMap<MemberId, u32>,
+    streams: Streams,
     /// What those saw that have gone.
     past: Vec<(MemberId, Vec<Event>)>,
     ordering: Ordering,
@@ -43,6 +46,7 @@ impl World {
             stack,
             places: vec![(0, false); PLACES],
             sent: BTreeMap::new(),
+            streams: Streams::default(),
             past: Vec::new(),
             ordering,
             operations: 0,
@@ -80,6 +84,7 @@ impl World {
     /// The member in a place is gone.
     fn end(&mut self, place: usize) {
         let log = std::mem::take(&mut self.net.members[place].session.log);
+        self.streams.end(place);
         self.past.push((self.id(place), log));
         self.places[place].1 = false;
         self.net.members[place].is_cut = true;
@@ -106,7 +111,7 @@ impl World {
                 self.net.unheard.clear();
             }
             8 => self.net.members[place].link.loss = 0.4 * self.random.uniform(),
-            9..60 if is_alive => {
+            9..45 if is_alive => {
                 let sender = self.id(place);
                 let number = self.sent.entry(sender).or_default();
                 *number += 1;
@@ -115,6 +120,12 @@ impl World {
                 let bytes = [&number.to_be_bytes()[..], &vec![7; len]].concat();
                 give_datagram(&mut self.net, place, &bytes);
             }
+            45..58 if is_alive => {
+                let max = if self.random.chance(0.1) { 3000 } else { 300 };
+                let len = self.random.below(max) as usize;
+                self.streams.write(&mut self.net, place, len);
+            }
+            58..60 if is_alive => self.streams.finish(&mut self.net, place),
             // One way only.
             60 => _ = self.net.unheard.insert((place, self.random.below(PLACES as u64) as usize)),
             61..98 => {
@@ -128,13 +139,22 @@ impl World {
             _ => {}
         }
         for place in 0..PLACES {
-            if self.places[place].1 && self.net.members[place].session.has_left() {
-                self.end(place);
-            }
-            self.net.members[place].up.clear();
+            self.look(place);
         }
         self.check_memory();
         self.check_stability();
+    }
+
+    /// Takes what a member's application was handed, if it is still there.
+    fn look(&mut self, place: usize) {
+        if self.places[place].1 {
+            self.streams.look(&mut self.net, place);
+            if self.net.members[place].session.has_left() {
+                self.end(place);
+            }
+        } else {
+            self.net.members[place].up.clear();
+        }
     }
 
     /// Nobody holds more than flow control and stability let it, whatever the others do.
@@ -173,9 +193,7 @@ impl World {
         for _ in 0..60 {
             run_for(&mut self.net, Duration::from_secs(2));
             for place in 0..PLACES {
-                if self.places[place].1 && self.net.members[place].session.has_left() {
-                    self.end(place);
-                }
+                self.look(place);
             }
             let alive = self.alive();
             if alive.is_empty() {
@@ -207,6 +225,7 @@ impl World {
         let states: Vec<_> = alive.iter().map(state).collect();
         assert!(agreed || alive.is_empty(), "after {} operations:\n{}", self.operations, states.join("\n"));
         self.compare();
+        self.streams.compare(&alive);
     }
 
     /// Whether a member is still there.
@@ -238,12 +257,7 @@ impl World {
             }
             let &mut (first, same) =
                 together.entry((id, segment.next.map(|next| next.id))).or_insert((*member, segment));
-            let by_sender = |segment: &Segment<'_>| {
-                let mut found: BTreeMap<MemberId, Vec<u32>> = BTreeMap::new();
-                segment.units.iter().for_each(|&(from, number)| found.entry(from).or_default().push(number));
-                found
-            };
-            assert_eq!(by_sender(same), by_sender(segment), "{first:?} and {member:?} in {id:?}");
+            assert_eq!(same.by_sender(), segment.by_sender(), "{first:?} and {member:?} in {id:?}");
             if self.ordering == Ordering::Total {
                 assert_eq!(same.units, segment.units, "{first:?} and {member:?} in {id:?}");
             }
@@ -253,12 +267,8 @@ impl World {
             for (member, theirs) in segments.iter().filter(|(_, theirs)| theirs.view == own.view) {
                 let goes_along = own.next.is_some_and(|next| next.has(*member))
                     && theirs.next.is_some_and(|next| next.has(*sender));
-                let of = |segment: &Segment<'_>| {
-                    let units = segment.units.iter().filter(|(from, _)| from == sender);
-                    units.map(|&(_, number)| number).collect::<Vec<_>>()
-                };
                 assert!(
-                    !goes_along || of(own) == of(theirs),
+                    !goes_along || own.of(*sender) == theirs.of(*sender),
                     "{sender:?} to {member:?} in {:?}",
                     own.view.id
                 );
@@ -291,10 +301,27 @@ impl World {
 /// Events of one view that a member saw.
 struct Segment<'a> {
     view: &'a View,
-    units: Vec<(MemberId, u32)>,
+    units: Vec<(MemberId, Seen<'a>)>,
     /// The view after it, and whether the member has left instead.
     next: Option<&'a View>,
     has_left: bool,
+}
+
+impl<'a> Segment<'a> {
+    fn of(&self, sender: MemberId) -> Vec<Seen<'a>> {
+        self.units.iter().filter(|(from, _)| *from == sender).map(|&(_, unit)| unit).collect()
+    }
+
+    fn by_sender(&self) -> BTreeMap<MemberId, Vec<Seen<'a>>> {
+        self.units.iter().map(|&(from, _)| (from, self.of(from))).collect()
+    }
+}
+
+/// A unit that a member saw: its number, or a piece of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seen<'a> {
+    Unit(u32),
+    Piece(&'a Piece),
 }
 
 fn number(bytes: &[u8]) -> u32 {
@@ -304,7 +331,7 @@ fn number(bytes: &[u8]) -> u32 {
 fn segments(log: &[Event]) -> Vec<Segment<'_>> {
     let mut found: Vec<Segment<'_>> = Vec::new();
     for event in log {
-        match event {
+        let (from, unit) = match event {
             Event::View(view) => {
                 if let Some(last) = found.last_mut() {
                     last.next = view.as_ref();
@@ -313,12 +340,13 @@ fn segments(log: &[Event]) -> Vec<Segment<'_>> {
                 if let Some(view) = view {
                     found.push(Segment { view, units: Vec::new(), next: None, has_left: false });
                 }
+                continue;
             }
-            Event::Unit(from, bytes) => {
-                if let Some(last) = found.last_mut() {
-                    last.units.push((*from, number(bytes)));
-                }
-            }
+            Event::Unit(from, bytes) => (*from, Seen::Unit(number(bytes))),
+            Event::Piece(from, piece) => (*from, Seen::Piece(piece)),
+        };
+        if let Some(last) = found.last_mut() {
+            last.units.push((from, unit));
         }
     }
     found
@@ -332,6 +360,11 @@ fn explore(seed: u64, ordering: Ordering, operations: usize) {
             world.rest();
         }
     }
+    let (opened, read) = world.streams.counted();
+    assert!(
+        opened > operations as u64 / 200 && read > 20 * operations as u64,
+        "{opened} streams, {read} bytes"
+    );
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn view(net: &Net, member: usize) -> Vec<u32> {
 }
 
 /// Whether these members have one view, of just them.
-fn agree(net: &Net, members: &[usize]) -> bool {
+pub(super) fn agree(net: &Net, members: &[usize]) -> bool {
     let first = net.members[members[0]].session.view();
     let has = |member: &usize| net.members[*member].session.view() == first && first.has(id(*member));
     first.members.len() == members.len() && members.iter().all(has)

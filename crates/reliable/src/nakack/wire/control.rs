@@ -2,7 +2,7 @@
 
 use hopcast_core::bytes::{Malformed, Reader};
 
-use super::id::{MAX_MEMBERS, MemberId, View, ViewId};
+use super::id::{MAX_MEMBERS, MemberId, Together, View, ViewId};
 
 /// A control message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +49,12 @@ pub enum Control {
     /// All of it is there.
     Ready(ViewId),
     /// From the leader: this is the view from now on.
-    Commit(View),
+    Commit {
+        /// The view.
+        view: View,
+        /// Its members that come from the same view as the receiver of this.
+        together: Together,
+    },
     /// Flow control: so many more bytes of the member's may be sent in the view.
     Credit {
         /// The view, by its tag.
@@ -88,7 +93,11 @@ impl Control {
                 targets: list(reader, |reader| Ok((reader.u32("target")?, MemberId::read(reader)?)))?,
             },
             8 => Self::Ready(ViewId::read(reader)?),
-            9 => Self::Commit(View::read(reader)?),
+            9 => {
+                let view = View::read(reader)?;
+                let together = Together::read(reader, &view)?;
+                Self::Commit { view, together }
+            }
             10 => Self::Credit { tag: reader.u32("tag")?, bytes: reader.u64("credit")? },
             _ => return Err(Malformed { field: "kind of control" }),
         };
@@ -136,9 +145,10 @@ impl Control {
                 out.push(8);
                 proposal.write(&mut out);
             }
-            Self::Commit(view) => {
+            Self::Commit { view, together } => {
                 out.push(9);
                 view.write(&mut out);
+                together.write(&mut out);
             }
             Self::Credit { tag, bytes } => {
                 out.push(10);

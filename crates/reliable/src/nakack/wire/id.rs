@@ -91,6 +91,34 @@ impl View {
     }
 }
 
+/// Members of a view that have all come to it from one view before it, by their ranks: the transitional set of extended
+/// virtual synchrony. They have delivered the same in that view.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Together(u64);
+
+impl Together {
+    /// The members of these ranks.
+    pub fn of(ranks: impl Iterator<Item = u16>) -> Self {
+        Self(ranks.filter(|&rank| rank < 64).fold(0, |set, rank| set | (1 << rank)))
+    }
+
+    /// Whether the member of this rank is one.
+    pub const fn has(self, rank: u16) -> bool {
+        rank < 64 && self.0 & (1 << rank) != 0
+    }
+
+    pub(super) fn read(reader: &mut Reader<'_>, view: &View) -> Result<Self, Malformed> {
+        let found = Self(reader.u64("members that come together")?);
+        let beyond = found.0.checked_shr(view.members.len() as u32).unwrap_or(0);
+        Malformed::unless(beyond == 0, "members that come together")?;
+        Ok(found)
+    }
+
+    pub(super) fn write(self, out: &mut Vec<u8>) {
+        out.extend(self.0.to_be_bytes());
+    }
+}
+
 pub(super) fn read_address(reader: &mut Reader<'_>) -> Result<SocketAddr, Malformed> {
     let ip = match reader.u8("address family")? {
         4 => IpAddr::from(reader.array::<4>("IPv4 address")?),

@@ -37,7 +37,7 @@ use hopcast_core::Buffer;
 use hopcast_core::bytes::{Malformed, Reader, put_varint};
 
 pub use control::Control;
-pub use id::{MAX_MEMBERS, MAX_MEMBERS_IPV6, MemberId, View, ViewId, max_members};
+pub use id::{MAX_MEMBERS, MAX_MEMBERS_IPV6, MemberId, Together, View, ViewId, max_members};
 
 /// A packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -149,7 +149,10 @@ impl Flags {
     pub const MESSAGE: u8 = 8;
     /// The unit has a name, which is before its bytes with a length of two bytes.
     pub const NAMED: u8 = 16;
-    const ALL: u8 = 31;
+    /// A piece of a stream, which is a message by itself: the stream's number (16 bits) and bytes. The stream begins
+    /// with the first piece and ends with the last.
+    pub const STREAM: u8 = 32;
+    const ALL: u8 = 63;
 
     /// Whether these flags are set.
     pub const fn has(self, flags: u8) -> bool {

@@ -30,7 +30,7 @@ fn packets() -> Vec<Packet<'static>> {
         Control::Refused { proposal: id, promised: 77 },
         Control::Fetch { proposal: id, targets: vec![(5, view().members[1].0), (6, view().members[0].0)] },
         Control::Ready(id),
-        Control::Commit(view()),
+        Control::Commit { view: view(), together: Together::of([0, 2].into_iter()) },
         Control::Credit { tag: 4, bytes: 1 << 40 },
     ];
     let mut all = vec![
