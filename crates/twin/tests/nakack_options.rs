@@ -62,3 +62,30 @@ fn a_member_that_comes_late_has_what_is_sent_from_then_on_and_one_that_leaves_is
         assert!(flow.counters["views_installed"] >= 3, "{events}");
     }
 }
+
+#[test]
+fn members_read_one_stream_and_one_that_comes_late_has_the_rest_of_it() {
+    for over in ["", ", order: total", ", repairs: anyone"] {
+        let flow = to_three(over, "bulk: { port: stream, bytes: 1 MB }", "");
+        for receiver in &flow.receivers {
+            assert_eq!(receiver.figures.reliability, Some(1.0), "{over}: {:?}", receiver.figures);
+            assert!(receiver.figures.completed_s.is_some_and(|seconds| (2.6..5.0).contains(&seconds)));
+        }
+        let counter = |name: &str| flow.counters[name];
+        assert_eq!((counter("objects_completed"), counter("messages_delivered")), (3, 0), "{over}");
+        assert_eq!((counter("streams_reset"), counter("damaged_units")), (0, 0), "{over}");
+    }
+    let app = "bulk: { port: stream, rate: 1 Mbit/s, stop: 25 s }";
+    let flow = to_three("", app, "events: [{ at: 12500 ms, group: g, join: [c] }]");
+    let units: Vec<u64> = flow.receivers.iter().map(|receiver| receiver.figures.sent_units).collect();
+    assert_eq!((units[0], flow.receivers.len()), (units[1], 3));
+    // A half of the time that the others have it.
+    assert!(units[2] * 2 + 20 > units[0] && units[2] * 2 < units[0] + 20, "{units:?}");
+    for receiver in &flow.receivers[..2] {
+        assert_eq!(receiver.figures.reliability, Some(1.0), "{}: {:?}", receiver.node, receiver.figures);
+    }
+    // What is sent while the view changes may miss the one that comes.
+    let last = &flow.receivers[2].figures;
+    assert!(last.reliability.is_some_and(|share| share > 0.95), "{last:?}");
+    assert_eq!((flow.counters["streams_reset"], flow.counters["damaged_units"]), (0, 0));
+}

@@ -10,7 +10,7 @@ use common::document;
 use hopcast_reliable::statistics;
 use hopcast_stack::TRANSPORTS;
 use hopcast_stack::table::Worlds;
-use hopcast_stack::transport::{Count, Feedback, Row};
+use hopcast_stack::transport::{Count, Feedback, PortKind, Row};
 use hopcast_twin::results::{Flow, Run};
 
 /// 800 KiB to `receivers` on a switch, each of which loses `loss` of what comes.
@@ -83,15 +83,21 @@ flows: [{{ from: s, to: g, over: {}, app: {{ bulk: {{ bytes: 200 kB }} }} }}]
 fn each_workload_arrives_whole_at_each_of_three_receivers_over_every_transport_that_serves_several() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.lock").canonicalize().unwrap();
     let file = format!("file: {{ path: {} }}", path.display());
+    let one_stream = "bulk: { port: stream, bytes: 300 kB }";
     let apps = [
         (&*file, true),
         ("bulk: { bytes: 300 kB }", true),
+        (one_stream, true),
         ("messages: { size: 200 B, every: 50 ms, stop: 10 s }", false),
         ("video: { rate: 500 kbit/s, deadline: 2 s, stop: 10 s }", false),
     ];
     let rows = rows();
     assert!(rows.iter().any(|row| row.groups) && rows.iter().any(|row| row.receivers == Count::Several));
+    let goes_to_several = |row: &Row| row.offers.has(PortKind::Stream) && !row.two_way_streams;
     for (row, (app, is_bounded)) in rows.iter().flat_map(|row| apps.map(|app| (row, app))) {
+        if app == one_stream && !goes_to_several(row) {
+            continue;
+        }
         let what = format!("{app} over {}", row.name);
         let delivery = if row.groups { ", delivery: ip-multicast" } else { "" };
         let mut document = document(&format!(
@@ -123,6 +129,10 @@ flows: [{{ from: s, to: [a, b, c]{delivery}, over: {}, app: {{ {app} }} }}]
         );
         assert!(flow.figures.network_bytes.is_some_and(|bytes| bytes > 0), "{what}");
         assert_eq!((flow.counters["damaged_units"], flow.counters["duplicate_units"]), (0, 0), "{what}");
+        if app == one_stream {
+            let counted = ["objects_completed", "messages_delivered", "streams_reset"];
+            assert_eq!(counted.map(|name| flow.counters[name]), [3, 0, 0], "{what}");
+        }
         if row.groups {
             let missing = statistics::NAMES.iter().find(|&&name| !flow.counters.contains_key(name));
             assert_eq!(missing, None, "{what}: what every protocol of groups counts");

@@ -42,9 +42,10 @@
 //!   coordinator, and from there to all.
 //! - **STABLE**: a sender also says what is stable of its own messages, so that receivers need not hear each other.
 //! - **UFC is left out**: only control messages go to one member.
-//! - **A unit that a change of views cuts off is sent again from its beginning**, for those that are new. There are no
-//!   streams, and no state transfer: who joins has what is sent from then on, and after a partition the parts keep what
-//!   each had.
+//! - **A unit that a change of views cuts off is sent again from its beginning**, for those that are new. A **stream**,
+//!   which JGroups does not have, is not: it goes on at all that come to the next view together with its writer, and
+//!   begins in its midst at others. There is no state transfer: who joins has what is sent from then on, and after a
+//!   partition the parts keep what each had.
 //! - **A view has at most [`wire::MAX_MEMBERS`] members**, or [`wire::MAX_MEMBERS_IPV6`] with addresses of IPv6, which
 //!   fits one packet of 1,400 bytes. One more is not let in, and asks again until there is room; two views that are
 //!   too large together stay two. Both are counted (`joins_refused`).

@@ -17,10 +17,11 @@ use crate::transport::{End, Feedback, FlowPlan, PortKind, Ports, Row, Transport}
 
 pub(super) static NAKACK: Row = Row {
     name: "nakack",
-    about: "datagrams and whole messages in order, to at most 64 with views, repeated on request (NAKACK of JGroups 2.12)",
-    offers: Ports(&[PortKind::Datagram, PortKind::Message]),
+    about: "streams, datagrams and whole messages in order, to at most 64 with views, repeated on request (NAKACK of JGroups 2.12)",
+    offers: Ports(&[PortKind::Stream, PortKind::Datagram, PortKind::Message]),
     groups: true,
     feedback: Feedback::EndToEnd,
+    two_way_streams: false,
     options: || OPTIONS.docs(&Nakack::default()),
     read: |row, options| OPTIONS.layer(row, options, Nakack::default()),
     ..Row::BASE
