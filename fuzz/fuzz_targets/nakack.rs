@@ -5,13 +5,14 @@
 //! bits), the member that it is said to be from (8 bits), length (16 bits), bytes.
 #![no_main]
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use hopcast_core::bytes::Reader;
 use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Machine, Port, Rate, Seed};
 use hopcast_fuzz::timers::{MANY, Timers};
 use hopcast_reliable::nakack::wire::{MemberId, Packet};
-use hopcast_reliable::nakack::{Config, Member, Ordering, Repairs, Stack, Start};
+use hopcast_reliable::nakack::{Config, Limits, Member, Ordering, Repairs, Stack, Start};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
@@ -64,6 +65,7 @@ impl Subject {
             member: id(own),
             local: address(own),
             group: SocketAddr::from(([224, 1, 2, 3], 6003)),
+            addresses: BTreeMap::new(),
             multicasts: which & 2 == 0,
             presence: vec![(Instant::ZERO, None)],
             start: if which & 4 == 0 { Start::Told(three) } else { Start::Discovered },
@@ -72,6 +74,7 @@ impl Subject {
             unit_credit: false,
             slack: Duration::ZERO,
             overhead: OVERHEAD,
+            limits: Limits::default(),
             stack: Stack {
                 rate: RATE,
                 fragment: 100,

@@ -80,6 +80,11 @@ impl GroupLayer {
     pub fn transport(&self) -> &dyn GroupTransport {
         self.0.settings().among_members().expect("it was read as one")
     }
+
+    /// Maximum number of members, this site included, if there is one; they have addresses of IPv6.
+    pub fn max_members(&self) -> Option<usize> {
+        self.0.settings().max_members(true)
+    }
 }
 
 /// The first transport of the table that can be among the members of a group, with its defaults.

@@ -2,8 +2,11 @@
 
 mod common;
 
+use std::path::Path;
+
 use common::document;
 use hopcast_twin::results::Flow;
+use hopcast_twin::scenario::{Overrides, load_text, notes};
 
 /// Messages over `nakack` to three members that lose a twentieth, the last of which may come or go by events.
 fn to_three(over: &str, app: &str, events: &str) -> Flow {
@@ -88,4 +91,36 @@ fn members_read_one_stream_and_one_that_comes_late_has_the_rest_of_it() {
     let last = &flow.receivers[2].figures;
     assert!(last.reliability.is_some_and(|share| share > 0.95), "{last:?}");
     assert_eq!((flow.counters["streams_reset"], flow.counters["damaged_units"]), (0, 0));
+}
+
+#[test]
+fn more_members_than_a_view_has_are_noted_and_those_beyond_it_get_nothing() {
+    let scenario = |switch: usize, ip: &str, app: &str| {
+        format!(
+            "duration: 20 s
+topology: {{ switch: {{ nodes: {switch}, link: {{ rate: 10 Mbit/s, delay: 1 ms }} }} }}
+groups: [{{ name: g, members: all, delivery: ip-multicast }}]
+flows: [{{ name: f, from: n0, to: g, {ip} over: {{ nakack: {{ rate: 2 Mbit/s }} }}, app: {{ {app} }} }}]
+"
+        )
+    };
+    let noted = |nodes, ip: &str| {
+        let text = scenario(nodes, ip, "bulk: { bytes: 10 kB }");
+        notes(
+            &load_text(Path::new("g.yaml"), &text, &Overrides::default())
+                .unwrap_or_else(|error| panic!("{error}")),
+        )
+    };
+    assert_eq!((noted(64, ""), noted(48, "ip: v6,")), (vec![], vec![]));
+    let expected = |members, max, ip| {
+        format!(
+            "flow f has {members} members with its sender, and `nakack` serves {max} at a time{ip}: the others get nothing until one leaves"
+        )
+    };
+    assert_eq!(noted(65, ""), [expected(65, 64, "")]);
+    assert_eq!(noted(49, "ip: v6,"), [expected(49, 48, " over IPv6")]);
+    let flow = document(&scenario(66, "", "bulk: { bytes: 10 kB }")).runs.remove(0).flows.remove(0);
+    let complete = flow.receivers.iter().filter(|receiver| receiver.figures.completed_s.is_some()).count();
+    assert_eq!((flow.receivers.len(), complete), (65, 63));
+    assert!(flow.counters["joins_refused"] > 0);
 }

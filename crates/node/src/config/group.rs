@@ -58,6 +58,11 @@ fn group(
         rate: fields.read("rate", rate)?,
         over: fields.get("over").map(GroupLayer::read).transpose()?.unwrap_or_default(),
     };
+    // The members know each other by addresses of IPv6, whatever those of their hosts are.
+    if let Some(max) = group.over.max_members().filter(|&max| group.members.len() >= max) {
+        let (members, over) = (group.members.len() + 1, &group.over);
+        return Err(node.error(format!("`members`: {members} with this node, and `{over}` serves {max}")));
+    }
     if group.send.is_none() && group.receive.is_none() && group.messages.is_none() {
         return Err(node.error("`group` needs `send`, `receive`, `messages` or several of them"));
     }

@@ -40,7 +40,7 @@ impl Stack {
     pub(super) fn group(&mut self, config: &Config, group: &Group, datagram: u16, random: &mut Stream) {
         let tag = Tag::group(group.channel);
         let names: Vec<String> = group.members.iter().map(|&peer| config.peers[peer].name.clone()).collect();
-        let addresses = group.members.iter().map(|&peer| identity(Some(peer), tag));
+        let addresses: Vec<_> = group.members.iter().map(|&peer| identity(Some(peer), tag)).collect();
         let (has_files, has_messages) =
             (group.send.is_some() || group.receive.is_some(), group.messages.is_some());
         let copies = if group.address.is_some() { 1 } else { names.len() as u64 };
@@ -53,7 +53,7 @@ impl Stack {
             local: identity(None, tag),
             group: identity_of_group(tag),
             number: number(&config.name),
-            others: names.len(),
+            others: names.iter().map(|name| number(name)).zip(addresses.iter().copied()).collect(),
             message,
             rate: group
                 .rate

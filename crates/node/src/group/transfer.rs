@@ -8,7 +8,7 @@ use super::catalogue::File;
 
 /// Maximum number of pieces that are under way: read, or sent and not acknowledged. Chosen: 8 MiB fill 100 Mbit/s at a
 /// round trip of 0.6 s; more is memory, and what is lost when the transport gives up.
-const WINDOW: usize = 128;
+pub(super) const WINDOW: usize = 128;
 /// Time for which the transport has sent no data after which it has given up what is not acknowledged. Chosen: above
 /// the time between two packets at 12 kbit/s with a loss of two thirds.
 const QUIET: Duration = Duration::from_secs(5);

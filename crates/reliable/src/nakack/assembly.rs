@@ -27,17 +27,20 @@ pub(super) struct Piece {
 }
 
 /// A member's next unit, as far as its messages have come, and its kind.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Assembly {
+    /// Maximum length of a unit; a longer one is given up.
+    max: u64,
     part: Option<(u8, Vec<u8>)>,
     /// Whether the rest of a unit is skipped, up to the beginning of the next.
     skips: bool,
 }
 
-/// Maximum length of a unit; a longer one is given up. Chosen: as NORM's objects.
-const MAX_UNIT: usize = 1 << 30;
-
 impl Assembly {
+    pub(super) const fn new(max: u64) -> Self {
+        Self { max, part: None, skips: false }
+    }
+
     /// Takes the next message of the member: a unit, if that is complete with it, and whether one was given up.
     pub(super) fn take(&mut self, flags: Flags, payload: &[u8]) -> (Option<Unit>, bool) {
         if flags.has(Flags::STREAM) {
@@ -54,7 +57,7 @@ impl Assembly {
             self.skips = false;
         }
         match &mut self.part {
-            Some((first, bytes)) if *first == kind && bytes.len() + payload.len() <= MAX_UNIT => {
+            Some((first, bytes)) if *first == kind && (bytes.len() + payload.len()) as u64 <= self.max => {
                 bytes.extend_from_slice(payload);
             }
             _ => {
@@ -107,7 +110,7 @@ mod tests {
 
     #[test]
     fn messages_are_put_together_and_a_broken_unit_is_given_up_once() {
-        let mut assembly = Assembly::default();
+        let mut assembly = Assembly::new(100);
         assert_eq!(assembly.take(Flags(FIRST), b"ab"), (None, false));
         assert_eq!(assembly.bytes(), 2);
         assert_eq!(assembly.take(Flags(LAST), b"c"), (Some(Unit::Datagram(b"abc".to_vec())), false));
@@ -122,11 +125,14 @@ mod tests {
             (Some(Unit::Message(Some(Arc::from(&b"n"[..])), b"ab".to_vec())), false)
         );
         assert_eq!(assembly.take(named, b"\0\x09nab"), (None, true), "a name longer than the unit");
+        assert_eq!(assembly.take(Flags(FIRST), &[0; 100]), (None, false));
+        assert_eq!(assembly.take(Flags(0), b"x"), (None, true), "longer than a unit may be");
+        assert_eq!(assembly.bytes(), 0);
     }
 
     #[test]
     fn a_piece_of_a_stream_is_whole_by_itself() {
-        let mut assembly = Assembly::default();
+        let mut assembly = Assembly::new(100);
         assert_eq!(assembly.take(Flags(Flags::STREAM), b"\0"), (None, true), "it has no number");
         let piece = Piece { number: 258, bytes: b"ab".to_vec(), is_first: false, is_last: true };
         assert_eq!(

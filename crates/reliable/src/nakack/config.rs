@@ -1,10 +1,11 @@
 //! Settings of a member.
 
-use std::net::SocketAddr;
+use std::collections::BTreeMap;
+use std::net::{Ipv6Addr, SocketAddr};
 
 use hopcast_core::{Duration, Instant, Rate};
 
-use super::wire::{DATA_OVERHEAD, MemberId};
+use super::wire::{DATA_OVERHEAD, MemberId, View};
 
 /// Settings of a member.
 #[derive(Clone, Debug)]
@@ -15,6 +16,9 @@ pub struct Config {
     pub local: SocketAddr,
     /// The group's address, or that of the only other member.
     pub group: SocketAddr,
+    /// The others' addresses as this member knows them, by the numbers of their nodes. If there are none, it believes
+    /// those in the views that it receives.
+    pub addresses: BTreeMap<u32, SocketAddr>,
     /// Whether what goes to all members goes to the group's address once, and not to each of them (JGroups' ip_mcast).
     pub multicasts: bool,
     /// When it is a member, from and until, in the order of time: what is sent to it otherwise does not reach it.
@@ -32,8 +36,43 @@ pub struct Config {
     pub slack: Duration,
     /// Bytes that lower layers add to each datagram, which its rate counts.
     pub overhead: u16,
-    /// What members of a group have in common.
+    /// Maximum sizes of its queues.
+    pub limits: Limits,
+    /// Settings that all members of the group have.
     pub stack: Stack,
+}
+
+impl Config {
+    /// A view from another member, with addresses as this one knows them.
+    pub(super) fn localised(&self, mut view: View) -> View {
+        if self.addresses.is_empty() {
+            return view;
+        }
+        for (member, address) in &mut view.members {
+            let known =
+                if *member == self.member { Some(&self.local) } else { self.addresses.get(&member.node) };
+            // Nothing reaches one that is not known here.
+            *address = known.copied().unwrap_or((Ipv6Addr::UNSPECIFIED, 0).into());
+        }
+        view
+    }
+}
+
+/// Memory of a member beside its windows, which [`Stack::buffer`] and [`Stack::credits`] bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of datagrams and messages that wait to be sent; more are refused. One is always taken. Too few refuse what
+    /// an application gives at once.
+    pub waiting: u64,
+    /// Maximum length of a message from another member; a longer one is given up.
+    pub message: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        // Chosen: a few of the longest messages of an application that is not granted them; and as NORM's objects.
+        Self { waiting: 64 << 20, message: 1 << 30 }
+    }
 }
 
 /// How a member comes into its first view.

@@ -17,7 +17,7 @@ impl Credits {
         Self { max, left: vec![max; members], owed: vec![0; members] }
     }
 
-    /// Whether all others have room for so many bytes.
+    /// Whether all others have room for `bytes`.
     pub(super) fn allows(&self, own: u16, bytes: u64) -> bool {
         self.left.iter().enumerate().all(|(rank, &left)| rank == usize::from(own) || left >= bytes)
     }

@@ -70,7 +70,7 @@ mod unicast;
 mod window;
 pub mod wire;
 
-pub use config::{Config, Ordering, Repairs, Stack, Start};
+pub use config::{Config, Limits, Ordering, Repairs, Stack, Start};
 pub use member::Member;
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! A message of the coordinator's has the place in the order that it has in the coordinator's own stream. Of others'
 //! messages the coordinator says in its stream, as it receives them, how many of whom come next. Whoever has that
-//! delivers the next so many of that member.
+//! delivers that number of that member's messages next.
 
 use std::collections::VecDeque;
 
@@ -43,7 +43,7 @@ impl Order {
         }
     }
 
-    /// Notes that so many messages of a member come next. False if too many wait, which is the coordinator's fault.
+    /// Notes that `count` messages of a member come next. False if too many wait, which is the coordinator's fault.
     pub(super) fn add(&mut self, rank: u16, count: u64) -> bool {
         let is_full = self.next.len() >= MAX_WAITING;
         match self.next.back_mut() {

@@ -17,9 +17,12 @@ struct Unit {
     kind: u8,
 }
 
-/// What waits to be sent, in its order. Of units the first may be sent in part; streams take turns, piece by piece.
-#[derive(Debug, Default)]
+/// Units and streams that wait to be sent, in their order. The first unit may be sent in part; streams take turns, piece
+/// by piece.
+#[derive(Debug)]
 pub(super) struct Outgoing {
+    /// Bytes of units that may wait; one always may, whatever its size.
+    max_bytes: u64,
     queue: VecDeque<Entry>,
     streams: OutStreams,
     /// Bytes of the first unit that were sent in this view.
@@ -35,15 +38,17 @@ enum Entry {
     Stream(u64),
 }
 
-/// Bytes of units that wait to be sent; more are refused. One unit is always taken, whatever its size. Chosen: a few of
-/// the longest messages of an application that is not granted them.
-const MAX_BYTES: u64 = 64 << 20;
 /// Bytes that each unit counts beside its own, so that empty ones are bounded too.
 const UNIT: u64 = 64;
 /// Bytes before those of a piece of a stream: its number.
 pub(super) const STREAM_HEADER: usize = 2;
 
 impl Outgoing {
+    pub(super) fn new(max_bytes: u64) -> Self {
+        let (queue, streams) = (VecDeque::new(), OutStreams::default());
+        Self { max_bytes, queue, streams, sent: 0, bytes: 0 }
+    }
+
     /// Takes a datagram. False if too much waits.
     pub(super) fn datagram(&mut self, payload: &[u8]) -> bool {
         self.take(Unit { bytes: Arc::from(payload), kind: 0 })
@@ -61,7 +66,7 @@ impl Outgoing {
 
     fn take(&mut self, unit: Unit) -> bool {
         let cost = unit.bytes.len() as u64 + UNIT;
-        if self.bytes > 0 && self.bytes + cost > MAX_BYTES {
+        if self.bytes > 0 && self.bytes + cost > self.max_bytes {
             return false;
         }
         self.bytes += cost;
@@ -163,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_unit_is_cut_and_begins_again_in_another_view() {
-        let mut outgoing = Outgoing::default();
+        let mut outgoing = Outgoing::new(1000);
         assert!(outgoing.message(b"abcdef", Some(b"n")) && outgoing.datagram(b""));
         let next = |outgoing: &mut Outgoing| outgoing.next(4).map(|(flags, bytes)| (flags.0, bytes.to_vec()));
         let kind = Flags::MESSAGE | Flags::NAMED;
@@ -178,15 +183,15 @@ mod tests {
 
     #[test]
     fn what_waits_is_bounded_and_one_unit_always_fits() {
-        let mut outgoing = Outgoing::default();
-        assert!(outgoing.datagram(&vec![0; MAX_BYTES as usize + 1]));
+        let mut outgoing = Outgoing::new(1000);
+        assert!(outgoing.datagram(&[0; 1001]));
         assert!(!outgoing.datagram(b""));
         assert!(!outgoing.message(b"", Some(&vec![0; 1 << 16])), "a name has a length of two bytes");
     }
 
     #[test]
     fn streams_take_turns_and_go_on_in_another_view() {
-        let mut outgoing = Outgoing::default();
+        let mut outgoing = Outgoing::new(1000);
         let [one, other] = [0; 2].map(|_| outgoing.open(Instant::ZERO).unwrap());
         outgoing.write(one, b"abcde");
         outgoing.write(other, b"x");

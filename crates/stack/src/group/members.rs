@@ -60,6 +60,21 @@ impl Members {
         self.list.iter()
     }
 
+    /// Maximum number of nodes that are members at one time, without `node`.
+    pub fn at_a_time_without(&self, node: NodeId) -> usize {
+        let spans = self.iter().filter(|member| member.node != node).flat_map(|member| &member.spans);
+        // At one time leaves come first.
+        let changes = spans.flat_map(|&(from, to)| [Some((from, 1)), to.map(|to| (to, -1))]).flatten();
+        let mut changes: Vec<(Instant, isize)> = changes.collect();
+        changes.sort_unstable();
+        let mut members = 0_isize;
+        let counts = changes.into_iter().map(|(_, change)| {
+            members += change;
+            members
+        });
+        counts.max().unwrap_or(0).unsigned_abs()
+    }
+
     /// The member that a node is at some time.
     pub fn get(&self, node: NodeId) -> Option<&Member> {
         self.places.get(&node).map(|&place| &self.list[place])
@@ -73,5 +88,23 @@ impl Members {
             list.len() - 1
         });
         &mut self.list[place]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_at_a_time_are_counted_and_one_that_leaves_makes_room_at_once() {
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        let mut members = Members::always(&[0, 1]);
+        assert_eq!((members.at_a_time_without(9), members.at_a_time_without(1)), (2, 1));
+        members.entry(2).spans = vec![(at(1), Some(at(2))), (at(5), None)];
+        members.entry(3).spans = vec![(at(2), Some(at(5)))];
+        assert_eq!(members.at_a_time_without(9), 3);
+        members.entry(4).spans = vec![(at(3), Some(at(4)))];
+        assert_eq!(members.at_a_time_without(9), 4);
+        assert_eq!(Members::default().at_a_time_without(0), 0);
     }
 }

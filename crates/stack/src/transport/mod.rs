@@ -115,6 +115,12 @@ pub trait Transport: fmt::Debug + Send + Sync + Any {
         None
     }
 
+    /// Maximum number of members of a group that it serves at a time, the sender included, if there is one.
+    fn max_members(&self, ipv6: bool) -> Option<usize> {
+        let _ = ipv6;
+        None
+    }
+
     /// Whether it ends the connections of the transport above it, and carries on their streams.
     fn ends_connections(&self) -> bool {
         false

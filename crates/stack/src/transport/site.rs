@@ -83,8 +83,9 @@ pub struct GroupMember {
     pub group: SocketAddr,
     /// Its number in the group, unlike that of any other member, and not 0.
     pub number: u32,
-    /// Number of the other members.
-    pub others: usize,
+    /// The other members: the number of each, and the address by which this one knows it. One may have another address
+    /// at each of the others.
+    pub others: Vec<(u32, SocketAddr)>,
     /// Maximum length of a message, in bytes.
     pub message: u64,
     /// The rate at which it sends, headers of all layers included; `None` for the transport's own choice.

@@ -5,7 +5,7 @@ use super::super::wire::{Flags, MemberId};
 use super::{Counted, Epoch, Whole};
 use crate::nakack::assembly::Unit;
 
-/// What a view's messages have come to.
+/// Units that are complete, and credit that follows from them.
 #[derive(Debug, Default)]
 pub(in super::super) struct Delivery {
     /// Units, each with its sender's rank.

@@ -1,4 +1,4 @@
-//! All that members do within one view: they send, repair, order and acknowledge messages whose numbers begin anew with
+//! The work of members within one view: they send, repair, order and acknowledge messages whose numbers begin anew with
 //! each view. What happens at its end is GMS's business: the view is frozen, what is missing is fetched up to a number
 //! for each member, and everything up to there is delivered.
 
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use hopcast_core::{Duration, Instant, Stream};
 
 use super::assembly::{Assembly, Unit};
-use super::config::{Ordering, Stack};
+use super::config::{Config, Ordering, Stack};
 use super::credit::Credits;
 use super::order::Order;
 use super::requests::{Heard, Requests};
@@ -100,25 +100,17 @@ pub(super) struct Counted {
 
 impl Epoch {
     /// A view, in which nothing was sent.
-    pub(super) fn new(
-        now: Instant,
-        view: View,
-        own: MemberId,
-        first: u64,
-        stack: &Stack,
-        hears_itself: bool,
-        random: Stream,
-    ) -> Self {
-        let members = view.members.len();
+    pub(super) fn new(now: Instant, view: View, config: &Config, first: u64, random: Stream) -> Self {
+        let (members, stack) = (view.members.len(), &config.stack);
         Self {
             stack: stack.clone(),
             tag: view.id.tag(),
-            own: view.rank(own).unwrap_or(0),
-            hears_itself,
+            own: view.rank(config.member).unwrap_or(0),
+            hears_itself: config.hears_itself,
             holds_back: false,
             first,
             windows: (0..members).map(|_| Window::new(first)).collect(),
-            assemblies: (0..members).map(|_| Assembly::default()).collect(),
+            assemblies: (0..members).map(|_| Assembly::new(config.limits.message)).collect(),
             heard: (0..members).map(|_| Heard::default()).collect(),
             requests: (0..members).map(|_| Requests::new()).collect(),
             stability: Stability::new(members, first, now),
@@ -170,7 +162,7 @@ impl Epoch {
         self.end.is_some()
     }
 
-    /// What this member has of each, for the leader: the lowest 32 bits of numbers.
+    /// Numbers up to which this member has all messages of each, for the leader; their lowest 32 bits.
     pub(super) fn digest(&self) -> Vec<u32> {
         (0..self.windows.len()).map(|rank| self.has(rank) as u32).collect()
     }

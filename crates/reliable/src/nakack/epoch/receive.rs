@@ -1,4 +1,4 @@
-//! What arrives in a view: messages, digests and requests.
+//! Receiving in a view: messages, digests and requests.
 
 use hopcast_core::{Duration, Instant};
 

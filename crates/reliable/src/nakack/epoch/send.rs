@@ -1,4 +1,4 @@
-//! What a member sends in a view: repairs, the order, new messages, and how far it has come.
+//! Sending in a view: repairs, the order, new messages, and announcements of how far the member has come.
 
 use std::net::SocketAddr;
 

@@ -1,6 +1,6 @@
 //! FD_ALL and VERIFY_SUSPECT: who is silent, and whether it is dead.
 //!
-//! Whatever a member sends shows that it is alive. One that was silent for too long is suspected, and asked whether it
+//! Any packet of a member shows that it is alive. One that was silent for too long is suspected, and asked whether it
 //! is alive; if it does not answer, the suspicion is confirmed.
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use hopcast_core::{Duration, Instant};
 
 use super::super::wire::MemberId;
 
-/// What is known of the other members' being alive.
+/// When each of the other members was heard last, and which of them are suspected.
 #[derive(Debug, Default)]
 pub(super) struct Failures {
     heard: BTreeMap<MemberId, Instant>,

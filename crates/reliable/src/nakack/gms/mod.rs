@@ -211,7 +211,7 @@ impl Membership {
         self.waits.is_some()
     }
 
-    /// Waits until the view has so many members, or for ten times the search.
+    /// Waits until the view has this number of members, or for ten times the search.
     pub(super) fn expect(&mut self, now: Instant, members: usize) {
         if self.state == State::Seeks && members > 1 {
             (self.expects, self.waits) = (members, Some(now + self.stack.discovery * 10));

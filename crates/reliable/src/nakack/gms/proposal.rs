@@ -34,7 +34,7 @@ pub(super) enum Step {
     Flushed {
         /// Its view.
         view: ViewId,
-        /// What it has of each member of that.
+        /// Of each member of that view, the number up to which it has all messages.
         have: Vec<u32>,
     },
     /// It has all that it was to fetch of its view.
@@ -75,7 +75,7 @@ impl Proposal {
         open.map(|(&member, _)| member).collect()
     }
 
-    /// What each member is to fetch: for each member of the view that it has, the number up to which somebody who takes
+    /// Targets of each member: for each member of the view that it has, the number up to which somebody who takes
     /// part has all messages, and who that is. Those that come from one view get the same.
     pub(super) fn targets(&self) -> BTreeMap<MemberId, Vec<(u32, MemberId)>> {
         let mut views: BTreeMap<ViewId, Vec<(MemberId, &[u32])>> = BTreeMap::new();

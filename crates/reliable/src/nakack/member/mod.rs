@@ -75,20 +75,13 @@ impl Member {
         let own = (config.member, config.local);
         let mut membership = Membership::new(own, &start, &config.stack, Instant::ZERO, random.fork());
         membership.expect(Instant::ZERO, config.expects);
-        let epoch = Epoch::new(
-            Instant::ZERO,
-            membership.view().clone(),
-            config.member,
-            first,
-            &config.stack,
-            config.hears_itself,
-            random.fork(),
-        );
+        let view = membership.view().clone();
+        let epoch = Epoch::new(Instant::ZERO, view, &config, first, random.fork());
         Self {
             membership,
             epoch,
             unicast: Unicast::new(config.member, random.fork()),
-            outgoing: Outgoing::default(),
+            outgoing: Outgoing::new(config.limits.waiting),
             down: DownStreams::default(),
             up: Streams::default(),
             pacer: Pacer::new(config.slack),
@@ -127,7 +120,7 @@ impl Member {
 
     /// Leaves the group. What it sent in this view still reaches the others; what waits is not sent any more.
     pub fn leave(&mut self, now: Instant) {
-        self.outgoing = Outgoing::default();
+        self.outgoing = Outgoing::new(self.config.limits.waiting);
         self.down.reset_all(&mut self.out);
         let mut actions = Vec::new();
         self.membership.leave(now, &self.epoch, &mut actions);
@@ -168,8 +161,7 @@ impl Member {
             self.unicast = Unicast::new(self.config.member, self.random.fork());
             let view = self.membership.view().clone();
             let random = self.random.fork();
-            let (member, itself) = (self.config.member, self.config.hears_itself);
-            self.epoch = Epoch::new(now, view, member, self.first, &self.config.stack, itself, random);
+            self.epoch = Epoch::new(now, view, &self.config, self.first, random);
         }
     }
 
@@ -234,7 +226,10 @@ impl Member {
                     self.membership.sought(from, &mut actions);
                 }
             }
-            Packet::Found(view) => self.membership.found(now, from, &view, &mut actions),
+            Packet::Found(view) => {
+                let view = self.config.localised(view);
+                self.membership.found(now, from, &view, &mut actions);
+            }
             Packet::Unicast { between, number, control } => {
                 let taken = self.unicast.receive(now, (between, from), number, control, &mut packets);
                 for control in taken {
@@ -243,6 +238,7 @@ impl Member {
                             self.epoch.credit(between.from, bytes);
                         }
                     } else {
+                        let control = self.localised(control);
                         let mut answers = Vec::new();
                         let from = (between.from, from);
                         self.membership.control(now, from, control, &self.epoch, &mut answers);
@@ -258,6 +254,15 @@ impl Member {
         self.put_out(packets);
         self.act(now, actions);
         self.deliver(now);
+    }
+
+    fn localised(&self, control: Control) -> Control {
+        match control {
+            Control::Commit { view, together } => {
+                Control::Commit { view: self.config.localised(view), together }
+            }
+            other => other,
+        }
     }
 
     /// Whoever sends from an address of the view is alive.
@@ -328,15 +333,7 @@ impl Member {
         };
         self.up.lose(|&(member, _)| !comes_along(member), &mut self.out);
         let Some((view, _)) = next else { return };
-        self.epoch = Epoch::new(
-            now,
-            view,
-            self.config.member,
-            self.first,
-            &self.config.stack,
-            self.config.hears_itself,
-            self.random.fork(),
-        );
+        self.epoch = Epoch::new(now, view, &self.config, self.first, self.random.fork());
         self.outgoing.restart();
         let membership = &self.membership;
         self.unicast.forget(|member| membership.keeps(member));

@@ -1,4 +1,4 @@
-//! What a member sends, and when.
+//! Sending: packets that are due, at the member's rate, and grants to the application.
 
 use std::net::SocketAddr;
 

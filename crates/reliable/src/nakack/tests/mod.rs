@@ -7,13 +7,14 @@ mod streams;
 mod transfers;
 mod views;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Machine, Message, Rate};
 
 use super::assembly::{Piece, Unit};
 use super::wire::{MemberId, View};
-use super::{Config, Member, Stack, Start};
+use super::{Config, Limits, Member, Stack, Start};
 use crate::testing::{self, Link, address, group};
 
 type Net = testing::Net<Member>;
@@ -42,7 +43,7 @@ fn id(member: usize) -> MemberId {
     MemberId { node: member as u32 + 1, run: 1 }
 }
 
-/// The first view of so many members.
+/// The first view, of this number of members.
 fn told(members: usize) -> Start {
     Start::Told((0..members).map(|member| (id(member), address(member))).collect())
 }
@@ -57,6 +58,7 @@ fn config(member: usize, start: Start, stack: &Stack) -> Config {
         member: id(member),
         local: address(member),
         group: group(),
+        addresses: BTreeMap::new(),
         multicasts: true,
         presence: vec![(Instant::ZERO, None)],
         start,
@@ -65,6 +67,7 @@ fn config(member: usize, start: Start, stack: &Stack) -> Config {
         unit_credit: false,
         slack: Duration::ZERO,
         overhead: testing::HEADERS as u16,
+        limits: Limits::default(),
         stack: stack.clone(),
     }
 }

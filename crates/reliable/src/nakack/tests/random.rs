@@ -25,7 +25,7 @@ struct World {
     /// Messages that each run has sent.
     sent: BTreeMap<MemberId, u32>,
     streams: Streams,
-    /// What those saw that have gone.
+    /// Events of those that have gone.
     past: Vec<(MemberId, Vec<Event>)>,
     ordering: Ordering,
     operations: usize,
@@ -166,7 +166,7 @@ impl World {
         }
     }
 
-    /// What one has forgotten, all in its view have.
+    /// All in a view have what one of them has forgotten.
     fn check_stability(&self) {
         let alive = self.alive();
         for (&one, &other) in alive.iter().flat_map(|one| alive.iter().map(move |other| (one, other))) {

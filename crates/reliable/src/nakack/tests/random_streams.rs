@@ -37,7 +37,7 @@ fn byte(place: u64) -> u8 {
 }
 
 impl Streams {
-    /// A member writes to its stream what it is granted, up to so many bytes.
+    /// A member writes to its stream what it is granted, up to `len` bytes.
     pub(super) fn write(&mut self, net: &mut Net, place: usize, len: usize) {
         let writer = self.writers.entry(place).or_insert_with(|| {
             let id = StreamId(2 * self.opened);

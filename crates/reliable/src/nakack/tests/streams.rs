@@ -19,7 +19,7 @@ struct Writer {
     granted: usize,
 }
 
-/// What a member was handed of a stream: its bytes, and how it ended, if it did.
+/// A stream as a member was handed it: its bytes, and how it ended, if it did.
 type Read = (Vec<u8>, Option<StreamItem>);
 
 impl Writer {

@@ -190,6 +190,71 @@ fn one_more_than_a_view_may_have_is_refused_until_another_leaves() {
 }
 
 #[test]
+fn two_views_that_are_too_large_together_stay_two_and_work_until_enough_have_left() {
+    let half = 36;
+    let mut net = Net::new(10);
+    for side in [0..half, half..2 * half] {
+        let told: Vec<_> = side.clone().map(|member| (id(member), address(member))).collect();
+        for _ in side {
+            add(&mut net, Start::Told(told.clone()), &quick(), lossy(0.02));
+        }
+    }
+    let sides: [Vec<usize>; 2] = [(0..half).collect(), (half..2 * half).collect()];
+    assert!(2 * half > MAX_MEMBERS);
+    run_for(&mut net, Duration::from_secs(10));
+    give_datagram(&mut net, 1, b"here");
+    give_datagram(&mut net, half + 1, b"there");
+    run_for(&mut net, Duration::from_secs(2));
+    for side in &sides {
+        assert!(agree(&net, side), "{:?}", view(&net, side[0]));
+        assert_eq!(net.members[side[0]].session.view().id.number, 1, "nothing has changed");
+        assert!(side.iter().all(|&member| net.counter(member, "left_behind") == 0));
+    }
+    let refused = |net: &Net| net.counter(0, "joins_refused") + net.counter(half, "joins_refused");
+    assert!(refused(&net) > 0);
+    let heard =
+        |member: usize| datagrams(&net, member).into_iter().map(|(_, bytes)| bytes).collect::<Vec<_>>();
+    assert_eq!((heard(2), heard(half + 2)), (vec![b"here".to_vec()], vec![b"there".to_vec()]));
+    let leavers = 2 * half - MAX_MEMBERS;
+    let now = net.now;
+    (0..leavers).for_each(|leaver| net.members[half + 1 + leaver].session.leave(now));
+    let stay: Vec<usize> = (0..2 * half).filter(|&at| at <= half || at > half + leavers).collect();
+    assert_eq!(stay.len(), MAX_MEMBERS);
+    assert!(until(&mut net, 60, |net| agree(net, &stay)), "{:?}", view(&net, 0));
+    let before = refused(&net);
+    run_for(&mut net, Duration::from_secs(5));
+    assert_eq!(refused(&net), before, "there is room");
+}
+
+/// Members of a large view, some of which find a way to a third that has room for a part of them.
+#[test]
+fn of_a_view_too_large_to_be_taken_in_no_part_is_torn_off() {
+    let mut net = Net::new(11);
+    let sizes = [MAX_MEMBERS - 4, 3, 6];
+    let mut sides = Vec::new();
+    for size in sizes {
+        let first = net.members.len();
+        let side: Vec<usize> = (first..first + size).collect();
+        let told: Vec<_> = side.iter().map(|&member| (id(member), address(member))).collect();
+        side.iter().for_each(|_| _ = add(&mut net, Start::Told(told.clone()), &quick(), lossy(0.02)));
+        sides.push(side);
+    }
+    let merged = |net: &Net| {
+        let [large, small, medium] = &sides[..] else { panic!() };
+        let both = |one: &Vec<usize>, other: &Vec<usize>| [&one[..], other].concat();
+        // The large one takes in the small one, or the other two find together first.
+        (agree(net, &both(large, small)) && agree(net, medium))
+            || (agree(net, &both(small, medium)) && agree(net, large))
+    };
+    assert!(until(&mut net, 30, merged), "{:?}", view(&net, 0));
+    for _ in 0..20 {
+        run_for(&mut net, Duration::from_secs(1));
+        assert!(merged(&net), "it stays so: {:?}", view(&net, 0));
+    }
+    assert!((0..net.members.len()).all(|member| net.counter(member, "left_behind") == 0));
+}
+
+#[test]
 fn members_of_which_one_hears_the_other_and_not_the_reverse_are_one_view_again_after_it() {
     let unheard: [&[(usize, usize)]; 5] =
         [&[(0, 3)], &[(3, 0)], &[(1, 2)], &[(0, 3), (2, 1)], &[(1, 0), (0, 2)]];

@@ -55,7 +55,7 @@ pub enum Control {
         /// Its members that come from the same view as the receiver of this.
         together: Together,
     },
-    /// Flow control: so many more bytes of the member's may be sent in the view.
+    /// Flow control: this number of bytes more of the member's may be sent in the view.
     Credit {
         /// The view, by its tag.
         tag: u32,

@@ -1,4 +1,4 @@
-//! What is written is read again, and what cannot be read is named.
+//! Packets are read as they were written, and the field at fault is named.
 
 use std::net::SocketAddr;
 

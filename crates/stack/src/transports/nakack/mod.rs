@@ -3,17 +3,22 @@
 
 mod options;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use hopcast_core::Instant;
-use hopcast_reliable::nakack::wire::{DATA_OVERHEAD, MemberId, REPAIR_OVERHEAD};
-use hopcast_reliable::nakack::{Config, Member, Stack, Start};
+use hopcast_core::{Instant, Machine};
+use hopcast_reliable::nakack::wire::{
+    DATA_OVERHEAD, MAX_MEMBERS, MAX_MEMBERS_IPV6, MemberId, REPAIR_OVERHEAD,
+};
+use hopcast_reliable::nakack::{Config, Limits, Member, Stack, Start};
 
 use self::options::{Nakack, OPTIONS};
 use crate::error::BuildError;
 use crate::network::NodeId;
 use crate::platform::LowerPort;
-use crate::transport::{End, Feedback, FlowPlan, PortKind, Ports, Row, Transport};
+use crate::transport::{
+    End, Feedback, FlowPlan, GroupMember, GroupTransport, PortKind, Ports, Row, Transport,
+};
 
 pub(super) static NAKACK: Row = Row {
     name: "nakack",
@@ -44,6 +49,7 @@ impl Transport for Nakack {
             member: member(end.node),
             local: end.ends.local,
             group: end.ends.remote,
+            addresses: BTreeMap::new(),
             // Only the flow's sender has the group's address.
             multicasts: flow.spec.group.is_none() || end.is_sender(),
             presence: presence(flow, end.node),
@@ -53,6 +59,7 @@ impl Transport for Nakack {
             unit_credit: end.depth == 0 && flow.is_granted(),
             slack: flow.slack,
             overhead: flow.overhead(end.depth + 1) as u16,
+            limits: Limits::default(),
             stack: Stack {
                 fragment: self.fragment.map_or(fragment, |asked| asked.min(fragment)),
                 ..self.stack.clone()
@@ -63,6 +70,47 @@ impl Transport for Nakack {
 
     fn grants_datagrams(&self) -> bool {
         true
+    }
+
+    fn max_members(&self, ipv6: bool) -> Option<usize> {
+        Some(if ipv6 { MAX_MEMBERS_IPV6 } else { MAX_MEMBERS })
+    }
+
+    fn among_members(&self) -> Option<&dyn GroupTransport> {
+        Some(self)
+    }
+}
+
+impl GroupTransport for Nakack {
+    fn member(&self, member: GroupMember) -> Box<dyn Machine> {
+        let GroupMember { memory, ref others, mut random, .. } = member;
+        // What each member sent and not all have acknowledged is held by all of them.
+        let share = memory / 2 / (others.len() as u64 + 1);
+        let fragment = member.datagram.saturating_sub(REPAIR_OVERHEAD as u16);
+        let config = Config {
+            member: MemberId { node: member.number, run: random.bits() as u16 },
+            local: member.local,
+            group: member.group,
+            addresses: others.iter().copied().collect(),
+            multicasts: true,
+            presence: vec![(Instant::ZERO, None)],
+            start: Start::Discovered,
+            // A member that comes later asks for what it lacks by itself.
+            expects: 2,
+            hears_itself: false,
+            unit_credit: false,
+            slack: member.slack,
+            overhead: member.overhead,
+            limits: Limits { waiting: memory / 2, message: member.message },
+            stack: Stack {
+                rate: member.rate.unwrap_or(self.stack.rate),
+                fragment: self.fragment.map_or(fragment, |asked| asked.min(fragment)),
+                credits: self.stack.credits.min(share),
+                buffer: self.stack.buffer.min(share),
+                ..self.stack.clone()
+            },
+        };
+        Box::new(Member::new(config, random))
     }
 }
 

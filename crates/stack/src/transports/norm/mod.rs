@@ -94,7 +94,8 @@ impl Transport for Norm {
 
 impl GroupTransport for Norm {
     fn member(&self, member: GroupMember) -> Box<dyn Machine> {
-        let GroupMember { memory, message, others, mut random, .. } = member;
+        let GroupMember { memory, message, ref others, mut random, .. } = member;
+        let others = others.len();
         let (senders, half) = (others.max(1), memory / 2);
         let sender = SenderConfig {
             segment: segment(member.datagram),

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write};
 
 use hopcast_core::Instant;
+use hopcast_stack::transport::Layer;
 
-use super::super::model::{Action, Case, Event, FlowId, LinkModel, NodeId, Plan, Scenario};
+use super::super::model::{Action, Case, Event, Flow, FlowId, LinkModel, NodeId, Plan, Scenario};
 use super::{MAX_LISTED, counted};
 
 pub(super) fn write_notes(out: &mut String, plan: &Plan) -> fmt::Result {
@@ -42,6 +43,7 @@ fn notes_of(case: &Case) -> BTreeSet<String> {
     let end = Instant::ZERO + scenario.duration;
     let mut notes: BTreeSet<String> = case.left_out.iter().cloned().collect();
     notes.extend(written_both_ways(scenario));
+    notes.extend(scenario.flows.iter().filter_map(|flow| too_many_members(scenario, flow)));
     let mut starts: BTreeMap<FlowId, Instant> = BTreeMap::new();
     let used: BTreeSet<_> = scenario.flows.iter().filter_map(|flow| flow.group).collect();
     let unused = scenario.groups.iter().enumerate().filter(|(number, _)| !used.contains(number));
@@ -92,6 +94,18 @@ fn notes_of(case: &Case) -> BTreeSet<String> {
         }
     }
     notes
+}
+
+/// A note on a group with more members than its transport serves at a time.
+fn too_many_members(scenario: &Scenario, flow: &Flow) -> Option<String> {
+    let members = 1 + scenario.groups[flow.group?].members.at_a_time_without(flow.from);
+    let limit = |layer: &Layer| Some((layer.row().name, layer.settings().max_members(flow.ipv6)?));
+    let (name, max) = flow.over.iter().filter_map(limit).find(|&(_, max)| members > max)?;
+    Some(format!(
+        "flow {} has {members} members with its sender, and `{name}` serves {max} at a time{}: the others get nothing until one leaves",
+        flow.name,
+        if flow.ipv6 { " over IPv6" } else { "" }
+    ))
 }
 
 /// A note on two links between one pair of nodes, the second from the other end: most likely they are intended as the
