@@ -1,7 +1,8 @@
 //! FD_ALL and VERIFY_SUSPECT: who is silent, and whether it is dead.
 //!
 //! Any packet of a member shows that it is alive. One that was silent for too long is suspected, and asked whether it
-//! is alive; if it does not answer, the suspicion is confirmed.
+//! is alive; if it does not answer, the suspicion is confirmed. One that is alive and sends nothing in this view any more is
+//! in another: it is expelled, so that it takes no place in two.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +13,23 @@ use super::super::wire::MemberId;
 /// When each of the other members was heard last, and which of them are suspected.
 #[derive(Debug, Default)]
 pub(super) struct Failures {
-    heard: BTreeMap<MemberId, Instant>,
+    heard: BTreeMap<MemberId, Heard>,
     /// Those whose silence counts.
     watched: Vec<MemberId>,
     suspected: BTreeMap<MemberId, Suspicion>,
+}
+
+/// When a member was heard last, and when in this view.
+#[derive(Clone, Copy, Debug)]
+struct Heard {
+    at: Instant,
+    here: Instant,
+}
+
+impl Heard {
+    const fn both(now: Instant) -> Self {
+        Self { at: now, here: now }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +45,7 @@ impl Failures {
     pub(super) fn follow(&mut self, now: Instant, members: impl Iterator<Item = MemberId>) {
         let before = std::mem::take(self);
         for member in members {
-            self.heard.insert(member, now);
+            self.heard.insert(member, Heard::both(now));
             // A suspicion that is not confirmed yet stays.
             if let Some(&suspicion) =
                 before.suspected.get(&member).filter(|suspicion| !suspicion.is_confirmed)
@@ -48,16 +62,19 @@ impl Failures {
         }
         for member in &members {
             if let Some(heard) = self.heard.get_mut(member).filter(|_| !self.watched.contains(member)) {
-                *heard = now;
+                *heard = Heard::both(now);
             }
         }
         self.watched = members;
     }
 
-    /// A member was heard: it is not dead. One that stalls is expelled all the same.
-    pub(super) fn heard(&mut self, now: Instant, member: MemberId) {
+    /// A member was heard, in this view or not: it is not dead. One that stalls is expelled all the same.
+    pub(super) fn heard(&mut self, now: Instant, member: MemberId, is_here: bool) {
         if let Some(heard) = self.heard.get_mut(&member) {
-            *heard = now;
+            heard.at = now;
+            if is_here {
+                heard.here = now;
+            }
             if self.suspected.get(&member).is_some_and(|suspicion| !suspicion.is_stalled) {
                 self.suspected.remove(&member);
             }
@@ -91,9 +108,18 @@ impl Failures {
     /// Members that have been silent for too long, and are suspected from now on.
     pub(super) fn silent(&mut self, now: Instant, after: Duration) -> Vec<MemberId> {
         let is_silent =
-            |member: &MemberId| self.heard.get(member).is_some_and(|&heard| now.since(heard) >= after);
+            |member: &MemberId| self.heard.get(member).is_some_and(|heard| now.since(heard.at) >= after);
         let found: Vec<_> = self.watched.iter().copied().filter(is_silent).collect();
         found.into_iter().filter(|&member| self.suspect(now, member)).collect()
+    }
+
+    /// Members that were not heard in this view for a time, in which others would have been found dead: they are expelled
+    /// from now on.
+    pub(super) fn elsewhere(&mut self, now: Instant, after: Duration) -> Vec<MemberId> {
+        let is_elsewhere =
+            |member: &MemberId| self.heard.get(member).is_some_and(|heard| now.since(heard.here) >= after);
+        let found: Vec<_> = self.watched.iter().copied().filter(is_elsewhere).collect();
+        found.into_iter().filter(|&member| self.confirm(now, member, true)).collect()
     }
 
     /// Members whose time to answer is over: their suspicions are confirmed from now on.
@@ -108,13 +134,21 @@ impl Failures {
         found
     }
 
-    /// When a member becomes silent, or has not answered.
-    pub(super) fn deadline(&self, silent: Duration, answer: Duration) -> Option<Instant> {
+    /// When a member becomes silent, or has not answered, or is taken to be elsewhere.
+    pub(super) fn deadline(
+        &self,
+        silent: Duration,
+        answer: Duration,
+        elsewhere: Duration,
+    ) -> Option<Instant> {
         let unsuspected = self.watched.iter().filter(|member| !self.suspected.contains_key(member));
         let silent =
-            unsuspected.filter_map(|member| self.heard.get(member)).map(|&heard| heard + silent).min();
+            unsuspected.filter_map(|member| self.heard.get(member)).map(|heard| heard.at + silent).min();
         let open = self.suspected.values().filter(|suspicion| !suspicion.is_confirmed);
-        silent.into_iter().chain(open.map(|suspicion| suspicion.since + answer)).min()
+        let unconfirmed = self.watched.iter().filter(|&&member| !self.is_confirmed(member));
+        let elsewhere =
+            unconfirmed.filter_map(|member| self.heard.get(member)).map(|heard| heard.here + elsewhere);
+        silent.into_iter().chain(open.map(|suspicion| suspicion.since + answer)).chain(elsewhere).min()
     }
 }
 
@@ -126,21 +160,38 @@ mod tests {
     fn a_silent_member_is_asked_and_only_taken_for_dead_if_it_does_not_answer() {
         let (one, two) = (MemberId { node: 1, run: 0 }, MemberId { node: 2, run: 0 });
         let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
-        let (silent, answer) = (Duration::from_secs(10), Duration::from_secs(2));
+        let [silent, answer, elsewhere] = [10, 2, 22].map(Duration::from_secs);
         let mut failures = Failures::default();
         failures.follow(at(0), [one, two].into_iter());
-        assert_eq!(failures.deadline(silent, answer), None, "nobody is watched");
+        assert_eq!(failures.deadline(silent, answer, elsewhere), None, "nobody is watched");
         failures.watch(at(0), vec![one, two]);
-        assert_eq!(failures.deadline(silent, answer), Some(at(10)));
+        assert_eq!(failures.deadline(silent, answer, elsewhere), Some(at(10)));
         assert_eq!(failures.silent(at(10), silent), [one, two]);
-        failures.heard(at(11), two);
+        failures.heard(at(11), two, true);
         assert_eq!(failures.unanswered(at(12), answer), [one]);
         assert!(failures.is_confirmed(one) && !failures.is_confirmed(two));
-        failures.heard(at(13), one);
+        failures.heard(at(13), one, true);
         assert!(!failures.is_confirmed(one), "it was only slow");
         assert!(failures.confirm(at(13), two, true));
-        failures.heard(at(14), two);
+        failures.heard(at(14), two, true);
         assert!(failures.is_confirmed(two), "it is heard, and stalls");
         assert!(!failures.suspect(at(14), MemberId { node: 3, run: 0 }), "of another view");
+    }
+
+    #[test]
+    fn a_member_that_is_heard_in_another_view_alone_is_expelled_from_this_one() {
+        let (one, two) = (MemberId { node: 1, run: 0 }, MemberId { node: 2, run: 0 });
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        let [silent, answer, elsewhere] = [10, 2, 22].map(Duration::from_secs);
+        let mut failures = Failures::default();
+        failures.follow(at(0), [one, two].into_iter());
+        failures.watch(at(0), vec![one, two]);
+        (1..22).for_each(|second| failures.heard(at(second), one, false));
+        (1..22).for_each(|second| failures.heard(at(second), two, true));
+        assert_eq!(failures.deadline(silent, answer, elsewhere), Some(at(22)));
+        assert_eq!(failures.silent(at(22), silent), []);
+        assert_eq!(failures.elsewhere(at(22), elsewhere), [one]);
+        failures.heard(at(23), one, false);
+        assert!(failures.is_confirmed(one) && !failures.is_confirmed(two), "it is alive, and not here");
     }
 }

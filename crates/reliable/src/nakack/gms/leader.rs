@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use hopcast_core::Instant;
+use hopcast_core::{Duration, Instant};
 
 use super::super::epoch::Epoch;
 use super::super::wire::{Control, MemberId, ViewId};
@@ -21,6 +21,15 @@ impl Membership {
             self.report(member, false, actions);
             self.retry = self.retry.min(now);
         }
+        for _ in self.failures.elsewhere(now, self.elsewhere()) {
+            self.counted.suspected += 1;
+            self.retry = self.retry.min(now);
+        }
+    }
+
+    /// Time after which a member that is heard, and not in this view, is in another: one that is dead is found before.
+    pub(super) fn elsewhere(&self) -> Duration {
+        self.stack.suspect_after * 2 + self.stack.verify
     }
 
     /// Says to the leader that a member is dead, or stalls.

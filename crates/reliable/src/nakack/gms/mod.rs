@@ -257,9 +257,9 @@ impl Membership {
         }
     }
 
-    /// A member was heard, by the address that it has in the view.
-    pub(super) fn heard(&mut self, now: Instant, member: MemberId) {
-        self.failures.heard(now, member);
+    /// A member was heard, by the address that it has in the view; whether by a packet of the view.
+    pub(super) fn heard(&mut self, now: Instant, member: MemberId, is_here: bool) {
+        self.failures.heard(now, member, is_here);
     }
 
     /// A control message of a member's.
@@ -324,7 +324,7 @@ impl Membership {
         if self.state == State::Left {
             return None;
         }
-        let failures = self.failures.deadline(self.stack.suspect_after, self.stack.verify);
+        let failures = self.failures.deadline(self.stack.suspect_after, self.stack.verify, self.elsewhere());
         let discovery = self.discovery_deadline();
         let proposal = self.proposal.as_ref().map(|proposal| self.proposal_deadline(proposal));
         let wanted = (self.proposal.is_none() && self.wants_change()).then(|| self.next_try());

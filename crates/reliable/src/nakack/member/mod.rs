@@ -201,7 +201,8 @@ impl Member {
             return self.after_leaving(now, packet, datagram.remote);
         }
         let from = datagram.remote;
-        self.heard(now, from);
+        let is_here = packet.tag() == Some(self.epoch.tag());
+        self.heard(now, from, is_here);
         let (mut actions, mut packets) = (Vec::new(), Vec::new());
         match packet {
             Packet::Data { from, sequence, flags, payload } => match self.epoch.heard(now, from) {
@@ -265,11 +266,11 @@ impl Member {
         }
     }
 
-    /// Whoever sends from an address of the view is alive.
-    fn heard(&mut self, now: Instant, from: SocketAddr) {
+    /// Whoever sends from an address of the view is alive, in the view or in another.
+    fn heard(&mut self, now: Instant, from: SocketAddr, is_here: bool) {
         let of = self.membership.view().members.iter().find(|&&(_, address)| address == from);
         if let Some(&(member, _)) = of {
-            self.membership.heard(now, member);
+            self.membership.heard(now, member, is_here);
         }
     }
 

@@ -226,32 +226,30 @@ fn two_views_that_are_too_large_together_stay_two_and_work_until_enough_have_lef
     assert_eq!(refused(&net), before, "there is room");
 }
 
-/// Members of a large view, some of which find a way to a third that has room for a part of them.
+/// A member that was taken into another view, of which its leader learns nothing, as those two are too large together,
+/// took a place in both for ever.
 #[test]
-fn of_a_view_too_large_to_be_taken_in_no_part_is_torn_off() {
+fn of_three_views_two_that_fit_together_merge_and_the_third_stays_as_it_is() {
     let mut net = Net::new(11);
-    let sizes = [MAX_MEMBERS - 4, 3, 6];
     let mut sides = Vec::new();
-    for size in sizes {
+    for size in [MAX_MEMBERS - 4, 3, 6] {
         let first = net.members.len();
         let side: Vec<usize> = (first..first + size).collect();
         let told: Vec<_> = side.iter().map(|&member| (id(member), address(member))).collect();
         side.iter().for_each(|_| _ = add(&mut net, Start::Told(told.clone()), &quick(), lossy(0.02)));
         sides.push(side);
     }
+    // The large one takes in the small one, or the other two are one.
     let merged = |net: &Net| {
         let [large, small, medium] = &sides[..] else { panic!() };
-        let both = |one: &Vec<usize>, other: &Vec<usize>| [&one[..], other].concat();
-        // The large one takes in the small one, or the other two find together first.
-        (agree(net, &both(large, small)) && agree(net, medium))
-            || (agree(net, &both(small, medium)) && agree(net, large))
+        (agree(net, &[&large[..], small].concat()) && agree(net, medium))
+            || (agree(net, &[&small[..], medium].concat()) && agree(net, large))
     };
-    assert!(until(&mut net, 30, merged), "{:?}", view(&net, 0));
+    run_for(&mut net, Duration::from_secs(40));
     for _ in 0..20 {
+        assert!(merged(&net), "{:?}", view(&net, 0));
         run_for(&mut net, Duration::from_secs(1));
-        assert!(merged(&net), "it stays so: {:?}", view(&net, 0));
     }
-    assert!((0..net.members.len()).all(|member| net.counter(member, "left_behind") == 0));
 }
 
 #[test]

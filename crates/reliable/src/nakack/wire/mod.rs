@@ -247,6 +247,17 @@ impl<'a> Packet<'a> {
         Ok(found)
     }
 
+    /// The tag of its view, if it is a packet of one.
+    pub const fn tag(&self) -> Option<u32> {
+        match self {
+            Self::Data { from, .. }
+            | Self::Repair { from, .. }
+            | Self::Digest { from, .. }
+            | Self::Request { from, .. } => Some(from.tag),
+            Self::Discover(_) | Self::Found(_) | Self::Unicast { .. } | Self::Ack { .. } => None,
+        }
+    }
+
     /// Its bytes, in a buffer with room for the headers of lower layers.
     pub fn emit(&self) -> Buffer {
         let mut out = Vec::with_capacity(REPAIR_OVERHEAD);
