@@ -9,24 +9,25 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use hopcast_core::bytes::Reader;
-use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Machine, Port, Rate, Seed};
-use hopcast_fuzz::timers::{MANY, Timers};
+use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Rate, Seed, StreamId, StreamItem};
+use hopcast_fuzz::member::{Member, Sent};
+use hopcast_fuzz::timers::Timers;
 use hopcast_reliable::nakack::wire::{MemberId, Packet};
-use hopcast_reliable::nakack::{Config, Limits, Member, Ordering, Repairs, Stack, Start};
+use hopcast_reliable::nakack::{Config, Limits, Member as Session, Ordering, Repairs, Stack, Start};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     let mut reader = Reader::new(data);
     let Ok(which) = reader.u8("") else { return };
-    let mut subject = Subject::new(which);
+    let mut member = member(which);
     while let (Ok(wait), Ok(from), Ok(len)) = (reader.u8(""), reader.u8(""), reader.u16("")) {
         let bytes = reader.take(usize::from(len).min(reader.rest().len()), "").unwrap_or_default();
         read_and_write(bytes);
-        subject.wait(Duration::from_millis(wait.into()));
-        subject.hear(from, bytes);
+        member.wait(Duration::from_millis(wait.into()));
+        member.hear(address(1), address(from), bytes);
     }
-    subject.wait(Duration::from_secs(60));
-    subject.judge();
+    member.wait(Duration::from_secs(60));
+    judge(&member);
 });
 
 fn read_and_write(bytes: &[u8]) {
@@ -34,11 +35,17 @@ fn read_and_write(bytes: &[u8]) {
     assert_eq!(Packet::parse(&packet.emit()).as_ref(), Ok(&packet));
 }
 
-struct Subject {
-    now: Instant,
-    member: Member,
-    /// Bytes of data and repairs that it has sent, with UDP, IP and Ethernet.
-    sent: u64,
+/// Bytes of data and repairs that it has sent, with UDP, IP and Ethernet.
+#[derive(Default)]
+struct Bytes(u64);
+
+impl Sent for Bytes {
+    fn note(&mut self, datagram: &Datagram) {
+        let packet = Packet::parse(&datagram.payload).expect("what it sends can be read");
+        if matches!(packet, Packet::Data { .. } | Packet::Repair { .. }) {
+            self.0 += datagram.payload.len() as u64 + u64::from(OVERHEAD);
+        }
+    }
 }
 
 /// Rate of the member.
@@ -56,89 +63,48 @@ fn id(node: u8) -> MemberId {
     MemberId { node: node.into(), run: 1 }
 }
 
-impl Subject {
-    /// The coordinator of three, another of them, or one that looks for a group.
-    fn new(which: u8) -> Self {
-        let own = 1 + (which & 1);
-        let three = (1..=3).map(|node| (id(node), address(node))).collect();
-        let config = Config {
-            member: id(own),
-            local: address(own),
-            group: SocketAddr::from(([224, 1, 2, 3], 6003)),
-            addresses: BTreeMap::new(),
-            multicasts: which & 2 == 0,
-            presence: vec![(Instant::ZERO, None)],
-            start: if which & 4 == 0 { Start::Told(three) } else { Start::Discovered },
-            expects: 1 + usize::from(which & 1),
-            hears_itself: which & 8 != 0,
-            unit_credit: false,
-            slack: Duration::ZERO,
-            overhead: OVERHEAD,
-            limits: Limits::default(),
-            stack: Stack {
-                rate: RATE,
-                fragment: 100,
-                order: if which & 16 == 0 { Ordering::Fifo } else { Ordering::Total },
-                repairs: if which & 32 == 0 { Repairs::Origin } else { Repairs::Anyone },
-                ..Stack::default()
-            },
-        };
-        let member = Member::new(config, Seed::new(1, 0).stream(&["nakack"], 0));
-        let mut subject = Self { now: Instant::ZERO, member, sent: 0 };
-        let datagram = Datagram::new(address(own), address(99), Buffer::copy_from(&[7; 30_000]));
-        subject.member.handle(Instant::ZERO, Port::Above(0), Item::Datagram(datagram));
-        subject.drain();
-        subject
-    }
-
-    fn hear(&mut self, from: u8, bytes: &[u8]) {
-        let item = Item::Datagram(Datagram::new(address(1), address(from), Buffer::copy_from(bytes)));
-        self.member.handle(self.now, Port::Below(0), item);
-        self.drain();
-    }
-
-    fn drain(&mut self) {
-        for _ in 0..MANY {
-            match self.member.poll(self.now) {
-                Some((Port::Below(0), Item::Datagram(datagram))) => {
-                    let packet = Packet::parse(&datagram.payload).expect("what it sends can be read");
-                    if matches!(packet, Packet::Data { .. } | Packet::Repair { .. }) {
-                        self.sent += datagram.payload.len() as u64 + u64::from(OVERHEAD);
-                    }
-                }
-                Some((Port::Above(0), _)) => {}
-                Some(other) => panic!("{other:?}"),
-                None => {
-                    if let Some(at) = self.member.deadline() {
-                        assert!(at > self.now, "a deadline of {at} at {}", self.now);
-                    }
-                    return;
-                }
-            }
-        }
-        panic!("there is no end to what it says");
-    }
-
-    /// It sends messages no faster than its rate, to each of the others if it copies, and holds no more than flow
-    /// control lets anybody send.
-    fn judge(&self) {
-        let copies = 64;
-        let allowed = (RATE.bits_per_sec() as f64 / 8.0 * self.now.as_secs_f64()) as u64 + BURST * copies;
-        assert!(self.sent <= allowed, "{} bytes by {}", self.sent, self.now);
-        assert!(self.member.held() < 64 << 20, "{} bytes", self.member.held());
-    }
+/// The coordinator of three, another of them, or one that looks for a group. It has a message and a stream to send.
+fn member(which: u8) -> Member<Session, Bytes> {
+    let own = 1 + (which & 1);
+    let three = (1..=3).map(|node| (id(node), address(node))).collect();
+    let config = Config {
+        member: id(own),
+        local: address(own),
+        group: SocketAddr::from(([224, 1, 2, 3], 6003)),
+        addresses: BTreeMap::new(),
+        multicasts: which & 2 == 0,
+        presence: vec![(Instant::ZERO, None)],
+        start: if which & 4 == 0 { Start::Told(three) } else { Start::Discovered },
+        expects: 1 + usize::from(which & 1),
+        hears_itself: which & 8 != 0,
+        unit_credit: false,
+        slack: Duration::ZERO,
+        overhead: OVERHEAD,
+        limits: Limits::default(),
+        stack: Stack {
+            rate: RATE,
+            fragment: 100,
+            order: if which & 16 == 0 { Ordering::Fifo } else { Ordering::Total },
+            repairs: if which & 32 == 0 { Repairs::Origin } else { Repairs::Anyone },
+            ..Stack::default()
+        },
+    };
+    let session = Session::new(config, Seed::new(1, 0).stream(&["nakack"], 0));
+    let mut member = Member::new(session, Bytes::default());
+    let ends = (address(own), address(99));
+    member.give(Item::Datagram(Datagram::new(ends.0, ends.1, Buffer::copy_from(&[7; 30_000]))));
+    let stream = StreamId(0);
+    member.give(Item::Stream(stream, StreamItem::Open { local: ends.0, remote: ends.1 }));
+    member.give(Item::Stream(stream, StreamItem::Data(Buffer::copy_from(&[8; 10_000]))));
+    member
 }
 
-impl Timers for Subject {
-    fn now(&mut self) -> &mut Instant {
-        &mut self.now
-    }
-
-    fn machine(&mut self, which: usize) -> Option<&mut dyn Machine> {
-        (which == 0).then_some(&mut self.member as &mut dyn Machine)
-    }
-
-    fn woken(&mut self, _: usize) {
-        self.drain();
-    }
+/// It sends messages no faster than its rate, to each of the others if it copies, and holds no more than flow
+/// control lets anybody send.
+fn judge(member: &Member<Session, Bytes>) {
+    let Member { now, machine, sent: Bytes(bytes), .. } = member;
+    let copies = 64;
+    let allowed = (RATE.bits_per_sec() as f64 / 8.0 * now.as_secs_f64()) as u64 + BURST * copies;
+    assert!(*bytes <= allowed, "{bytes} bytes by {now}");
+    assert!(machine.held() < 64 << 20, "{} bytes", machine.held());
 }

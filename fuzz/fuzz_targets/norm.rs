@@ -8,8 +8,9 @@
 use std::net::SocketAddr;
 
 use hopcast_core::bytes::Reader;
-use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Machine, Port, Rate, Seed};
-use hopcast_fuzz::timers::{MANY, Timers};
+use hopcast_core::{Datagram, Duration, Instant, Rate, Seed};
+use hopcast_fuzz::member::{Member, Sent};
+use hopcast_fuzz::timers::Timers;
 use hopcast_reliable::norm::wire::{Body, Message, NodeId, StreamHeader};
 use hopcast_reliable::norm::{Config, RateControl, ReceiverConfig, SenderConfig, Session};
 use libfuzzer_sys::fuzz_target;
@@ -17,15 +18,15 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|data: &[u8]| {
     let mut reader = Reader::new(data);
     let Ok(which) = reader.u8("") else { return };
-    let mut member = Member::new(which);
+    let mut member = member(which);
     while let (Ok(wait), Ok(len)) = (reader.u8(""), reader.u16("")) {
         let bytes = reader.take(usize::from(len).min(reader.rest().len()), "").unwrap_or_default();
         read_and_write(bytes);
         member.wait(Duration::from_millis(wait.into()));
-        member.hear(bytes);
+        member.hear(address(1), address(3), bytes);
     }
     member.wait(Duration::from_secs(5));
-    member.judge();
+    judge(&member);
 });
 
 fn read_and_write(bytes: &[u8]) {
@@ -36,14 +37,24 @@ fn read_and_write(bytes: &[u8]) {
     assert_eq!(Message::parse(&again).as_ref(), Ok(&message));
 }
 
-struct Member {
-    now: Instant,
-    session: Session,
-    /// Bytes that it has sent as a sender, with UDP, IP and Ethernet.
-    sent: u64,
-    /// Datagrams that it has sent as a receiver.
+/// Counts of what it has sent.
+#[derive(Default)]
+struct Counts {
+    /// Bytes as a sender, with UDP, IP and Ethernet.
+    bytes: u64,
+    /// Datagrams as a receiver.
     feedback: u64,
-    heard: u64,
+}
+
+impl Sent for Counts {
+    fn note(&mut self, datagram: &Datagram) {
+        let message = Message::parse(&datagram.payload).expect("what it sends can be read");
+        if matches!(message.body, Body::Nack(_) | Body::Ack(_)) {
+            self.feedback += 1;
+        } else {
+            self.bytes += datagram.payload.len() as u64 + u64::from(OVERHEAD);
+        }
+    }
 }
 
 /// Rate of the sender.
@@ -55,100 +66,53 @@ const BURST: u64 = 4_000;
 /// Maximum number of senders to whom a receiver listens: its default.
 const SENDERS: u64 = 16;
 
-impl Member {
-    /// Number 1 sends, as the one in the captures does, and receives; the others only receive.
-    fn new(which: u8) -> Self {
-        let sends = which & 1 == 1;
-        let sender = SenderConfig {
-            segment: 100,
-            source: 8,
-            parity: 4,
-            rate: RateControl::Fixed(RATE),
-            overhead: OVERHEAD,
-            group_size: Some(10),
-            unicast_feedback: which & 2 != 0,
-            ..SenderConfig::default()
-        };
-        let receiver = ReceiverConfig {
-            silent: which & 4 != 0,
-            unicast_feedback: which & 8 != 0,
-            buffer: 64 << 10,
-            max_object: 1 << 20,
-            ..ReceiverConfig::default()
-        };
-        let address = |node: u8| SocketAddr::from(([10, 0, 0, node], 6003));
-        let config = Config {
-            node: NodeId(if sends { 1 } else { 9 }),
-            instance: 1,
-            local: address(if sends { 1 } else { 9 }),
-            group: SocketAddr::from(([224, 1, 2, 3], 6003)),
-            sender: sends.then_some(sender),
-            receiver: Some(receiver),
-            unit_credit: false,
-        };
-        let session = Session::new(config, Seed::new(1, 0).stream(&["norm"], 0));
-        let mut member = Self { now: Instant::ZERO, session, sent: 0, feedback: 0, heard: 0 };
-        if sends {
-            member.session.send(Instant::ZERO, vec![7; 30_000].into(), Some(b"info".as_slice().into()), true);
-        }
-        member.drain();
-        member
-    }
-
-    fn hear(&mut self, bytes: &[u8]) {
-        self.heard += 1;
-        let from = SocketAddr::from(([10, 0, 0, 3], 6003));
-        let local = SocketAddr::from(([10, 0, 0, 1], 6003));
-        let item = Item::Datagram(Datagram::new(local, from, Buffer::copy_from(bytes)));
-        self.session.handle(self.now, Port::Below(0), item);
-        self.drain();
-    }
-
-    fn drain(&mut self) {
-        for _ in 0..MANY {
-            match self.session.poll(self.now) {
-                Some((Port::Below(0), Item::Datagram(datagram))) => {
-                    let message = Message::parse(&datagram.payload).expect("what it sends can be read");
-                    if matches!(message.body, Body::Nack(_) | Body::Ack(_)) {
-                        self.feedback += 1;
-                    } else {
-                        self.sent += datagram.payload.len() as u64 + u64::from(OVERHEAD);
-                    }
-                }
-                Some((Port::Above(0), _)) => {}
-                Some(other) => panic!("{other:?}"),
-                None => {
-                    if let Some(at) = self.session.deadline() {
-                        assert!(at > self.now, "a deadline of {at} at {}", self.now);
-                    }
-                    return;
-                }
-            }
-        }
-        panic!("there is no end to what it says");
-    }
-
-    /// It sends no more than its rate allows, and for each sender, whatever that says of round trips, a request each
-    /// second, and for each datagram that it heard an answer and the requests that come in twice the time of the last.
-    fn judge(&self) {
-        let allowed = (RATE.bits_per_sec() as f64 / 8.0 * self.now.as_secs_f64()) as u64 + BURST;
-        assert!(self.sent <= allowed, "{} bytes by {}", self.sent, self.now);
-        let seconds = self.now.since(Instant::ZERO).as_millis() / 1000 + 1;
-        let requests = seconds * SENDERS.min(self.heard) + 13 * self.heard;
-        assert!(self.feedback <= requests, "{} requests by {}", self.feedback, self.now);
-    }
+fn address(node: u8) -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, node], 6003))
 }
 
-impl Timers for Member {
-    fn now(&mut self) -> &mut Instant {
-        &mut self.now
+/// Number 1 sends, as the one in the captures does, and receives; the others only receive.
+fn member(which: u8) -> Member<Session, Counts> {
+    let sends = which & 1 == 1;
+    let sender = SenderConfig {
+        segment: 100,
+        source: 8,
+        parity: 4,
+        rate: RateControl::Fixed(RATE),
+        overhead: OVERHEAD,
+        group_size: Some(10),
+        unicast_feedback: which & 2 != 0,
+        ..SenderConfig::default()
+    };
+    let receiver = ReceiverConfig {
+        silent: which & 4 != 0,
+        unicast_feedback: which & 8 != 0,
+        buffer: 64 << 10,
+        max_object: 1 << 20,
+        ..ReceiverConfig::default()
+    };
+    let config = Config {
+        node: NodeId(if sends { 1 } else { 9 }),
+        instance: 1,
+        local: address(if sends { 1 } else { 9 }),
+        group: SocketAddr::from(([224, 1, 2, 3], 6003)),
+        sender: sends.then_some(sender),
+        receiver: Some(receiver),
+        unit_credit: false,
+    };
+    let mut session = Session::new(config, Seed::new(1, 0).stream(&["norm"], 0));
+    if sends {
+        session.send(Instant::ZERO, vec![7; 30_000].into(), Some(b"info".as_slice().into()), true);
     }
+    Member::new(session, Counts::default())
+}
 
-    fn machine(&mut self, which: usize) -> Option<&mut dyn Machine> {
-        (which == 0).then_some(&mut self.session as &mut dyn Machine)
-    }
-
-    fn woken(&mut self, _: usize) {
-        self.drain();
-    }
+/// It sends no more than its rate allows, and for each sender, whatever that says of round trips, a request each
+/// second, and for each datagram that it heard an answer and the requests that come in twice the time of the last.
+fn judge(member: &Member<Session, Counts>) {
+    let Member { now, sent: Counts { bytes, feedback }, heard, .. } = member;
+    let allowed = (RATE.bits_per_sec() as f64 / 8.0 * now.as_secs_f64()) as u64 + BURST;
+    assert!(*bytes <= allowed, "{bytes} bytes by {now}");
+    let seconds = now.since(Instant::ZERO).as_millis() / 1000 + 1;
+    let requests = seconds * SENDERS.min(*heard) + 13 * heard;
+    assert!(*feedback <= requests, "{feedback} requests by {now}");
 }

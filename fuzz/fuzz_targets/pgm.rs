@@ -8,8 +8,9 @@
 use std::net::SocketAddr;
 
 use hopcast_core::bytes::Reader;
-use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Machine, Port, Rate, Seed};
-use hopcast_fuzz::timers::{MANY, Timers};
+use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Message, Rate, Seed};
+use hopcast_fuzz::member::{Member, Sent};
+use hopcast_fuzz::timers::Timers;
 use hopcast_reliable::pgm::wire::{Packet, Tsi, checksum};
 use hopcast_reliable::pgm::{Config, Framing, RateControl, ReceiverConfig, Session, SourceConfig};
 use libfuzzer_sys::fuzz_target;
@@ -17,7 +18,7 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|data: &[u8]| {
     let mut reader = Reader::new(data);
     let Ok(which) = reader.u8("") else { return };
-    let mut member = Member::new(which);
+    let mut member = member(which);
     while let (Ok(wait), Ok(len)) = (reader.u8(""), reader.u16("")) {
         let mut bytes =
             reader.take(usize::from(len).min(reader.rest().len()), "").unwrap_or_default().to_vec();
@@ -28,10 +29,10 @@ fuzz_target!(|data: &[u8]| {
         }
         read_and_write(&bytes);
         member.wait(Duration::from_millis(wait.into()));
-        member.hear(&bytes);
+        member.hear(address(1), address(2), &bytes);
     }
     member.wait(Duration::from_secs(5));
-    member.judge();
+    judge(&member);
 });
 
 fn read_and_write(bytes: &[u8]) {
@@ -41,14 +42,24 @@ fn read_and_write(bytes: &[u8]) {
     assert_eq!(Packet::parse(&again).as_ref(), Ok(&packet));
 }
 
-struct Member {
-    now: Instant,
-    session: Session,
-    /// Bytes that it has sent as a source, with UDP, IP and Ethernet.
-    sent: u64,
-    /// Packets that it has sent as a receiver.
+/// Counts of what it has sent.
+#[derive(Default)]
+struct Counts {
+    /// Bytes as a source, with UDP, IP and Ethernet.
+    bytes: u64,
+    /// Packets as a receiver.
     feedback: u64,
-    heard: u64,
+}
+
+impl Sent for Counts {
+    fn note(&mut self, datagram: &Datagram) {
+        let packet = Packet::parse(&datagram.payload).expect("what it sends can be read");
+        if packet.is_upstream() {
+            self.feedback += 1;
+        } else {
+            self.bytes += datagram.payload.len() as u64 + u64::from(OVERHEAD);
+        }
+    }
 }
 
 /// Rate of the source.
@@ -60,102 +71,54 @@ const BURST: u64 = 40_000;
 /// Maximum number of sources to whom a receiver listens: its default.
 const SOURCES: u64 = 16;
 
-impl Member {
-    /// Number 1 sends, in the session of the one in the captures, and receives; the others only receive.
-    fn new(which: u8) -> Self {
-        let sends = which & 1 == 1;
-        let source = SourceConfig {
-            packet: 150,
-            group: 8,
-            parity: if which & 2 != 0 { 8 } else { 0 },
-            rate: RateControl::Fixed(RATE),
-            overhead: OVERHEAD,
-            framing: if which & 16 != 0 { Framing::Plain } else { Framing::Ours },
-            first: Some(0),
-            ..SourceConfig::default()
-        };
-        let receiver = ReceiverConfig {
-            silent: which & 4 != 0,
-            multicast_naks: which & 8 != 0,
-            window: 64 << 10,
-            max_unit: 1 << 20,
-            ..ReceiverConfig::default()
-        };
-        let address = |node: u8| SocketAddr::from(([10, 9, 0, node], 3056));
-        let config = Config {
-            session: Tsi { gsi: [0, 0, 0, 0, 0, 1], port: if sends { 0x88FF } else { 9 } },
-            port: 7500,
-            local: address(if sends { 1 } else { 9 }),
-            group: SocketAddr::from(([239, 192, 0, 1], 3056)),
-            source: sends.then_some(source),
-            receiver: Some(receiver),
-            unit_credit: false,
-        };
-        let session = Session::new(config, Seed::new(1, 0).stream(&["pgm"], 0));
-        let mut member = Self { now: Instant::ZERO, session, sent: 0, feedback: 0, heard: 0 };
-        member.session.wake(Instant::ZERO);
-        if sends {
-            let unit = hopcast_core::Message::new(0, Buffer::copy_from(&[7; 6_000]));
-            member.session.handle(Instant::ZERO, Port::Above(0), Item::Message(unit));
-        }
-        member.drain();
-        member
-    }
-
-    fn hear(&mut self, bytes: &[u8]) {
-        self.heard += 1;
-        let from = SocketAddr::from(([10, 9, 0, 2], 3056));
-        let local = SocketAddr::from(([10, 9, 0, 1], 3056));
-        let item = Item::Datagram(Datagram::new(local, from, Buffer::copy_from(bytes)));
-        self.session.handle(self.now, Port::Below(0), item);
-        self.drain();
-    }
-
-    fn drain(&mut self) {
-        for _ in 0..MANY {
-            match self.session.poll(self.now) {
-                Some((Port::Below(0), Item::Datagram(datagram))) => {
-                    let packet = Packet::parse(&datagram.payload).expect("what it sends can be read");
-                    if packet.is_upstream() {
-                        self.feedback += 1;
-                    } else {
-                        self.sent += datagram.payload.len() as u64 + u64::from(OVERHEAD);
-                    }
-                }
-                Some((Port::Above(0), _)) => {}
-                Some(other) => panic!("{other:?}"),
-                None => {
-                    if let Some(at) = self.session.deadline() {
-                        assert!(at > self.now, "a deadline of {at} at {}", self.now);
-                    }
-                    return;
-                }
-            }
-        }
-        panic!("there is no end to what it says");
-    }
-
-    /// It sends no more than its rate allows, and requests in proportion to what it hears and to time: all that can be
-    /// missing of a source at a time is 66 requests, repeated no faster than each some milliseconds at first.
-    fn judge(&self) {
-        let allowed = (RATE.bits_per_sec() as f64 / 8.0 * self.now.as_secs_f64()) as u64 + BURST;
-        assert!(self.sent <= allowed, "{} bytes by {}", self.sent, self.now);
-        let seconds = self.now.since(Instant::ZERO).as_millis() / 1000 + 1;
-        let requests = 2 * 66 * (SOURCES.min(self.heard) * seconds * 20 + 2 * self.heard);
-        assert!(self.feedback <= requests, "{} requests by {}", self.feedback, self.now);
-    }
+fn address(node: u8) -> SocketAddr {
+    SocketAddr::from(([10, 9, 0, node], 3056))
 }
 
-impl Timers for Member {
-    fn now(&mut self) -> &mut Instant {
-        &mut self.now
+/// Number 1 sends, in the session of the one in the captures, and receives; the others only receive.
+fn member(which: u8) -> Member<Session, Counts> {
+    let sends = which & 1 == 1;
+    let source = SourceConfig {
+        packet: 150,
+        group: 8,
+        parity: if which & 2 != 0 { 8 } else { 0 },
+        rate: RateControl::Fixed(RATE),
+        overhead: OVERHEAD,
+        framing: if which & 16 != 0 { Framing::Plain } else { Framing::Ours },
+        first: Some(0),
+        ..SourceConfig::default()
+    };
+    let receiver = ReceiverConfig {
+        silent: which & 4 != 0,
+        multicast_naks: which & 8 != 0,
+        window: 64 << 10,
+        max_unit: 1 << 20,
+        ..ReceiverConfig::default()
+    };
+    let config = Config {
+        session: Tsi { gsi: [0, 0, 0, 0, 0, 1], port: if sends { 0x88FF } else { 9 } },
+        port: 7500,
+        local: address(if sends { 1 } else { 9 }),
+        group: SocketAddr::from(([239, 192, 0, 1], 3056)),
+        source: sends.then_some(source),
+        receiver: Some(receiver),
+        unit_credit: false,
+    };
+    let session = Session::new(config, Seed::new(1, 0).stream(&["pgm"], 0));
+    let mut member = Member::new(session, Counts::default());
+    if sends {
+        member.give(Item::Message(Message::new(0, Buffer::copy_from(&[7; 6_000]))));
     }
+    member
+}
 
-    fn machine(&mut self, which: usize) -> Option<&mut dyn Machine> {
-        (which == 0).then_some(&mut self.session as &mut dyn Machine)
-    }
-
-    fn woken(&mut self, _: usize) {
-        self.drain();
-    }
+/// It sends no more than its rate allows, and requests in proportion to what it hears and to time: all that can be
+/// missing of a source at a time is 66 requests, repeated no faster than each some milliseconds at first.
+fn judge(member: &Member<Session, Counts>) {
+    let Member { now, sent: Counts { bytes, feedback }, heard, .. } = member;
+    let allowed = (RATE.bits_per_sec() as f64 / 8.0 * now.as_secs_f64()) as u64 + BURST;
+    assert!(*bytes <= allowed, "{bytes} bytes by {now}");
+    let seconds = now.since(Instant::ZERO).as_millis() / 1000 + 1;
+    let requests = 2 * 66 * (SOURCES.min(*heard) * seconds * 20 + 2 * heard);
+    assert!(*feedback <= requests, "{feedback} requests by {now}");
 }
