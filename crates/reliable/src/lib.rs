@@ -34,6 +34,7 @@ pub mod nakack;
 pub mod norm;
 mod out_streams;
 pub mod pgm;
+mod proactive;
 mod round_trip;
 mod runs;
 pub mod statistics;
@@ -44,4 +45,5 @@ mod unit_credit;
 mod up_streams;
 
 pub use member_id::MemberId;
+pub use proactive::Proactive;
 pub use subscription::{Join, Order, Subscription};

@@ -3,7 +3,7 @@
 use hopcast_core::{Duration, Rate};
 
 use super::wire::NodeId;
-use crate::{Join, Order, Subscription};
+use crate::{Join, Order, Proactive, Subscription};
 
 /// Settings of a sender.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,15 +94,6 @@ pub(super) const MAX_SYMBOLS: u16 = 255;
 const MAX_OBJECTS: usize = 1 << 14;
 /// Chosen: what a command of a segment's length can name.
 const MAX_ACKERS: usize = 300;
-
-/// Parity that is sent before anybody asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Proactive {
-    /// As much as the group asks for in any case, by its requests so far: it costs no bytes and saves a round.
-    Adaptive,
-    /// This many symbols after each block. For receivers that do not ask.
-    Fixed(u16),
-}
 
 /// How fast a sender sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -57,7 +57,7 @@ mod sender;
 mod session;
 pub mod wire;
 
-pub use config::{Framing, Proactive, RateControl, ReceiverConfig, SenderConfig};
+pub use config::{Framing, RateControl, ReceiverConfig, SenderConfig};
 pub use session::{Config, Session};
 
 pub use crate::{Join, Order};

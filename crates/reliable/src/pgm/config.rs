@@ -2,7 +2,7 @@
 
 use hopcast_core::{Duration, Rate};
 
-use crate::{Join, Order, Subscription};
+use crate::{Join, Order, Proactive, Subscription};
 
 /// Settings of a source.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,15 +72,6 @@ const MIN_PACKET: u16 = 128;
 pub(super) const MAX_GROUP: u16 = 128;
 /// Symbols of a block over GF(2^8) (RFC 5510, section 8.1).
 pub(super) const MAX_SYMBOLS: u16 = 255;
-
-/// Parity that is sent before anybody asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Proactive {
-    /// As much as the group asks for in any case, by its requests so far: it costs no bytes and saves a round.
-    Adaptive,
-    /// This many packets after each transmission group. For receivers that do not ask.
-    Fixed(u16),
-}
 
 /// How fast a source sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -67,7 +67,7 @@ mod session;
 mod source;
 pub mod wire;
 
-pub use config::{Framing, Proactive, RateControl, ReceiverConfig, SourceConfig};
+pub use config::{Framing, RateControl, ReceiverConfig, SourceConfig};
 pub use session::{Config, Session};
 
 pub use crate::{Join, Order};

@@ -1,6 +1,6 @@
 //! The amount of parity that is sent before anybody asks.
 
-use super::super::config::Proactive;
+use crate::Proactive;
 
 /// The parity symbols that blocks needed, from which the need of the next one is estimated.
 ///

@@ -4,10 +4,11 @@ use hopcast_core::{Buffer, Duration, Instant, Item, Message};
 
 use super::net::{Link, Net, contents};
 use super::transfers::{lossy, objects, sender};
+use crate::Proactive;
 use crate::norm::wire::{
     Body, Data, Fec, Flags, Fti, Header, Message as Packet, NodeId, PayloadId, StreamHeader,
 };
-use crate::norm::{Proactive, ReceiverConfig, SenderConfig};
+use crate::norm::{ReceiverConfig, SenderConfig};
 use crate::{Join, Order, Subscription};
 
 fn asked(order: Order) -> Subscription {

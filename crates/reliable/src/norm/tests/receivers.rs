@@ -6,8 +6,9 @@ use hopcast_core::{Buffer, Datagram, Duration, Item};
 
 use super::net::{Link, Net, address, contents, group};
 use super::transfers::{lossy, messages, objects, of_messages, sender};
+use crate::Proactive;
 use crate::norm::wire::NodeId;
-use crate::norm::{Proactive, ReceiverConfig, SenderConfig};
+use crate::norm::{ReceiverConfig, SenderConfig};
 
 fn send(net: &mut Net, file: &[u8]) {
     let now = net.now;

@@ -7,7 +7,8 @@ use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Message, Rate, Str
 use proptest::prelude::*;
 
 use super::net::{Link, Net, address, contents, group};
-use crate::norm::{Framing, Join, Proactive, RateControl, ReceiverConfig, SenderConfig};
+use crate::Proactive;
+use crate::norm::{Framing, Join, RateControl, ReceiverConfig, SenderConfig};
 
 pub(super) const STREAM: StreamId = StreamId(0);
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::window::Window;
-use crate::pgm::config::Proactive;
+use crate::Proactive;
 
 /// The need of parity of the last transmission groups.
 #[derive(Debug)]

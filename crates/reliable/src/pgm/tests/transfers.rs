@@ -5,7 +5,8 @@ use std::sync::Arc;
 use hopcast_core::{Buffer, Duration, Item, Message, Rate};
 
 use super::net::{Link, Net, contents};
-use crate::pgm::{Proactive, RateControl, ReceiverConfig, SourceConfig};
+use crate::Proactive;
+use crate::pgm::{RateControl, ReceiverConfig, SourceConfig};
 
 pub(super) fn source() -> SourceConfig {
     SourceConfig { rate: RateControl::Fixed(Rate::from_mbit(8)), ..SourceConfig::default() }

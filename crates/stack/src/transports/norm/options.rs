@@ -2,8 +2,9 @@
 
 use hopcast_config::decode::{choice, duration, flag, rate, size, whole};
 use hopcast_core::{Bytes, Duration, Rate};
+use hopcast_reliable::Proactive;
 use hopcast_reliable::Subscription;
-use hopcast_reliable::norm::{Proactive, ReceiverConfig, SenderConfig};
+use hopcast_reliable::norm::{ReceiverConfig, SenderConfig};
 
 use crate::table::{Form, Opt, Options, on_off, shown};
 use crate::transports::repair_options::{self, ADAPTIVE, PROACTIVE};

@@ -2,8 +2,9 @@
 
 use hopcast_config::decode::{duration, flag, rate, size, whole};
 use hopcast_core::{Bytes, Rate};
+use hopcast_reliable::Proactive;
 use hopcast_reliable::Subscription;
-use hopcast_reliable::pgm::{Proactive, ReceiverConfig, SourceConfig};
+use hopcast_reliable::pgm::{ReceiverConfig, SourceConfig};
 
 use crate::table::{Form, Opt, Options, on_off, shown};
 use crate::transports::repair_options::{self, ADAPTIVE, PROACTIVE};
