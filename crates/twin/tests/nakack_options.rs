@@ -5,8 +5,9 @@ mod common;
 use std::path::Path;
 
 use common::document;
+use hopcast_runner::load_text;
 use hopcast_twin::results::Flow;
-use hopcast_twin::scenario::{Overrides, load_text, notes};
+use hopcast_twin::scenario::{Overrides, notes};
 
 /// Messages over `nakack` to three members that lose a twentieth, the last of which may come or go by events.
 fn to_three(over: &str, app: &str, events: &str) -> Flow {
@@ -111,14 +112,14 @@ flows: [{{ name: f, from: n0, to: g, {ip} over: {{ nakack: {{ rate: 2 Mbit/s }} 
                 .unwrap_or_else(|error| panic!("{error}")),
         )
     };
-    assert_eq!((noted(64, ""), noted(48, "ip: v6,")), (vec![], vec![]));
+    assert_eq!((noted(64, ""), noted(48, "ip: 6,")), (vec![], vec![]));
     let expected = |members, max, ip| {
         format!(
             "flow f has {members} members with its sender, and `nakack` serves {max} at a time{ip}: the others get nothing until one leaves"
         )
     };
     assert_eq!(noted(65, ""), [expected(65, 64, "")]);
-    assert_eq!(noted(49, "ip: v6,"), [expected(49, 48, " over IPv6")]);
+    assert_eq!(noted(49, "ip: 6,"), [expected(49, 48, " over IPv6")]);
     let flow = document(&scenario(66, "", "bulk: { bytes: 10 kB }")).runs.remove(0).flows.remove(0);
     let complete = flow.receivers.iter().filter(|receiver| receiver.figures.completed_s.is_some()).count();
     assert_eq!((flow.receivers.len(), complete), (65, 63));

@@ -177,6 +177,8 @@ fn a_member_that_never_acknowledges_is_expelled_and_the_others_go_on() {
 fn one_more_than_a_view_may_have_is_refused_until_another_leaves() {
     let mut net = network(8, &quick(), &[Link::default(); MAX_MEMBERS + 1]);
     let last = MAX_MEMBERS;
+    // It waits, and what it is given waits with it.
+    give_datagram(&mut net, last, b"patient");
     run_for(&mut net, Duration::from_secs(3));
     assert_eq!(view(&net, 0).len(), MAX_MEMBERS);
     assert_eq!(view(&net, last).len(), 1);
@@ -187,6 +189,27 @@ fn one_more_than_a_view_may_have_is_refused_until_another_leaves() {
     let before = net.counter(last, "joins_refused");
     run_for(&mut net, Duration::from_secs(2));
     assert_eq!(net.counter(last, "joins_refused"), before, "it is in");
+    assert_eq!(datagrams(&net, 1), [(address(last), b"patient".to_vec())]);
+}
+
+#[test]
+fn of_several_that_ask_at_one_time_no_more_are_let_in_than_there_is_room_for() {
+    let told = MAX_MEMBERS - 1;
+    let mut net = Net::new(12);
+    let members: Vec<_> = (0..told).map(|member| (id(member), address(member))).collect();
+    for _ in 0..told {
+        add(&mut net, Start::Told(members.clone()), &quick(), Link::default());
+    }
+    let asks: Vec<usize> =
+        (0..3).map(|_| add(&mut net, Start::Discovered, &quick(), Link::default())).collect();
+    for _ in 0..10 {
+        run_for(&mut net, Duration::from_secs(1));
+        let in_view = net.members[0].session.view();
+        assert!(in_view.members.len() <= MAX_MEMBERS);
+    }
+    assert_eq!(asks.iter().filter(|&&member| net.members[0].session.view().has(id(member))).count(), 1);
+    assert!(net.counter(0, "joins_refused") >= 2, "at the coordinator, which had room for one");
+    assert_eq!(net.counter(0, "views_installed"), 1, "a change for those that there is no room for is none");
 }
 
 #[test]
@@ -250,6 +273,34 @@ fn of_three_views_two_that_fit_together_merge_and_the_third_stays_as_it_is() {
         assert!(merged(&net), "{:?}", view(&net, 0));
         run_for(&mut net, Duration::from_secs(1));
     }
+}
+
+#[test]
+fn who_hears_that_the_others_have_gone_on_is_a_view_of_its_own_and_does_not_wait_until_they_are_silent() {
+    // The coordinator does not hear the last for longer than it takes to be suspected.
+    let stack = Stack { suspect_after: Duration::from_secs(20), ..quick() };
+    let mut net = network(13, &stack, &[Link::default(); 4]);
+    run_for(&mut net, Duration::from_millis(10));
+    net.unheard.insert((3, 0));
+    assert!(until(&mut net, 25, |net| agree(net, &[0, 1, 2])), "{:?}", view(&net, 0));
+    assert!(until(&mut net, 35, |net| agree(net, &[3])), "{:?}", view(&net, 3));
+    assert_eq!(net.counter(3, "left_behind"), 1);
+    net.unheard.clear();
+    assert!(until(&mut net, 60, |net| agree(net, &[0, 1, 2, 3])), "{:?}", view(&net, 0));
+}
+
+#[test]
+fn a_member_that_has_another_view_is_asked_back_as_soon_as_its_coordinator_hears_of_that() {
+    let stack = Stack { suspect_after: Duration::from_secs(20), ..quick() };
+    let mut net = network(14, &stack, &[Link::default(); 4]);
+    run_for(&mut net, Duration::from_millis(10));
+    // The last hears nobody, takes one after the other for dead, and is heard all the time.
+    net.unheard.extend([(0, 3), (1, 3), (2, 3)]);
+    assert!(until(&mut net, 80, |net| agree(net, &[3])), "{:?}", view(&net, 3));
+    assert_eq!(view(&net, 0), [1, 2, 3, 4]);
+    net.unheard.clear();
+    let soon = net.now.since(Instant::ZERO) + Duration::from_secs(10);
+    assert!(net.run(soon, |net| agree(net, &[0, 1, 2, 3])), "{:?} {:?}", view(&net, 0), view(&net, 3));
 }
 
 #[test]
