@@ -67,9 +67,7 @@ fn every_cell_of_nakack_is_complete_and_near_the_bound_of_repeating_what_is_lost
             worse.push((to.to_owned(), loss.to_owned(), rate.to_owned()));
         }
     }
-    let is_possible = |cell: &&(String, String, String)| {
-        !IMPOSSIBLE.contains(&(cell.0.as_str(), cell.1.as_str(), cell.2.as_str()))
-    };
-    let rest: Vec<_> = worse.iter().filter(is_possible).collect();
-    assert!(worse.len() <= 4 && rest.len() <= 1, "worse than published: {worse:?}");
+    // Bytes are below what is published in each cell, and so is the time but where that is less than the least.
+    let impossible = IMPOSSIBLE.map(|(to, loss, rate)| (to.to_owned(), loss.to_owned(), rate.to_owned()));
+    assert_eq!(worse, impossible, "worse than published");
 }

@@ -1,4 +1,4 @@
-//! FRAG2, down: units of the application that wait to be sent, cut into messages that fit a packet, and streams that do.
+//! FRAG2, down: units and streams of the application that wait to be sent, cut into messages that fit a packet.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ struct Unit {
     kind: u8,
 }
 
-/// Units and streams that wait to be sent, in their order. The first unit may be sent in part; streams take turns, piece
-/// by piece.
+/// Units and streams that wait to be sent, in their order. The first unit may be sent in part; streams take turns,
+/// piece by piece.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     /// Bytes of units that may wait; one always may, whatever its size.

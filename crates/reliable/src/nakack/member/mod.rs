@@ -20,9 +20,9 @@ use crate::up_streams::Streams;
 
 /// A member of a group, as a machine: an application above, datagrams below.
 ///
-/// Down come [`Item::Datagram`], [`Item::Message`], which is a file if it has a name, and [`Item::Stream`]; each goes to
-/// all other members of the view in which it is sent. Up go the same, with the address of their sender, in the order of
-/// each sender or in one order for all. A member that is not in a view yet holds back what it is given.
+/// Down come [`Item::Datagram`], [`Item::Message`], which is a file if it has a name, and [`Item::Stream`]; each goes
+/// to all other members of the view in which it is sent. Up go the same, with the address of their sender, in the order
+/// of each sender or in one order for all. A member that is not in a view yet holds back what it is given.
 ///
 /// A stream goes on from one view to the next at all that come to it together with its writer. Whoever else is in the
 /// next view has it from there on, as a new stream; where its writer is not, it is reset.
