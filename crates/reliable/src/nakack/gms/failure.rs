@@ -1,8 +1,8 @@
 //! FD_ALL and VERIFY_SUSPECT: who is silent, and whether it is dead.
 //!
-//! Any packet of a member shows that it is alive. One that was silent for too long is suspected, and asked whether it is
-//! alive; if it does not answer, the suspicion is confirmed. One that is alive and sends nothing in this view any more
-//! is in another: it is expelled, so that it takes no place in two.
+//! Any packet of a member shows that it is alive. One that was silent for too long is suspected, and asked whether it
+//! is alive; if it does not answer, the suspicion is confirmed. One that is alive and sends nothing in this view any
+//! more is in another: it is expelled, so that it takes no place in two.
 
 use std::collections::BTreeMap;
 
