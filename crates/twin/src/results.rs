@@ -229,8 +229,9 @@ pub struct Figures {
     /// one, and is to a group or to several receivers, or has a `network_bytes_bound`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network_bytes: Option<u64>,
-    /// Minimum of `network_bytes`, on average, for repairs of blocks of 64 packets by an ideal code; absent unless the
-    /// flow is of bounded size, to one or several receivers on one switch, with independent losses.
+    /// Minimum of `network_bytes`, on average, for repairs of blocks of 64 packets by an ideal code, or by repetition
+    /// if its transport repeats what is lost; absent unless the flow is of bounded size, to one or several receivers
+    /// on one switch, with independent losses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network_bytes_bound: Option<f64>,
     /// Time that these bytes take at the sender's rate, in seconds.

@@ -2,6 +2,8 @@
 
 use hopcast_core::{Duration, Rate};
 
+use super::parity::LENGTH;
+use super::wire::{Data, HEADER_LEN};
 use crate::{Join, Order, Proactive, Subscription};
 
 /// Settings of a source.
@@ -56,6 +58,23 @@ impl Default for SourceConfig {
 }
 
 impl SourceConfig {
+    /// Bytes of a packet that are no part of a datagram or stream: of headers and options of data, and those left free
+    /// so that parity of it fits a packet too.
+    pub fn overhead(&self, is_ipv6: bool) -> (u16, u16) {
+        let control = match (self.rate, is_ipv6) {
+            (RateControl::Fixed(_), _) => 0,
+            (RateControl::Pgmcc { .. }, false) => CONGESTION_DATA,
+            (RateControl::Pgmcc { .. }, true) => CONGESTION_DATA + 12,
+        };
+        let parity = match self.parity {
+            0 => 0,
+            parity if parity > self.group => LENGTH as u16 + PARITY_GROUP,
+            _ => LENGTH as u16,
+        };
+        let unit = if self.framing == Framing::Ours { 1 } else { 0 };
+        ((HEADER_LEN + Data::LEN) as u16 + control + unit, parity)
+    }
+
     /// The same within the limits of the code and of the wire.
     #[must_use]
     pub(super) fn bounded(mut self) -> Self {
@@ -66,6 +85,10 @@ impl SourceConfig {
     }
 }
 
+/// Bytes of OPT_PGMCC_DATA with the list's own, with an address of IPv4.
+const CONGESTION_DATA: u16 = 20;
+/// Bytes of OPT_PARITY_GRP with the list's own.
+const PARITY_GROUP: u16 = 12;
 /// Bytes of a packet with all options that data can have, and of a few of payload.
 const MIN_PACKET: u16 = 128;
 /// Largest transmission group: OpenPGM's, of which as many parity packets fit the code's 255 symbols.
@@ -116,9 +139,9 @@ pub struct ReceiverConfig {
     pub backoff: Option<u8>,
     /// Number of receivers that back-offs are made for.
     pub group_size: u64,
-    /// Time within which lost packets are gathered into one request while more come. Too long delays repairs, too
-    /// short costs a request for each.
-    pub gather: Duration,
+    /// Time within which lost packets are gathered into one request while more come; `None` for that of eight packets,
+    /// up to 100 ms. Too long delays repairs, too short costs a request for each.
+    pub gather: Option<Duration>,
     /// Round-trip time until one is measured.
     pub round_trip: Duration,
     /// UDP port of sources for packets to them; `None` for the one that theirs come from.
@@ -139,7 +162,7 @@ impl Default for ReceiverConfig {
             retries: 50,
             backoff: None,
             group_size: 10,
-            gather: Duration::from_millis(100),
+            gather: None,
             round_trip: Duration::from_millis(100),
             unicast_port: None,
             multicast_naks: false,

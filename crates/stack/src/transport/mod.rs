@@ -50,6 +50,12 @@ pub trait Transport: fmt::Debug + Send + Sync + Any {
         0
     }
 
+    /// Whether it repairs losses by sending lost packets again, and not by parity: a bound for blocks of packets is not
+    /// one of what it can do.
+    fn repeats(&self) -> bool {
+        false
+    }
+
     /// Puts its machine on one end of a flow, above [`End::below`]; says which port is above it, or `None` where the
     /// application has sockets of its own.
     ///

@@ -37,6 +37,8 @@ pub(super) struct Ask {
     pub(super) state: State,
     /// When the state is over.
     pub(super) due: Instant,
+    /// When it was last made; of those that one packet names at the same time.
+    pub(super) asked: Option<Instant>,
     /// When it was made, if once since it was last confirmed.
     pub(super) made: Option<Instant>,
     /// When it, or another for the same, was first confirmed.
@@ -73,6 +75,7 @@ impl Asks {
             vacant.insert(Ask {
                 state: State::BackOff,
                 due,
+                asked: None,
                 made: None,
                 confirmed: None,
                 unconfirmed: 0,

@@ -16,8 +16,11 @@ use crate::pgm::wire::{AsOf, Body, MAX_NAK_LIST, Nak, Packet};
 const MAX_NUMBERS: usize = 1 + MAX_NAK_LIST;
 /// Time for which a receiver that sends nothing waits for what others ask for. Chosen: some rounds of theirs.
 const SILENT: Duration = Duration::from_secs(2);
-/// Intervals between packets of data for which what is lost is gathered, at most.
+/// Intervals between packets of data for which what is lost is gathered, unless it is said how long. Chosen: at a loss
+/// of a fifth a request then names two packets, and repairs come a few packets later.
 const GATHERED: u64 = 8;
+/// Longest time for which it is gathered then. Chosen: applications feel more.
+const MAX_GATHER: Duration = Duration::from_millis(100);
 /// Requests that a network element does not confirm after which the source is asked for an SPM. Chosen: fewer are lost
 /// now and then, and more take time.
 const UNHEARD: u16 = 4;
@@ -70,7 +73,7 @@ impl Remote {
         }
         let backoff = self.draw(shared);
         let is_last = self.spm_lead >= self.lead();
-        let gather = (self.interval * GATHERED).min(shared.config.gather);
+        let gather = shared.config.gather.unwrap_or((self.interval * GATHERED).min(MAX_GATHER));
         now + if gathered && !is_last { backoff.max(gather) } else { backoff }
     }
 
@@ -203,6 +206,7 @@ impl Remote {
             packet.options.congestion_feedback = self.acks.feedback(now, shared);
             let bytes = packet.emit();
             shared.requests.sent += 1;
+            self.last_request = list.iter().map(|&(_, number)| number as u32).collect();
             if shared.config.multicast_naks {
                 output.packets.push((shared.group, bytes.clone()));
             }
@@ -212,6 +216,7 @@ impl Remote {
         for (key, _) in numbers {
             let times = self.asks.get(key).map_or(0, |ask| ask.unconfirmed);
             self.asks.set(key, State::WaitNcf, now + doubled(timeout, times), |ask| {
+                ask.asked = Some(now);
                 ask.made = (ask.unconfirmed == 0).then_some(now);
                 ask.unconfirmed += 1;
             });
@@ -226,6 +231,7 @@ impl Remote {
     /// A request has been confirmed, this receiver's or another's.
     pub(super) fn confirmed(&mut self, now: Instant, packet: &Packet<'_>, nak: &Nak, shared: &mut Shared) {
         let due = now + self.answer_time();
+        let is_own = self.is_of_last_request(packet, nak);
         for number in numbers(packet, nak) {
             let number = self.number(number);
             let key = self.asked_for(packet, number);
@@ -240,7 +246,7 @@ impl Remote {
             if ask.state == State::BackOff {
                 shared.requests.suppressed += 1;
             }
-            if let Some(made) = ask.made {
+            if let Some(made) = ask.made.filter(|_| is_own) {
                 self.round_trip.sample(now.since(made));
             }
             // Of one that is confirmed again it is not known which request is answered.
@@ -251,6 +257,38 @@ impl Remote {
                 ask.unconfirmed = 0;
             });
         }
+    }
+
+    /// A repair has come: the request for it has been heard, and so has what else it named, whose confirmation is lost.
+    pub(super) fn confirmed_by_repair(&mut self, now: Instant, key: Key) {
+        let Some(asked) =
+            self.asks.get(key).filter(|ask| ask.state == State::WaitNcf).and_then(|ask| ask.asked)
+        else {
+            return;
+        };
+        // One that comes earlier answers somebody else.
+        if now < asked + self.round_trip.mean() {
+            return;
+        }
+        let due = now + self.answer_time();
+        for other in self.asks.in_state(State::WaitNcf) {
+            if self.asks.get(other).is_some_and(|ask| ask.asked == Some(asked)) {
+                self.asks.set(other, State::WaitData, due, |ask| (ask.made, ask.unconfirmed) = (None, 0));
+            }
+        }
+    }
+
+    /// Whether a confirmation is that of the last request: one that names something else answers another's, or one of
+    /// before. Groups that were ended early have confirmations of their own.
+    fn is_of_last_request(&self, packet: &Packet<'_>, nak: &Nak) -> bool {
+        let is_short = |number: u32| {
+            packet.is_parity && self.window.groups.is_short(self.window.groups.first(self.number(number)))
+        };
+        let own = self.last_request.iter().copied();
+        if packet.options.group_size.is_some() {
+            return self.last_request.contains(&nak.sequence);
+        }
+        numbers(packet, nak).into_iter().eq(own.filter(|&number| !is_short(number)))
     }
 
     /// Another receiver has asked: what is on its way need not be asked for.

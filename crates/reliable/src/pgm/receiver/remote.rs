@@ -40,6 +40,8 @@ pub(super) struct Remote {
     pub(super) spm_lead: u64,
     pub(super) spm: u64,
     pub(super) round_trip: RoundTrip,
+    /// Sequence numbers of the last request.
+    pub(super) last_request: Vec<u32>,
     /// The time from a confirmation to the first repair.
     pub(super) repair_time: AnswerTime,
     /// Mean time between two packets of new data.
@@ -85,6 +87,7 @@ impl Remote {
             spm_lead: 0,
             spm: 0,
             round_trip: RoundTrip::new(shared.config.round_trip),
+            last_request: Vec::new(),
             repair_time: AnswerTime::default(),
             interval: Duration::ZERO,
             last_data: None,
@@ -309,6 +312,7 @@ impl Remote {
             true => Key::Group(self.window.groups.first(sequence)),
             false => Key::Packet(sequence),
         };
+        self.confirmed_by_repair(now, key);
         if let Some(since) = self.asks.get(key).and_then(|ask| ask.confirmed) {
             self.repair_time.sample(now.since(since));
             self.asks.answered(key);

@@ -20,8 +20,8 @@ use self::repairs::Repairs;
 use self::spm::Schedule;
 use self::window::Window;
 use super::config::{Framing, RateControl, SourceConfig};
-use super::parity::{self, Parity, Symbol};
-use super::wire::{Ack, Body, Data, Fragment, HEADER_LEN, Member, Options, Packet, Spm, Tsi};
+use super::parity::{Parity, Symbol};
+use super::wire::{Ack, Body, Data, Fragment, Member, Options, Packet, Spm, Tsi};
 use crate::down_streams::SendsStreams;
 use crate::statistics::{Kind, Traffic};
 
@@ -161,7 +161,7 @@ impl Source {
 
     /// Bytes of a datagram that fit a packet.
     pub(super) fn unit(&self) -> u64 {
-        (self.whole() - if self.config.framing == Framing::Ours { 1 } else { 0 }) as u64
+        (self.whole() - self.unit_header()) as u64
     }
 
     /// The next packet for the group that may be sent now.
@@ -329,19 +329,15 @@ impl Source {
         self.rate().time_for(u64::from(self.config.packet) + u64::from(self.config.overhead))
     }
 
-    /// Bytes of payload that fit a packet, so that parity of it fits too.
+    /// Bytes of payload that fit a packet, so that parity of it fits too; a unit's own header is among them.
     fn whole(&self) -> usize {
-        let parity = match &self.parity {
-            None => 0,
-            Some(parity) if usize::from(self.config.parity) > parity.group() => parity::LENGTH + PARITY_GROUP,
-            Some(_) => parity::LENGTH,
-        };
-        let control = match (&self.control, self.addresses.0.is_ipv6()) {
-            (None, _) => 0,
-            (Some(_), false) => CONGESTION_DATA,
-            (Some(_), true) => CONGESTION_DATA + 12,
-        };
-        usize::from(self.config.packet) - HEADER_LEN - Data::LEN - parity - control
+        let (data, parity) = self.config.overhead(self.addresses.0.is_ipv6());
+        usize::from(self.config.packet - data - parity) + self.unit_header()
+    }
+
+    /// Bytes of the header of a datagram.
+    fn unit_header(&self) -> usize {
+        if self.config.framing == Framing::Ours { 1 } else { 0 }
     }
 
     /// A number of 32 bits near what is being sent.
@@ -378,11 +374,6 @@ impl Source {
         self.counts.nacks
     }
 }
-
-/// Bytes of OPT_PGMCC_DATA with the list's own, with an address of IPv4.
-const CONGESTION_DATA: usize = 20;
-/// Bytes of OPT_PARITY_GRP with the list's own.
-const PARITY_GROUP: usize = 12;
 
 impl SendsStreams for Source {
     fn open(&mut self, _now: Instant) -> Option<u64> {

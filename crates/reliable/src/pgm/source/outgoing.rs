@@ -177,12 +177,12 @@ impl Outgoing {
         let framing = self.framing;
         let stream = self.streams.get_mut(&number)?;
         stream.is_queued = false;
-        let header = if framing == Framing::Ours { framing::HEADER_LEN } else { 0 };
+        let header = if framing == Framing::Ours { framing::stream_header_len(number as u16) } else { 0 };
         let len = whole.saturating_sub(header).max(1).min(stream.waiting.len());
         let is_last = stream.is_ended && len == stream.waiting.len();
         let mut payload = Vec::with_capacity(header + len);
         if framing == Framing::Ours {
-            payload.extend(framing::stream_header(number as u16, is_last));
+            framing::put_stream_header(&mut payload, number as u16, is_last);
         }
         payload.extend(stream.waiting.drain(..len));
         stream.sent += len as u64;

@@ -1,4 +1,5 @@
 mod hostile;
 mod members;
 mod net;
+mod requests;
 mod transfers;

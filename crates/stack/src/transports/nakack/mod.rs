@@ -37,6 +37,10 @@ impl Transport for Nakack {
         REPAIR_OVERHEAD as u64
     }
 
+    fn repeats(&self) -> bool {
+        true
+    }
+
     fn repair_overhead(&self) -> u64 {
         (REPAIR_OVERHEAD - DATA_OVERHEAD) as u64
     }

@@ -3,7 +3,7 @@
 mod options;
 
 use hopcast_core::{Rate, Stream};
-use hopcast_reliable::pgm::wire::{Data, HEADER_LEN, Tsi};
+use hopcast_reliable::pgm::wire::Tsi;
 use hopcast_reliable::pgm::{Config, Framing, RateControl, ReceiverConfig, Session, SourceConfig};
 
 use self::options::{OPTIONS, Pgm};
@@ -28,18 +28,32 @@ pub(super) static PGM: Row = Row {
 const MAX: Rate = Rate::from_mbit(100_000);
 /// Data-destination port of all members: OpenPGM's default.
 const PORT: u16 = 7500;
-/// Bytes of our header of a stream's packet, and of parity of its length.
-const UNIT: usize = 3;
-const LENGTH: usize = 2;
+/// Length of IPv4's header.
+const IPV4: u64 = 20;
+
+impl Pgm {
+    /// The settings of a source, wherever it is.
+    fn source(&self) -> SourceConfig {
+        SourceConfig {
+            rate: self.rate.map_or(RateControl::Pgmcc { max: MAX }, RateControl::Fixed),
+            framing: if self.is_plain { Framing::Plain } else { Framing::Ours },
+            ..self.source.clone()
+        }
+    }
+}
 
 impl Transport for Pgm {
-    fn overhead(&self, _: u64) -> u64 {
-        let parity = if self.source.parity > 0 { LENGTH } else { 0 };
-        (HEADER_LEN + Data::LEN + UNIT + parity) as u64
+    fn overhead(&self, ip: u64) -> u64 {
+        let (data, parity) = self.source().overhead(ip > IPV4);
+        u64::from(data + parity)
     }
 
     fn repair_overhead(&self) -> u64 {
-        self.overhead(0)
+        self.source().overhead(false).1.into()
+    }
+
+    fn repeats(&self) -> bool {
+        self.source.parity == 0
     }
 
     fn put_on_end(&self, end: &mut End<'_, '_>) -> Result<Option<LowerPort>, BuildError> {
@@ -49,11 +63,9 @@ impl Transport for Pgm {
         let is_pair = flow.spec.group.is_none();
         let source = SourceConfig {
             packet: end.room(),
-            rate: self.rate.map_or(RateControl::Pgmcc { max: MAX }, RateControl::Fixed),
             overhead: flow.overhead(end.depth + 1) as u16,
             slack: flow.slack,
-            framing: if self.is_plain { Framing::Plain } else { Framing::Ours },
-            ..self.source.clone()
+            ..self.source()
         };
         let receiver = ReceiverConfig {
             group_size: flow.spec.to.len() as u64,

@@ -110,11 +110,11 @@ pub(super) static OPTIONS: Options<Pgm> = Options(&[
     },
     Opt {
         key: "gather",
-        about: "Time within which lost packets are gathered into one request while more come, where they are repeated. Too short costs \
-                a request for each, too long delays repairs.",
+        about: "Time within which lost packets are gathered into one request while more come, where they are repeated; unless it is \
+                set, that of eight packets, up to 100 ms. Too short costs a request for each, too long delays repairs.",
         form: Form::Duration,
-        set: |pgm, node, key| duration(node, key).map(|found| pgm.receiver.gather = found),
-        show: |pgm| shown(&pgm.receiver.gather),
+        set: |pgm, node, key| duration(node, key).map(|found| pgm.receiver.gather = Some(found)),
+        show: |pgm| pgm.receiver.gather.map_or_else(|| "eight packets' time".to_owned(), |time| shown(&time)),
     },
     Opt {
         key: "retries",

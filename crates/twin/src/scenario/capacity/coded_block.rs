@@ -1,4 +1,5 @@
-//! The minimum number of bytes of a file to a group with any code over blocks of packets, and their time.
+//! The minimum number of bytes of a file to a group with any code over blocks of packets, or by repetition, and their
+//! time.
 
 use hopcast_link::{Attachment, Loss};
 
@@ -16,6 +17,9 @@ const NEGLIGIBLE: f64 = 1e-12;
 /// Mean minimum for a file to a group on one switch, if the sender repairs blocks of 64 packets with an ideal code: any
 /// 64 packets of a block suffice for a receiver, and the sender stops as soon as all receivers have them. Requests cost
 /// nothing.
+///
+/// Of a transport that [repeats](hopcast_stack::transport::Transport::repeats) what is lost, a block is one packet: it
+/// is sent until all receivers have it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BlockBound {
     /// Bytes of Ethernet frames, sent once each for all receivers.
@@ -49,7 +53,9 @@ impl BlockBound {
         let frame = if flow.is_program() { u64::from(mtu) + ETHERNET_HEADER } else { frame };
         let payload = frame.checked_sub(headers).filter(|&payload| payload > 0)?;
         let packets = bytes.div_ceil(payload);
-        let repairs = transmissions(packets, &losses?) - packets as f64;
+        let repeats = flow.over.iter().any(|layer| layer.settings().repeats());
+        let block = if repeats { 1 } else { BLOCK };
+        let repairs = transmissions(packets, block, &losses?) - packets as f64;
         let bytes = (bytes + packets * headers) as f64 + repairs * (payload + headers) as f64;
         let rate = link.direction(from as Attachment).rate;
         Some(Self { bytes, seconds: rate.map(|rate| bytes * 8.0 / rate.bits_per_sec() as f64) })
@@ -65,9 +71,10 @@ fn independent(loss: &Loss) -> Option<f64> {
     }
 }
 
-/// Mean number of transmissions of `packets` in blocks of nearly equal length (RFC 5052, section 9.1).
-fn transmissions(packets: u64, losses: &[f64]) -> f64 {
-    let blocks = packets.div_ceil(BLOCK).max(1);
+/// Mean number of transmissions of `packets` in blocks of at most `block`, of nearly equal length (RFC 5052, section
+/// 9.1).
+fn transmissions(packets: u64, block: u64, losses: &[f64]) -> f64 {
+    let blocks = packets.div_ceil(block).max(1);
     let (small, larger) = (packets / blocks, packets % blocks);
     larger as f64 * of_block(small + 1, losses) + (blocks - larger) as f64 * of_block(small, losses)
 }
@@ -109,8 +116,9 @@ mod tests {
     /// Figures of an independent computation, for 800 KB in packets of 1,400 bytes at a loss of a fifth.
     #[test]
     fn blocks_to_one_and_to_three_receivers_take_what_was_computed_elsewhere() {
-        assert!((transmissions(586, &[0.2]) - 732.5).abs() < 1e-6);
-        assert_eq!(transmissions(586, &[0.2; 3]).round(), 769.0);
+        assert!((transmissions(586, BLOCK, &[0.2]) - 732.5).abs() < 1e-6);
+        assert_eq!(transmissions(586, BLOCK, &[0.2; 3]).round(), 769.0);
+        assert_eq!(transmissions(586, 1, &[0.2; 3]).round(), 957.0);
     }
 
     #[test]
@@ -120,7 +128,7 @@ mod tests {
             let found = of_block(64, &[loss]);
             assert!((found - expected).abs() < 1e-6 * expected, "{loss}: {found} {expected}");
         }
-        assert_eq!(transmissions(0, &[0.2]), 0.0);
+        assert_eq!(transmissions(0, BLOCK, &[0.2]), 0.0);
     }
 
     /// One packet to many is the coupon bound: the sum over n of 1 - (1 - p^n)^R.
