@@ -10,13 +10,14 @@ use hopcast_core::Seed;
 use hopcast_core::plug::Plug;
 use hopcast_core::{Instant, earliest};
 use hopcast_link::Change;
+use hopcast_stack::service::{GroupEgress, GroupEgresses};
 use hopcast_stack::network::{self, GlobalRoutes, Hop, NetworkPlan, addresses_of, interface_name};
 use hopcast_twin::capture::LinkType;
 use hopcast_twin::scenario::model::{Action, Capture, Neighbours, NodeId, Scenario};
 use hopcast_twin::world::{NodeInstance, WorldError};
 
 use crate::layout::{
-    Captured, InterfaceLayout, LinkChange, LinkLayout, NetworkLayout, NodeLayout, NodeRoutes, Reroute,
+    Captured, GroupRouteLayout, InterfaceLayout, LinkChange, LinkLayout, NetworkLayout, NodeLayout, NodeRoutes, Reroute,
     RouteLayout, Scheduled,
 };
 
@@ -88,6 +89,26 @@ pub fn layout(scenario: &Scenario, repeat: u64) -> NetworkLayout {
     layout
 }
 
+/// The routes of packets to groups that services of a node hand back, over the run.
+pub fn group_egresses(scenario: &Scenario, repeat: u64, node: NodeId) -> GroupEgresses {
+    if !scenario.services.iter().any(|service| service.on.contains(&node)) {
+        return Vec::new();
+    }
+    let layout = layout(scenario, repeat);
+    let of = |routes: &[GroupRouteLayout]| {
+        let each = |route: &GroupRouteLayout| GroupEgress {
+            source: route.source,
+            group: route.group,
+            ingress: route.ingress,
+            egress: route.egress.clone(),
+        };
+        routes.iter().map(each).collect()
+    };
+    let later = layout.reroutes.iter().filter(|reroute| reroute.what.node == node);
+    let later = later.filter_map(|reroute| Some((reroute.at, of(&reroute.what.tables.as_ref()?.groups))));
+    [(Instant::ZERO, of(&layout.nodes[node].group_routes))].into_iter().chain(later).collect()
+}
+
 /// The captured devices of machines at nodes.
 ///
 /// # Errors
@@ -98,7 +119,7 @@ pub fn captured_devices(scenario: &Scenario, repeat: u64) -> Result<Vec<Captured
         return Ok(captured);
     }
     for node in (0..scenario.nodes.len()).filter(|&node| is_captured(&scenario.capture, node)) {
-        let instance = NodeInstance::at(scenario, repeat, node)?;
+        let instance = NodeInstance::at(scenario, repeat, node, &Vec::new())?;
         let device = |plug: &Plug| match plug {
             Plug::Tun(device) => Some((device.name.clone(), LinkType::Packets)),
             Plug::Tap(_, device) => Some((device.name.clone(), LinkType::Frames)),

@@ -5,6 +5,7 @@ mod error;
 mod supervisor;
 mod workloads;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::BufWriter;
@@ -294,8 +295,10 @@ fn observations(
 ) -> LiveObservations {
     let mut live = Live { routes_late_ms: routes_late.as_nanos() as f64 / 1e6, ..live(&emulator) };
     let (mut sites, mut latest_wake) = (Vec::new(), Duration::ZERO);
+    let mut services: BTreeMap<String, u64> = BTreeMap::new();
     for (name, node) in nodes {
         sites.extend(node.sites);
+        node.services.into_iter().for_each(|(name, value)| *services.entry(name).or_default() += value);
         live.node_cpu_s.insert(name, node.cpu_s);
         let figure = |name: &str| node.sockets.get(name).copied().unwrap_or(0);
         live.host_drops += figure("socket_send_dropped") + figure("socket_device_dropped");
@@ -319,7 +322,7 @@ fn observations(
         steps: directions.into_iter().map(|d| d.steps).collect(),
     };
     let links = emulator.links.into_iter().map(link).collect();
-    LiveObservations { sites, links, live, ..LiveObservations::default() }
+    LiveObservations { sites, services, links, live, ..LiveObservations::default() }
 }
 
 fn live(report: &EmulatorReport) -> Live {

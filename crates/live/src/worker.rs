@@ -31,6 +31,8 @@ use hopcast_twin::world::{InstanceReport, NodeInstance};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
+use crate::network;
+
 pub use self::error::Error;
 
 /// The line of a node that has received all of a transfer.
@@ -44,6 +46,9 @@ const LOOK: Duration = Duration::from_millis(200);
 pub struct NodeReport {
     /// Measurements and counters at this node, for each of its flows.
     pub sites: Vec<InstanceReport>,
+    /// Counters of its services, by service and name.
+    #[serde(default)]
+    pub services: BTreeMap<String, u64>,
     /// Counters of its sockets, by name.
     pub sockets: BTreeMap<String, u64>,
     /// Processor time, in seconds.
@@ -139,6 +144,9 @@ pub fn run_standalone(
     for site in &report.sites {
         text.push_str(&site.text(scenario));
     }
+    for (name, value) in report.services.iter().filter(|&(_, &value)| value > 0) {
+        text.push_str(&format!("{name:<42} {value:>14}\n"));
+    }
     Ok(text)
 }
 
@@ -185,7 +193,8 @@ impl LoadedNode {
         let (ready, opened) = mpsc::channel();
         let (scenario, own_stop) = (scenario.clone(), stop.clone());
         let work = move || {
-            let instance = NodeInstance::at(&scenario, repeat, node).map_err(Error::Flow)?;
+            let groups = network::group_egresses(&scenario, repeat, node);
+            let instance = NodeInstance::at(&scenario, repeat, node, &groups).map_err(Error::Flow)?;
             let _ = built.send(());
             // Nobody sends a clock where the run was cancelled before it began.
             let (Some(instance), Ok((clock, events))) = (instance, to_begin.recv()) else {
@@ -244,7 +253,11 @@ fn run(
         let _ = events.send(Event::Complete);
     }
     runtime.run(None, stop)?;
-    let mut report = NodeReport { sites: instance.reports(), ..NodeReport::default() };
+    let mut report = NodeReport {
+        sites: instance.reports(),
+        services: instance.service_counters(),
+        ..NodeReport::default()
+    };
     runtime.counters(&mut |name, value| _ = report.sockets.insert(name.to_owned(), value));
     Ok(report)
 }

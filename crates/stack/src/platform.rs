@@ -5,14 +5,14 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::{Index, IndexMut, Range};
 use std::rc::Rc;
 
-use hopcast_core::plug::{FramesPlug, Plug};
+use hopcast_core::plug::{FramesPlug, HookPlug, Plug};
 use hopcast_core::{Assembly, Port, Slot, Stream};
 use hopcast_host::membership;
 use hopcast_host::{BindError, Hook, Host, Interface, NeighbourConfig};
 
 use crate::network::{Below, NodeGroups, NodeLayers, NodeRoutes, PlacedService};
 use crate::network::{GlobalRoutes, HOP_LIMIT, Hop, Network, NetworkPlan, NodeId, interface_name};
-use crate::service::Restartable;
+use crate::service::{GroupEgresses, OnKernel, Restartable};
 
 // Numbers of IP's protocols: RFC 9293, RFC 792, RFC 4443.
 
@@ -176,12 +176,8 @@ impl NodeBuilder {
                 v6: if let IpAddr::V6(own) = v6 { Some(own) } else { None },
             }
         };
-        let config = hopcast_host::Config {
-            addresses: addresses.all(node),
-            interfaces: (0..).zip(&layers.host).map(interface).collect(),
-            forwarding: true,
-            hop_limit: HOP_LIMIT,
-        };
+        let interfaces = (0..).zip(&layers.host).map(interface).collect();
+        let config = hopcast_host::Config { interfaces, ..host_config(plan, node) };
         let groups = NodeGroups::new(node, routes.clone());
         let routes = NodeRoutes { node, routes: routes.clone() };
         let mut assembly = Assembly::new();
@@ -215,6 +211,35 @@ impl NodeBuilder {
     /// A node whose machines are attached to the kernel.
     pub fn on_kernel() -> Self {
         Self { assembly: Assembly::new(), platform: Platform::Kernel(Vec::new()) }
+    }
+
+    /// Puts the services of a node on its kernel, out of which they take packets; those to groups that they hand back
+    /// leave by these routes. Only those that are attached to the host can be there.
+    pub fn put_services_on_kernel(
+        &mut self,
+        network: Network<'_>,
+        plan: &NetworkPlan,
+        node: NodeId,
+        groups: &GroupEgresses,
+    ) -> Vec<PlacedMachine> {
+        let Platform::Kernel(plugs) = &mut self.platform else { return Vec::new() };
+        let interfaces: Vec<String> =
+            (0..).zip(plan.interfaces(node)).map(|(number, _)| interface_name(number)).collect();
+        let mut placed = Vec::new();
+        for PlacedService { service, .. } in &plan.layers().node(node).services {
+            let service = &network.services[*service];
+            let hooks = service.layer.settings().hooks();
+            if hooks.is_empty() {
+                continue;
+            }
+            let host = host_config(plan, node);
+            let machine = Restartable::new(&service.layer, service.changes_at(node), &host);
+            let slot = self.assembly.add(Box::new(OnKernel::new(Box::new(machine), groups.clone())));
+            let plug = add(plugs, Plug::Hook(HookPlug { hooks, interfaces: interfaces.clone() }));
+            self.assembly.expose((slot, Port::Below(0)), Port::Below(plug));
+            placed.push(PlacedMachine { name: service.name.clone(), node, slot });
+        }
+        placed
     }
 
     /// The plugs of machines that are attached to the kernel, so far.
@@ -263,6 +288,16 @@ impl NodeBuilder {
             Platform::Kernel(plugs) => Some(KernelNode { assembly: self.assembly, plugs }),
             Platform::Virtual(_) => None,
         }
+    }
+}
+
+/// A node's host, without its interfaces.
+fn host_config(plan: &NetworkPlan, node: NodeId) -> hopcast_host::Config {
+    hopcast_host::Config {
+        addresses: plan.addresses().all(node),
+        interfaces: Vec::new(),
+        forwarding: true,
+        hop_limit: HOP_LIMIT,
     }
 }
 

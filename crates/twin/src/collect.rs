@@ -34,6 +34,8 @@ pub struct LiveObservations {
     pub sent: Option<SentBytes>,
     /// Measurements of real programs.
     pub programs: Vec<ProgramResult>,
+    /// Counters of services, by service and name, summed over the network.
+    pub services: BTreeMap<String, u64>,
     /// Figures of the machine itself: lateness, drops, validity.
     pub live: Live,
 }
@@ -60,7 +62,7 @@ impl LiveObservations {
     /// The part of the document of one repeat of `case`.
     pub fn collect(self, case: &Case, repeat: u64, bounds: &Bounds) -> Run {
         let scenario = &case.scenario;
-        let Self { sites, links, sent, programs, live } = self;
+        let Self { sites, links, sent, programs, services, live } = self;
         let flows: Vec<_> =
             (0..scenario.flows.len()).map(|number| joined(scenario, number, &sites)).collect();
         let Measure { from, to, .. } = scenario.measure;
@@ -74,7 +76,8 @@ impl LiveObservations {
             Some(sent) => Some(sent_in(sent, to)),
             None => sent_on_pairs(scenario, &links),
         };
-        let observed = Observed { flows, links, network_bytes, transfer_bytes, hosts: BTreeMap::new() };
+        let hosts = services.into_iter().filter(|&(_, count)| count > 0).collect();
+        let observed = Observed { flows, links, network_bytes, transfer_bytes, hosts };
         let mut run = Run { live: Some(live), ..collect(case, repeat, bounds, observed) };
         for ProgramResult { flow: number, figures, receivers, series, latency, counters, .. } in programs {
             let cuts = bounds.of_flow(scenario, number);

@@ -78,7 +78,7 @@ fn a_live_ping_over_a_tunnel_goes_between_its_devices() {
         assert_eq!([from, to[0]].map(|end| end.ip().to_string()), ["172.16.0.1", "172.16.0.2"], "{over}");
         let mut devices = Vec::new();
         let nodes = 0..scenario.nodes.len();
-        for instance in nodes.filter_map(|node| NodeInstance::at(scenario, 0, node).unwrap()) {
+        for instance in nodes.filter_map(|node| NodeInstance::at(scenario, 0, node, &Vec::new()).unwrap()) {
             devices.extend(instance.plugs().iter().filter_map(|plug| match plug {
                 Plug::Tun(device) => Some(device.addresses[0].0),
                 _ => None,
@@ -93,7 +93,7 @@ fn a_proxy_over_a_tunnel_takes_over_the_connections_to_its_device() {
     let plan = flow("[tcp-cubic, bats-proxy, udp, tunnel]", "bulk").unwrap();
     let scenario = &plan.cases[0].scenario;
     let (_, to) = NodeInstance::ends_of_flow(scenario, 0).unwrap();
-    let taken: Vec<_> = NodeInstance::at(scenario, 0, scenario.flows[0].from)
+    let taken: Vec<_> = NodeInstance::at(scenario, 0, scenario.flows[0].from, &Vec::new())
         .unwrap()
         .unwrap()
         .plugs()

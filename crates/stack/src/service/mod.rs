@@ -3,6 +3,7 @@
 //! A service is its protocol's folder and one file in [`services`](crate::services): its [`ServiceRow`], which
 //! scenarios, checks and documentation read, and its settings, which implement [`Service`].
 
+mod group_egress;
 mod restart;
 
 use std::fmt;
@@ -17,6 +18,8 @@ use hopcast_wire::vlan::Tag;
 
 use crate::table::{Configured, OptionDoc, Options, TableRow, Worlds};
 
+pub(crate) use group_egress::OnKernel;
+pub use group_egress::{GroupEgress, GroupEgresses};
 pub(crate) use restart::Restartable;
 
 /// A row of the table of services.

@@ -13,7 +13,7 @@ use crate::table::{Form, Opt, Options, Worlds, shown};
 pub(super) static PGM_ROUTER: ServiceRow = ServiceRow {
     name: "pgm-router",
     about: "forwards PGM's requests once and its repairs to the branches that asked (network element of RFC 3208)",
-    worlds: Worlds::Virtual,
+    worlds: Worlds::Both,
     on_host: true,
     options: || OPTIONS.docs(&Config::default()),
     read: |row, node| OPTIONS.service(row, node, Config::default()),

@@ -10,7 +10,8 @@ use hopcast_core::{Assembly, Instant, Machine, Seed, Shared, Slot};
 use serde::{Deserialize, Serialize};
 
 use hopcast_stack::network::NetworkPlan;
-use hopcast_stack::{BuiltNodes, KernelNode, NodeBuilder};
+use hopcast_stack::service::GroupEgresses;
+use hopcast_stack::{BuiltNodes, KernelNode, NodeBuilder, PlacedMachine};
 
 use super::flow::{application_ends, build_flow};
 use super::{RunningFlow, WorldError, sum_counters};
@@ -26,6 +27,7 @@ pub struct NodeInstance {
     plugs: Vec<Plug>,
     assembly: Shared<Assembly>,
     flows: Vec<FlowPart>,
+    services: Vec<PlacedMachine>,
 }
 
 /// The part of a flow that is on the node.
@@ -39,12 +41,17 @@ struct FlowPart {
 }
 
 impl NodeInstance {
-    /// The machines of all flows on a node; `None` if no flow has any there. Members of a group from the start have
-    /// joined it already.
+    /// The machines of all flows and services on a node; `None` if it has none. Members of a group from the start have
+    /// joined it already. Packets to groups that services hand back follow `groups`.
     ///
     /// # Errors
     /// See [`WorldError`].
-    pub fn at(scenario: &Scenario, repeat: u64, node: NodeId) -> Result<Option<Self>, WorldError> {
+    pub fn at(
+        scenario: &Scenario,
+        repeat: u64,
+        node: NodeId,
+        groups: &GroupEgresses,
+    ) -> Result<Option<Self>, WorldError> {
         let plan = NetworkPlan::of(scenario.network());
         let routes = RefCell::new(scenario.global_routes(&plan));
         let mut built = BuiltNodes::only(node, NodeBuilder::on_kernel());
@@ -63,13 +70,15 @@ impl NodeInstance {
             joins.extend(of_flow.into_iter().filter(|join| join.at == Instant::ZERO));
             flows.push(FlowPart { flow, plugs, names, meters, frame });
         }
+        let services = built[node].put_services_on_kernel(scenario.network(), &plan, node, groups);
         let built = built.into_builders().into_iter().find_map(NodeBuilder::into_kernel);
         let Some(KernelNode { mut assembly, plugs }) = built else { return Ok(None) };
         for join in joins {
             assembly.wake_machine(Instant::ZERO, join.slot);
         }
-        let instance = Self { node, plugs, assembly: Shared::new(assembly), flows };
-        Ok(Some(instance).filter(|instance| !instance.flows.is_empty()))
+        let is_idle = flows.is_empty() && services.is_empty();
+        let instance = Self { node, plugs, assembly: Shared::new(assembly), flows, services };
+        Ok((!is_idle).then_some(instance))
     }
 
     /// The addresses that a flow's application uses, at its sender and at each receiver: those of TUN devices where its
@@ -109,6 +118,12 @@ impl NodeInstance {
         let meter = self.flows.first()?.meters.iter().nth(place)?;
         let completed = meter.borrow().completed;
         Some(completed.is_some())
+    }
+
+    /// The counters of the node's services, each under the service's name before a dot.
+    pub fn service_counters(&self) -> BTreeMap<String, u64> {
+        let assembly = self.assembly.get();
+        sum_counters(self.services.iter().map(|placed| (&*placed.name, assembly.machine(placed.slot))))
     }
 
     /// The measurements and counters of each flow at this node.
