@@ -24,6 +24,7 @@
 //! | `udp`, `icmp` | delivery of these two; errors, their limits, and the path MTUs in them |
 //! | [`neighbours`] | resolution of neighbours' Ethernet addresses: ARP and neighbour discovery |
 //! | [`membership`], [`querier`] | IGMP and MLD: the host's side, and the router's |
+//! | [`RawIp`] | datagrams as a protocol of IP, above a binding |
 //! | [`Udp`] | UDP without a host, for stacks whose packets go into a tunnel |
 //! | [`ping`] | messages as echo requests through a packet port, and their round trips |
 //! | [`EchoResponder`] | answers to echo requests without a host, for stacks whose packets come out of a tunnel |
@@ -67,6 +68,7 @@ mod pace;
 pub mod ping;
 pub mod prefixes;
 pub mod querier;
+mod raw_machine;
 mod reports;
 pub mod routes;
 mod udp;
@@ -81,5 +83,6 @@ pub use host::Host;
 pub use neighbours::config::NeighbourConfig;
 pub use ping::{Ping, PingConfig};
 pub use prefixes::{Prefix, PrefixTable};
+pub use raw_machine::RawIp;
 pub use routes::{NextHop, RouteEntry, Routes, StaticRoutes};
 pub use udp_machine::Udp;

@@ -10,15 +10,15 @@ use hopcast_core::Seed;
 use hopcast_core::plug::Plug;
 use hopcast_core::{Instant, earliest};
 use hopcast_link::Change;
-use hopcast_stack::service::{GroupEgress, GroupEgresses};
 use hopcast_stack::network::{self, GlobalRoutes, Hop, NetworkPlan, addresses_of, interface_name};
+use hopcast_stack::service::{GroupEgress, GroupEgresses};
 use hopcast_twin::capture::LinkType;
 use hopcast_twin::scenario::model::{Action, Capture, Neighbours, NodeId, Scenario};
 use hopcast_twin::world::{NodeInstance, WorldError};
 
 use crate::layout::{
-    Captured, GroupRouteLayout, InterfaceLayout, LinkChange, LinkLayout, NetworkLayout, NodeLayout, NodeRoutes, Reroute,
-    RouteLayout, Scheduled,
+    Captured, GroupRouteLayout, InterfaceLayout, LinkChange, LinkLayout, NetworkLayout, NodeLayout,
+    NodeRoutes, Reroute, RouteLayout, Scheduled,
 };
 
 use self::groups::Groups;
@@ -123,7 +123,12 @@ pub fn captured_devices(scenario: &Scenario, repeat: u64) -> Result<Vec<Captured
         let device = |plug: &Plug| match plug {
             Plug::Tun(device) => Some((device.name.clone(), LinkType::Packets)),
             Plug::Tap(_, device) => Some((device.name.clone(), LinkType::Frames)),
-            Plug::Udp(_) | Plug::Tcp(_) | Plug::Frames(_) | Plug::Hook(_) | Plug::Local(_) => None,
+            Plug::Udp(_)
+            | Plug::Raw(..)
+            | Plug::Tcp(_)
+            | Plug::Frames(_)
+            | Plug::Hook(_)
+            | Plug::Local(_) => None,
         };
         let devices = instance.iter().flat_map(|instance| instance.plugs()).filter_map(device);
         captured.extend(devices.map(|(name, carries)| Captured { node, name, carries, by_link: false }));

@@ -341,6 +341,14 @@ impl Platform {
         }
     }
 
+    /// Packets of a protocol of IP: whole ones of a host in virtual time, datagrams to and from `local` on the kernel.
+    pub(crate) fn ip_protocol(&mut self, protocol: u8, local: IpAddr) -> Result<u32, BindError> {
+        match self {
+            Self::Virtual(host) => host.bind(|host, above| host.bind_protocol(above, protocol, None)),
+            Self::Kernel(plugs) => Ok(add(plugs, Plug::Raw(protocol, local))),
+        }
+    }
+
     /// Frames of one EtherType on an interface, to any address.
     pub(crate) fn frames(&mut self, interface: u32, ether_type: u16) -> Result<u32, BindError> {
         match self {

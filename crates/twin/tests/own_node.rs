@@ -33,7 +33,8 @@ flows:
     let scenario = &plan.cases[0].scenario;
     let at = |node| {
         let mut has_flows = false;
-        let counted = allocations(|| has_flows = NodeInstance::at(scenario, 0, node, &Vec::new()).unwrap().is_some());
+        let counted =
+            allocations(|| has_flows = NodeInstance::at(scenario, 0, node, &Vec::new()).unwrap().is_some());
         (has_flows, counted)
     };
     let [(_, sender), (_, receiver), (others, other), _] = [0, 1, 2, 3].map(at);

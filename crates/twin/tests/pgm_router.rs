@@ -161,6 +161,27 @@ sweep: {{ flows.f.ip: [{ip}] }}
     }
 }
 
+#[test]
+fn on_ip_itself_the_same_is_repaired_with_eight_bytes_less_a_packet() {
+    let over = |transport: &str| {
+        let raw =
+            ELEMENTS.replace("services:", &format!("sweep: {{ flows.f.over: [{transport}] }}\nservices:"));
+        tree("r1-a", &raw)
+    };
+    let (udp, raw) = (over("packets"), over("[packets, raw-ip]"));
+    let sent = |run: &Run, prefix: &str| {
+        let counter = |name: &str| run.flows[0].counters[&format!("{prefix}{name}")];
+        (counter("data_packets_sent"), counter("data_bytes_sent"), counter("repair_packets_sent"))
+    };
+    let (of_udp, of_raw) = (sent(&udp, ""), sent(&raw, "pgm."));
+    // The same file in larger pieces.
+    assert!(of_raw.0 < of_udp.0 && of_raw.2 > 20, "{of_raw:?}, {of_udp:?}");
+    assert!(element(&raw, "repairs") > 20 && element(&raw, "requests_unknown") == 0);
+    let bytes =
+        |run: &Run| run.links.iter().find(|link| link.from == "r0" && link.to == "r2").unwrap().sent_bytes;
+    assert!(bytes(&raw) + 8 * of_raw.0 <= bytes(&udp), "{} {}", bytes(&raw), bytes(&udp));
+}
+
 /// The study, all cases.
 fn study() -> Document {
     let path = scenarios().join("studies/pgm-tree.yaml");

@@ -263,14 +263,7 @@ private:
             fec.var_pktlen_enabled = !settings.yes("fixed");
             set(PGM_USE_FEC, fec);
         }
-        if (settings.yes("pgmcc")) {
-            // The library's own test has these.
-            pgm_pgmccinfo_t control = {};
-            control.ack_bo_ivl = 50000;
-            control.ack_c = 75;
-            control.ack_c_p = 500;
-            set(PGM_USE_PGMCC, control);
-        }
+        set_control(settings);
     }
 
     void set_receiver(const Settings &settings) {
@@ -284,6 +277,18 @@ private:
         set(PGM_NAK_RDATA_IVL, settings.micros("repair", 2));
         set(PGM_NAK_DATA_RETRIES, settings.whole("retries", 50));
         set(PGM_NAK_NCF_RETRIES, settings.whole("retries", 50));
+        set_control(settings);
+    }
+
+    void set_control(const Settings &settings) {
+        if (settings.yes("pgmcc")) {
+            // The library's own test has these.
+            pgm_pgmccinfo_t control = {};
+            control.ack_bo_ivl = 50000;
+            control.ack_c = 75;
+            control.ack_c_p = 500;
+            set(PGM_USE_PGMCC, control);
+        }
     }
 
     static void must(bool done, const pgm_error_t *error) {

@@ -9,10 +9,12 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod congestion;
 mod ours;
 #[path = "../norm/peer.rs"]
 mod peer;
 mod program;
+mod raw;
 #[path = "../norm/segment.rs"]
 mod segment;
 mod transfers;

@@ -10,7 +10,7 @@ use std::time::{Duration as Span, Instant as Moment};
 use hopcast_core::plug::Plug;
 use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Machine, Membership, Port, Rate, Seed};
 use hopcast_node::runtime::{Runtime, Stop};
-use hopcast_reliable::pgm::wire::Tsi;
+use hopcast_reliable::pgm::wire::{IP_PROTOCOL, Tsi};
 use hopcast_reliable::pgm::{Config, Framing, RateControl, ReceiverConfig, Session, SourceConfig};
 
 use crate::common::Running;
@@ -52,6 +52,26 @@ impl Ours {
         receiver: Option<ReceiverConfig>,
         given: Vec<u8>,
     ) -> Self {
+        let plug = Plug::Udp(SocketAddr::from((address(node), PORT)));
+        Self::start_on(plug, net, node, run, (source, receiver), given)
+    }
+
+    /// Starts a member on raw sockets of IP, as a sender or a receiver.
+    pub(crate) fn start_raw(net: &Running, node: usize, given: Option<Vec<u8>>) -> Self {
+        let plug = Plug::Raw(IP_PROTOCOL, address(node).into());
+        let receiver = given.is_none().then(ReceiverConfig::default);
+        let source = given.is_some().then(source);
+        Self::start_on(plug, net, node, 1, (source, receiver), given.unwrap_or_default())
+    }
+
+    fn start_on(
+        plug: Plug,
+        net: &Running,
+        node: usize,
+        run: u16,
+        (source, receiver): (Option<SourceConfig>, Option<ReceiverConfig>),
+        given: Vec<u8>,
+    ) -> Self {
         let config = Config {
             session: Tsi { gsi: [9, 9, 9, 9, 9, node as u8], port: run },
             port: 7500,
@@ -69,7 +89,6 @@ impl Ours {
             namespace
                 .run(|| {
                     let random = Seed::new(1, 0).stream(&["member"], node as u64);
-                    let plug = Plug::Udp(config.local);
                     let member = Member::new(config, random, given, shared);
                     let mut runtime = Runtime::open(Box::new(member), &[plug], clock).unwrap();
                     runtime.run(None, &stopped).unwrap();

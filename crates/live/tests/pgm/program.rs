@@ -14,7 +14,7 @@ pub(crate) const PORT: u16 = 3056;
 /// The library that it is built with.
 pub(crate) const LIBRARY: Requirement<'_> = Requirement::Library("pgm", "/usr/include/pgm-5.3/pgm/pgm.h");
 
-/// Its settings as a member on a node.
+/// Its settings as a member on a node; of several `raw`, and others, the last counts.
 pub(crate) fn place(node: usize) -> Vec<String> {
     let [a, b, c, d] = address(node);
     vec![

@@ -10,7 +10,7 @@ use crate::peer::{Peer, Transfer};
 use crate::segment::segment;
 
 /// Bytes that no two places of have in common.
-fn some_bytes(len: usize, mark: u64) -> Vec<u8> {
+pub(crate) fn some_bytes(len: usize, mark: u64) -> Vec<u8> {
     let mut state = mark | 1;
     let mut next = || {
         // Numerical Recipes' generator: this is no secret.
@@ -21,7 +21,7 @@ fn some_bytes(len: usize, mark: u64) -> Vec<u8> {
 }
 
 /// Settings of a sender of OpenPGM.
-fn sends(file: &Path) -> Vec<String> {
+pub(crate) fn sends(file: &Path) -> Vec<String> {
     let fixed = ["role=send", "rate=8e6", "seconds=90", "linger=10", "ambient=0.2"];
     let mut settings: Vec<String> = fixed.iter().map(|&word| word.to_owned()).collect();
     settings.push(format!("file={}", file.display()));
@@ -29,7 +29,7 @@ fn sends(file: &Path) -> Vec<String> {
 }
 
 /// Settings of a receiver of OpenPGM that is done after this many bytes.
-fn receives(len: usize) -> Vec<String> {
+pub(crate) fn receives(len: usize) -> Vec<String> {
     let fixed = ["role=receive", "seconds=90", "repeat=0.2", "repair=0.2"];
     let mut settings: Vec<String> = fixed.iter().map(|&word| word.to_owned()).collect();
     settings.push(format!("size={len}"));
@@ -67,7 +67,7 @@ fn openpgm_sends(loss: f64, len: usize) {
 }
 
 /// Length of a file in the tests that always run: a third of a second at the rate of the senders.
-const SHORT: usize = 300_000;
+pub(crate) const SHORT: usize = 300_000;
 
 #[test]
 fn what_ours_sends_arrives_at_openpgm_without_loss() {

@@ -23,6 +23,7 @@
 //! |---|---|
 //! | `socket` | what all of the following are to the runtime |
 //! | `udp` | [`Plug::Udp`]: batches by segmentation offload and `recvmmsg` |
+//! | `raw` | [`Plug::Raw`]: raw IP sockets |
 //! | `tcp` | [`Plug::Tcp`]: streams, with credit on both sides |
 //! | `divert` | the rules that redirect connections to `tcp` |
 //! | `rules`, `claim` | rules that are removed in the end, and their numbers |
@@ -45,6 +46,7 @@ mod frames;
 mod hook;
 mod local;
 mod poller;
+mod raw;
 mod rules;
 mod socket;
 mod stop;
@@ -305,6 +307,10 @@ fn open(
         Plug::Udp(address) => {
             let socket = udp::Udp::open(poller, place, *address).map_err(PlugError::System);
             named(place, socket, || format!("UDP {address}"))
+        }
+        Plug::Raw(protocol, address) => {
+            let socket = raw::Raw::open(poller, place, (*protocol, *address)).map_err(PlugError::System);
+            named(place, socket, || format!("IP protocol {protocol} at {address}"))
         }
         Plug::Tcp(config) => {
             named(place, tcp::Tcp::open(poller, place, config, clock, budget), || "TCP".to_owned())

@@ -52,9 +52,10 @@ impl OnKernel {
             self.routes = routes;
         }
         let (source, group) = (header.source, header.destination);
-        let route = self.routes.iter().find(|route| {
-            route.source == source && route.group == group && route.ingress == Some(ingress)
-        });
+        let route = self
+            .routes
+            .iter()
+            .find(|route| route.source == source && route.group == group && route.ingress == Some(ingress));
         let egress: Arc<[u32]> = route?.egress.iter().copied().filter(|&to| to != ingress).collect();
         (!egress.is_empty()).then_some(Transit { egress: Egress::Group(egress), ..transit })
     }

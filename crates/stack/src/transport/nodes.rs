@@ -1,6 +1,6 @@
 //! The nodes of a flow, and the machines that it puts on them.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use hopcast_core::plug::{DevicePlug, Plug, TcpPlug};
 use hopcast_core::{Machine, Port, Slot};
@@ -108,6 +108,20 @@ impl<'a> FlowNodes<'a> {
     /// The port is another machine's.
     pub fn udp(&mut self, node: NodeId, local: SocketAddr) -> Result<LowerPort, BuildError> {
         let bound = self.nodes[node].platform.udp(local);
+        self.bound(node, bound)
+    }
+
+    /// Packets of a protocol of IP: whole ones in virtual time, datagrams to and from `local` on the kernel.
+    ///
+    /// # Errors
+    /// The protocol is another machine's.
+    pub fn ip_protocol(
+        &mut self,
+        node: NodeId,
+        protocol: u8,
+        local: IpAddr,
+    ) -> Result<LowerPort, BuildError> {
+        let bound = self.nodes[node].platform.ip_protocol(protocol, local);
         self.bound(node, bound)
     }
 

@@ -17,6 +17,7 @@ mod norm;
 mod pgm;
 #[cfg(feature = "quic")]
 mod quic;
+mod raw_ip;
 mod repair_options;
 #[cfg(feature = "peers")]
 mod split;
@@ -36,6 +37,7 @@ pub use stack::{MAX_LAYERS, Stack, Variants, layer};
 /// The table of transports, in the order in which it is shown.
 pub static TRANSPORTS: &[&Row] = &[
     &udp::UDP,
+    &raw_ip::RAW_IP,
     #[cfg(feature = "peers")]
     &tcp::CUBIC,
     #[cfg(feature = "peers")]

@@ -126,7 +126,7 @@ impl Inlet {
 }
 
 /// Joins or leaves a group on one interface. It is no error if that was done already.
-fn change_on(
+pub(in crate::runtime) fn change_on(
     socket: &Kernel,
     interface: u32,
     group: IpAddr,

@@ -7,33 +7,33 @@ use nix::net::if_::{InterfaceFlags, if_nametoindex};
 
 /// The numbered interfaces of a network namespace: `eth0` is number 0 of its node.
 #[derive(Default)]
-pub(super) struct Interfaces {
+pub(in crate::runtime) struct Interfaces {
     /// Each number, with the kernel's index.
     numbered: Vec<(u32, u32)>,
 }
 
 impl Interfaces {
     /// The interfaces of the calling thread's network namespace; none if they cannot be read.
-    pub(super) fn of_namespace() -> Self {
+    pub(in crate::runtime) fn of_namespace() -> Self {
         let number = |name: &String| name.strip_prefix("eth")?.parse().ok();
         let numbered = all().into_iter().filter_map(|(name, (index, _))| Some((number(&name)?, index)));
         Self { numbered: numbered.collect() }
     }
 
     /// The kernel's index of an interface.
-    pub(super) fn index(&self, number: u32) -> Option<u32> {
+    pub(in crate::runtime) fn index(&self, number: u32) -> Option<u32> {
         self.numbered.iter().find(|&&(known, _)| known == number).map(|&(_, index)| index)
     }
 
     /// The number of the interface with this index; `None` if it is not numbered.
-    pub(super) fn number(&self, index: u32) -> Option<u32> {
+    pub(in crate::runtime) fn number(&self, index: u32) -> Option<u32> {
         self.numbered.iter().find(|&&(_, known)| known == index).map(|&(number, _)| number)
     }
 }
 
 /// The kernel's indices of the interfaces on which a group can have members: all with multicast, except loopback and
 /// point-to-point interfaces such as TUN devices, whose packets are a machine's.
-pub(super) fn of_groups() -> Vec<u32> {
+pub(in crate::runtime) fn of_groups() -> Vec<u32> {
     let takes_groups = |flags: InterfaceFlags| {
         flags.contains(InterfaceFlags::IFF_MULTICAST)
             && !flags.intersects(InterfaceFlags::IFF_LOOPBACK | InterfaceFlags::IFF_POINTOPOINT)

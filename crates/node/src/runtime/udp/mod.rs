@@ -31,7 +31,8 @@ use socket2::{Domain, Protocol, Socket as Kernel, Type};
 
 use self::batch::{Batch, Received};
 use self::groups::Groups;
-use self::interfaces::Interfaces;
+pub(super) use self::groups::change_on as change_membership;
+pub(super) use self::interfaces::{Interfaces, of_groups};
 use self::row::Row;
 use super::counters::Counters;
 use super::drops::Drops;

@@ -10,7 +10,7 @@ use super::machine::{Router, Verdict};
 use super::repair::{Decision, Wanted};
 use super::session::{Session, SessionKey};
 use super::store::Answer;
-use crate::pgm::wire::{Body, Nak, Options, Packet};
+use crate::pgm::wire::{Body, Nak, Options, Packet, Tsi};
 
 /// Packets that are asked for, each with their number.
 pub(super) type Requests = Vec<(Wanted, u32)>;
@@ -27,8 +27,8 @@ impl Router {
         (packet, nak): (&Packet<'_>, &Nak),
         ingress: u32,
     ) -> Verdict {
-        let key = SessionKey { source: nak.source, tsi: packet.session };
-        let Some(session) = self.sessions.get_mut(&key) else {
+        let key = self.session_of(nak.source, packet.session);
+        let Some((key, session)) = key.and_then(|key| Some((key, self.sessions.get_mut(&key)?))) else {
             // It may be that of a source on this node.
             self.counters.requests_unknown += 1;
             return Verdict::Pass;
@@ -72,6 +72,19 @@ impl Router {
         Verdict::End
     }
 
+    /// The session that a request is for. OpenPGM's receivers name the element that they ask as its source.
+    fn session_of(&self, source: IpAddr, tsi: Tsi) -> Option<SessionKey> {
+        let key = SessionKey { source, tsi };
+        let is_own = !self.sessions.contains_key(&key) && self.addresses.contains(&source);
+        if is_own { self.first_of(tsi).map(|(&key, _)| key) } else { Some(key) }
+    }
+
+    /// The session of a TSI that was there first, whoever has sent SPMs of the same TSI since.
+    fn first_of(&self, tsi: Tsi) -> Option<(&SessionKey, &Session)> {
+        let of = self.sessions.iter().filter(|(key, _)| key.tsi == tsi);
+        of.min_by_key(|(_, session)| session.began)
+    }
+
     /// An NCF ends here: each element confirms for itself.
     pub(super) fn receive_ncf(
         &mut self,
@@ -100,12 +113,8 @@ impl Router {
             Body::NullNak(nak) => {
                 self.sessions.get_key_value(&SessionKey { source: nak.source, tsi: packet.session })
             }
-            // An acknowledgement does not name its source: it is that of the session that was there first, whoever has
-            // sent SPMs of the same TSI since.
-            _ => {
-                let of = self.sessions.iter().filter(|(key, _)| key.tsi == packet.session);
-                of.min_by_key(|(_, session)| session.began)
-            }
+            // An acknowledgement does not name its source.
+            _ => self.first_of(packet.session),
         };
         let Some((&key, session)) = found else { return Verdict::Pass };
         if ingress != session.ingress {

@@ -16,7 +16,7 @@ use crate::pgm::wire::{Body, Packet, Spm};
 pub struct Router {
     pub(super) config: Config,
     /// The node's own addresses, of which the first of a version is its NLA.
-    addresses: Vec<IpAddr>,
+    pub(super) addresses: Vec<IpAddr>,
     pub(super) sessions: BTreeMap<SessionKey, Session>,
     pub(super) store: Store<SessionKey>,
     pub(super) out: Outbox,

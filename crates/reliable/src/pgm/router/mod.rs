@@ -53,6 +53,8 @@
 //!   take repairs that went to another branch for some that are still on their way.
 //! - The repair state of parity is that of a transmission group, and ends when as many packets came as were asked for.
 //! - Acknowledgements of PGMCC, which RFC 3208 does not have, go up from element to element as NNAKs do.
+//! - A NAK that names the element itself as the source is for the session that was there first with its TSI: OpenPGM's
+//!   receivers take the path in SPMs for the source's address.
 //! - Of a NAK's options the list and PGMCC's feedback are passed on; the feedback of NAKs that are eliminated is not.
 //! - POLL and POLR pass unread, so that a source's polls reach all receivers, and not only its neighbours (section
 //!   14.7). DLRs beside the tree, which POLR and OPT_REDIRECT announce (section 14.7.3), are not supported.

@@ -2,6 +2,7 @@
 
 use super::net::{Below, Kind, Net};
 use crate::pgm::router::Config;
+use crate::pgm::wire::{Body, Nak, Packet};
 
 /// Two levels of routers: 0 over 1 and 2, 1 over 3 and 4, 2 over 5 and 6; two receivers under each of 3 to 6.
 pub(super) fn tree(config: Config) -> Net {
@@ -26,6 +27,21 @@ fn a_loss_behind_one_branch_is_asked_for_once_on_each_link_and_repaired_in_that_
     // The source confirms to the group, an element where it was asked.
     assert_eq!(net.links(Kind::Ncf), branch);
     assert_eq!(net.at_source, [(Kind::Nak, lost)]);
+}
+
+/// As OpenPGM's receivers do.
+#[test]
+fn a_request_that_names_the_element_as_its_source_is_for_the_session() {
+    let mut net = tree(Config::default());
+    let lost = net.data();
+    net.clear();
+    let packet = net.nak_of(&[lost], false);
+    let Body::Nak(nak) = packet.body else { panic!("{packet:?}") };
+    let nak = Nak { source: net.paths[&0], ..nak };
+    net.send_nak(0, &Packet { body: Body::Nak(nak), ..packet });
+    net.run(100);
+    assert_eq!(net.at_source, [(Kind::Nak, lost)]);
+    assert_eq!(net.on(Below::Receiver(0), Kind::Repair), 1);
 }
 
 #[test]

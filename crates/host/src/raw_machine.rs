@@ -1,0 +1,130 @@
+//! Datagrams in packets of one protocol of IP, which has no ports.
+
+use std::net::{IpAddr, SocketAddr};
+
+use hopcast_core::{Buffer, Datagram, Instant, Item, Outbox, Port, Reactive};
+use hopcast_wire::ip;
+
+/// One protocol of IP as a machine: a datagram port above, a packet port below.
+///
+/// It sends all datagrams from one address, and receives those to it and to groups. The ports of both ends are 0.
+/// Everything else is dropped and counted; so are ICMP errors, which the machine above cannot receive.
+pub struct RawIp {
+    local: IpAddr,
+    protocol: u8,
+    hop_limit: u8,
+    identification: u16,
+    out: Outbox,
+    sent: u64,
+    received: u64,
+    refused: u64,
+    wrong_items: u64,
+}
+
+/// The longest payload that both versions can carry: 65,535 less the header of IPv4.
+const MAX_PAYLOAD: usize = 65_515;
+
+impl RawIp {
+    /// The machine of a protocol at an address, whose packets have this hop limit.
+    pub fn new(local: IpAddr, protocol: u8, hop_limit: u8) -> Self {
+        let out = Outbox::new();
+        let (sent, received, refused, wrong_items) = (0, 0, 0, 0);
+        Self { local, protocol, hop_limit, identification: 0, out, sent, received, refused, wrong_items }
+    }
+
+    fn send(&mut self, Datagram { remote, mut payload, .. }: Datagram) {
+        if payload.len() > MAX_PAYLOAD || remote.is_ipv4() != self.local.is_ipv4() {
+            self.refused += 1;
+            return;
+        }
+        self.identification = self.identification.wrapping_add(1);
+        let (protocol, hop_limit) = (self.protocol, self.hop_limit);
+        ip::prepend(&mut payload, self.local, remote.ip(), protocol, hop_limit, self.identification);
+        self.sent += 1;
+        self.out.down(Item::Packet(payload));
+    }
+
+    /// The payload of an IP packet as a datagram, if it is valid and for this machine.
+    fn receive(&self, mut packet: Buffer) -> Option<Datagram> {
+        let header = ip::parse(&packet).ok()?;
+        let is_for_it = header.destination == self.local || header.destination.is_multicast();
+        if header.protocol != self.protocol || header.fragment || !is_for_it {
+            return None;
+        }
+        let range = header.payload();
+        packet.truncate(range.end);
+        packet.advance(range.start);
+        let ends = (SocketAddr::new(header.destination, 0), SocketAddr::new(header.source, 0));
+        Some(Datagram::new(ends.0, ends.1, packet))
+    }
+}
+
+impl Reactive for RawIp {
+    fn react(&mut self, _now: Instant, port: Port, item: Item) {
+        match (port, item) {
+            (Port::Above(_), Item::Datagram(datagram)) => self.send(datagram),
+            (Port::Above(_), item @ Item::Membership(_)) => self.out.down(item),
+            (Port::Below(_), Item::Packet(packet)) => match self.receive(packet) {
+                Some(datagram) => {
+                    self.received += 1;
+                    self.out.up(Item::Datagram(datagram));
+                }
+                None => self.refused += 1,
+            },
+            _ => self.wrong_items += 1,
+        }
+    }
+
+    fn next(&mut self) -> Option<(Port, Item)> {
+        self.out.pop()
+    }
+
+    fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
+        report("datagrams_sent", self.sent);
+        report("datagrams_received", self.received);
+        report("datagrams_refused", self.refused);
+        report("wrong_items", self.wrong_items);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hopcast_core::Machine;
+
+    const NOW: Instant = Instant::ZERO;
+
+    fn packet(from: &str, to: &str, protocol: u8) -> Buffer {
+        let at = |text: &str| SocketAddr::new(text.parse().unwrap(), 0);
+        let mut sender = RawIp::new(at(from).ip(), protocol, 64);
+        let datagram = Datagram::new(at(from), at(to), Buffer::copy_from(b"ahoy"));
+        sender.handle(NOW, Port::Above(0), Item::Datagram(datagram));
+        let Some((Port::Below(0), Item::Packet(packet))) = sender.poll(NOW) else { panic!("a packet") };
+        packet
+    }
+
+    #[test]
+    fn a_datagram_crosses_as_a_packet_of_its_protocol_in_both_versions_and_to_groups() {
+        for (from, own, to) in [
+            ("10.0.0.1", "10.0.0.2", "10.0.0.2"),
+            ("10.0.0.1", "10.0.0.2", "239.0.0.1"),
+            ("fd00::1", "fd00::2", "ff0e::1"),
+        ] {
+            let mut receiver = RawIp::new(own.parse().unwrap(), 113, 64);
+            receiver.handle(NOW, Port::Below(0), Item::Packet(packet(from, to, 113)));
+            let Some((Port::Above(0), Item::Datagram(found))) = receiver.poll(NOW) else { panic!("{to}") };
+            assert_eq!((&found.payload[..], found.remote.ip()), (&b"ahoy"[..], from.parse().unwrap()));
+            assert_eq!(found.local.ip(), to.parse::<IpAddr>().unwrap());
+        }
+    }
+
+    #[test]
+    fn what_is_for_another_address_or_protocol_is_refused() {
+        let mut receiver = RawIp::new([10, 0, 0, 2].into(), 113, 64);
+        for (to, protocol) in [("10.0.0.3", 113), ("10.0.0.2", 112)] {
+            receiver.handle(NOW, Port::Below(0), Item::Packet(packet("10.0.0.1", to, protocol)));
+            assert_eq!(receiver.poll(NOW), None);
+        }
+        assert_eq!(receiver.refused, 2);
+    }
+}

@@ -1,0 +1,50 @@
+//! PGMCC between our members and OpenPGM's: the acker acknowledges each packet, and the source's window follows.
+
+use hopcast_core::Rate;
+use hopcast_reliable::pgm::{RateControl, SourceConfig};
+
+use crate::ours::{Ours, source};
+use crate::peer::{Peer, Transfer};
+use crate::segment::segment;
+use crate::transfers::{SHORT, receives, sends, some_bytes};
+
+fn controlled(mut settings: Vec<String>) -> Vec<String> {
+    settings.push("pgmcc=yes".to_owned());
+    settings
+}
+
+/// Packets of a file, each with a datagram of ours or a message of OpenPGM's.
+const PACKETS: u64 = SHORT as u64 / 1500;
+
+#[test]
+fn a_source_of_ours_follows_the_acknowledgements_of_openpgm() {
+    for loss in [0.0, 0.02] {
+        let Some(net) = segment(2, loss) else { return };
+        let file = some_bytes(SHORT, 9);
+        let mut theirs = Peer::start(&net.lab, 1, &controlled(receives(SHORT)));
+        theirs.wait_for("ready", 1);
+        let config = SourceConfig { rate: RateControl::Pgmcc { max: Rate::from_mbit(8) }, ..source() };
+        let mut sender = Ours::start(&net, 0, 1, Some(config), None, file.clone());
+        let is_done = theirs.finish();
+        let counters = sender.finish();
+        assert!(is_done, "{}{counters:#?}", theirs.log());
+        assert_eq!(theirs.completed(), [Transfer::of("data", &file)]);
+        assert!(counters["acker_elections"] > 0, "{counters:#?}");
+        assert!(counters["acks_received"] > PACKETS / 2, "{counters:#?}");
+    }
+}
+
+#[test]
+fn a_source_of_openpgm_follows_our_acknowledgements() {
+    let Some(net) = segment(2, 0.0) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (file, path) = (some_bytes(SHORT, 10), folder.path().join("file"));
+    std::fs::write(&path, &file).unwrap();
+    let mut ours = Ours::receiver(&net, 1);
+    let mut sender = Peer::start(&net.lab, 0, &controlled(sends(&path)));
+    assert_eq!(ours.transfer(SHORT), Transfer::of("data", &file));
+    sender.kill();
+    // Nothing is lost, so what it sends are acknowledgements.
+    let counters = ours.finish();
+    assert!(counters["feedback_packets_sent"] > PACKETS / 2, "{counters:#?}");
+}
