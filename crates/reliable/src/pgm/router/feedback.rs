@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hopcast_core::{Egress, Instant, Item, Transit};
 
-use super::encapsulation;
+use super::encapsulation::{self, Encapsulation};
 use super::machine::{Router, Verdict};
 use super::repair::{Decision, Wanted};
 use super::session::{Session, SessionKey};
@@ -25,6 +25,7 @@ impl Router {
         &mut self,
         now: Instant,
         (packet, nak): (&Packet<'_>, &Nak),
+        encapsulation: Encapsulation,
         ingress: u32,
     ) -> Verdict {
         let key = self.session_of(nak.source, packet.session);
@@ -35,6 +36,9 @@ impl Router {
         };
         // What comes from the source's side would have repairs sent back there.
         let is_sound = nak.group == session.group && ingress != session.ingress;
+        if is_sound {
+            session.upwards = encapsulation;
+        }
         let (mut confirmed, mut forwarded, mut repaired) = (Requests::new(), Requests::new(), Vec::new());
         for request in session.wanted(packet, nak) {
             self.counters.requests += 1;
@@ -174,7 +178,7 @@ impl Router {
         let Some(session) = self.sessions.get(&key) else { return };
         let upstream = session.upstream;
         let Some(own) = self.address(upstream) else { return };
-        let encapsulation = session.encapsulation.towards_source();
+        let encapsulation = session.upwards;
         let packet = encapsulation::wrap(
             packet.emit(),
             encapsulation,

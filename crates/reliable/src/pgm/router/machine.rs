@@ -92,7 +92,9 @@ impl Router {
             Body::Original(data) => self.receive_original(source, (packet, transit), data),
             Body::Repair(data) => self.receive_repair(now, source, (packet, transit), data, ingress),
             Body::Confirmation(ncf) => self.receive_ncf(now, (packet, &ncf), source, ingress),
-            Body::Nak(nak) if self.is_own(place) => self.receive_nak(now, (packet, &nak), ingress),
+            Body::Nak(nak) if self.is_own(place) => {
+                self.receive_nak(now, (packet, &nak), place.encapsulation, ingress)
+            }
             Body::NullNak(_) | Body::Ack(_) if self.is_own(place) => self.forward_report(packet, ingress),
             Body::Nak(_)
             | Body::NullNak(_)

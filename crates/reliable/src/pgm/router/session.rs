@@ -37,6 +37,9 @@ pub(super) struct Session {
     pub(super) ingress: u32,
     /// Headers of packets to the group.
     pub(super) encapsulation: Encapsulation,
+    /// Headers of packets towards the source: those of the last request, whose sender may have been told the ports that
+    /// sources listen on.
+    pub(super) upwards: Encapsulation,
     /// Number of the last SPM.
     spm: u32,
     heard: Instant,
@@ -60,6 +63,7 @@ impl Session {
             upstream: spm.path,
             ingress: from.ingress,
             encapsulation: from.encapsulation,
+            upwards: from.encapsulation.towards_source(),
             spm: spm.sequence,
             heard: now,
             began: now,
@@ -84,6 +88,9 @@ impl Session {
 
     fn set(&mut self, now: Instant, spm: &Spm, packet: &Packet<'_>, from: Origin) {
         let Origin { group, ingress, encapsulation } = from;
+        if encapsulation != self.encapsulation {
+            self.upwards = encapsulation.towards_source();
+        }
         (self.port, self.group, self.ingress, self.encapsulation) =
             (packet.port, group, ingress, encapsulation);
         (self.upstream, self.spm, self.heard) = (spm.path, spm.sequence, now);

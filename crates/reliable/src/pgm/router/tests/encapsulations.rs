@@ -37,6 +37,25 @@ fn naks_in_udp_go_to_the_port_that_sources_listen_on() {
     assert_eq!(ports(OF_OURS), Encapsulation::Udp { source: 60_000, destination: 60_001 });
 }
 
+/// As OpenPGM's receivers do, whose sources listen on the port of the group and send from another.
+#[test]
+fn a_nak_goes_on_to_the_port_that_it_came_to() {
+    let mut net = Net::new(&[None], &[0], Config::default()).over(false, OF_OURS);
+    net.spm();
+    let lost = net.data();
+    let mut router = net.routers[0].take().unwrap();
+    let ports = Encapsulation::Udp { source: 60_000, destination: 60_000 };
+    let ends = (net.receiver(0), net.address(1, 0));
+    let nak = encapsulation::wrap(net.nak_of(&[lost], false).emit(), ports, ends, (64, false));
+    router.handle(net.now, Port::Below(0), Item::Transit(Transit::arrived(nak, 1)));
+    let sent = std::iter::from_fn(|| router.poll(net.now)).find_map(|(_, item)| match item {
+        Item::Packet(packet) => Some(packet),
+        _ => None,
+    });
+    let (place, _) = encapsulation::read(sent.as_ref().unwrap()).unwrap();
+    assert_eq!((place.header.destination, place.encapsulation), (net.source(), ports));
+}
+
 /// What an element hands back of a packet that arrived.
 fn through(router: &mut Router, bytes: Buffer) -> Vec<Item> {
     let transit = Item::Transit(Transit::arrived(bytes, 0));
