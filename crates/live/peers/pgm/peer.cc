@@ -313,8 +313,10 @@ int send(Member &member, const Settings &settings, double until) {
     const size_t message = static_cast<size_t>(settings.number("message", static_cast<double>(fits)));
     if (message == 0 || message > fits) wrong("message: expected 1 to " + std::to_string(fits));
     // OpenPGM 5.3.128, as Debian builds it, crashes if what it copies is not aligned to 16 bytes.
-    void *aligned = nullptr;
-    if (posix_memalign(&aligned, 64, message) != 0) return 1;
+    // The option of congestion control, of 20 bytes, shifts where it copies to: what it copies must be as far from 16.
+    void *block = nullptr;
+    if (posix_memalign(&block, 64, message + 16) != 0) return 1;
+    char *aligned = static_cast<char *>(block) + (settings.yes("pgmcc") ? 4 : 0);
     say("ready", ",\"message\":%zu", message);
 
     const double begin = started + settings.number("start", 2);

@@ -14,7 +14,7 @@ use hopcast_config::Diagnostic;
 use hopcast_config::decode::{self, Fields, did_you_mean, list, one_or_list, whole};
 use hopcast_config::yaml::{Kind, Node};
 use hopcast_stack::group::Group;
-use hopcast_stack::transport::{Count, Layer, PortKind, Row, can_relay};
+use hopcast_stack::transport::{Count, PortKind, Row, can_relay};
 use hopcast_stack::{Stack, TRANSPORTS, Variants, deliveries};
 
 /// Maximum number of flows: each has two ports of its own, from 10,000 on.
@@ -253,10 +253,10 @@ fn paths(node: &Node, stack: &Stack, to: &[NodeId], group: Option<GroupId>) -> R
     Ok(paths as usize)
 }
 
-/// Checks that the transport can serve the members of a group over a delivery, in the host's datagrams.
+/// Checks that the transport can serve the members of a group over a delivery, in datagrams on the host's packets.
 fn serves_members(node: &Node, stack: &Stack) -> Result<(), Diagnostic> {
     let (serving, lowest) = (stack.layers.iter().all(|layer| layer.row().groups), stack.layers.last());
-    if serving && lowest.is_some_and(Layer::is_hosts_own) {
+    if serving && lowest.is_some_and(|layer| layer.row().needs == PortKind::Packet) {
         return Ok(());
     }
     if relaying(stack, |row| row.receivers) == Some(0) {
