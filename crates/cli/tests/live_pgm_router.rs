@@ -102,7 +102,7 @@ fn members_of_openpgm_are_repaired_through_elements_in_their_branch_alone() {
     let Some(run) = tree(OPENPGM, ELEMENTS, &openpgm) else { return };
     let repairs = element(&run, "repair_copies");
     assert!(repairs > 2 && element(&run, "requests_unknown") == 0, "{run}");
-    // Nothing is lost on the way to r0, so what it has of the source beyond the other branch's is confirmed or repaired.
+    // Nothing is lost on the way to r0, so what it has beyond the other branch's is confirmed or repaired.
     let (before, other) = (frames(&run, "s", "r0"), frames(&run, "r1", "a"));
     assert!(before >= other + repairs, "{before} frames of the source, {other} in the other branch: {run}");
     assert_eq!(frames(&run, "a", "r1"), 0, "nobody there asks");

@@ -17,7 +17,7 @@ pub enum Plug {
     /// was written to, if this one is unspecified). Of its [attributes](crate::Attributes) the interface and ECN are
     /// always there; hop limit and DSCP are once the machine has joined a group or chosen attributes itself.
     Udp(SocketAddr),
-    /// A datagram port: packets of this protocol of IP, by raw sockets of the host that are bound to this address; their
+    /// A datagram port: packets of this protocol of IP, by raw sockets of the host bound to this address; their
     /// payload is all that follows IP's header, and ports of their ends are 0. They have no
     /// [attributes](crate::Attributes).
     Raw(u8, IpAddr),

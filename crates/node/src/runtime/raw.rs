@@ -38,8 +38,8 @@ pub(super) struct Raw {
     local: IpAddr,
     poller: Rc<Poller>,
     plug: usize,
-    /// The plug's own socket, then those of groups, each with the address that it is bound to, and whether something can
-    /// be read.
+    /// The plug's own socket, then those of groups, each with the address that it is bound to, and whether it can
+    /// be read now.
     sockets: Vec<(IpAddr, Kernel, bool)>,
     interfaces: Interfaces,
     allowed: usize,
