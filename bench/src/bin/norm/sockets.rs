@@ -4,7 +4,6 @@
 
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
-use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration as Span, Instant as Moment};
 
@@ -20,12 +19,9 @@ use crate::{Failure, RECEIVERS, Seen};
 pub(crate) const WORD: &str = "sockets";
 /// Time after which a transfer should long be over.
 pub(crate) const LIMIT: Span = Span::from_secs(120);
-/// Sets up the namespace, and starts what follows on one processor: libnorm's members use the loopback interface, ours
-/// one that is called after them, since they join no groups on loopback interfaces.
-const SETUP: &str = "ip link set lo up multicast on && ip route add 224.0.0.0/4 dev lo && \
-    ip link add members type veth peer name end && ip link set end up && ip link set members up && \
-    for last in $(seq 2 20); do ip address add 10.0.0.$last/24 dev members || exit; done && \
-    exec taskset -c 0 \"$@\"";
+/// Sets up the loopback interface, and starts what follows on one processor.
+const SETUP: &str =
+    "ip link set lo up multicast on && ip route add 224.0.0.0/4 dev lo && exec taskset -c 0 \"$@\"";
 
 /// Runs a program in a namespace and on a processor of its own, and measures it.
 pub(crate) fn measure(program: &std::ffi::OsStr, arguments: &[String]) -> Result<(Seen, String), Failure> {
@@ -58,22 +54,18 @@ pub(crate) fn start(rate: Rate) -> Result<Seen, Failure> {
 
 /// Runs the members, in a process that [`start`] has started; prints the bytes that were delivered.
 pub(crate) fn run(rate: &str) -> Result<(), Failure> {
-    let address = |member: usize| SocketAddr::from(([10, 0, 0, member as u8 + 2], PORT));
+    let address = |member: usize| SocketAddr::from(([127, 0, 0, member as u8 + 2], PORT));
     let run = Run::new(1, Rate::from_bits_per_sec(rate.parse()?), Duration::from_millis(1), address);
     let (stop, clock) = (Stop::new()?, Clock::starting_now());
-    // The socket of one member's group takes the port of every address: none joins before all have their own.
-    let all_open = Barrier::new(RECEIVERS + 1);
     thread::scope(|scope| {
         let mut threads = Vec::new();
         // Receivers first, so that all of them hear the beginning.
         for member in (0..=RECEIVERS).rev() {
-            let (run, stop, all_open) = (run.clone(), stop.clone(), &all_open);
+            let (run, stop) = (run.clone(), stop.clone());
             threads.push(scope.spawn(move || {
                 let plug = Plug::Udp(run.address(member));
                 let machine = Lossy(Member::new(&run, member));
-                let opened = Runtime::open(Box::new(machine), &[plug], clock);
-                all_open.wait();
-                let mut runtime = opened?;
+                let mut runtime = Runtime::open(Box::new(machine), &[plug], clock)?;
                 if member == 0 {
                     thread::sleep(Span::from_millis(200));
                 }

@@ -98,7 +98,7 @@ impl Raw {
         }
         let indices = match interface {
             Some(number) => vec![self.interfaces.index(number).ok_or(ErrorKind::AddrNotAvailable)?],
-            None => of_groups(),
+            None => of_groups(self.local),
         };
         let known = self.sockets.iter().position(|(address, ..)| *address == group);
         let socket = match known {

@@ -1,20 +1,22 @@
 //! Memberships of a machine in groups.
+//!
+//! A socket that is bound to all addresses joins them itself. For one that is bound to its own address each group has
+//! a socket beside it, bound to the group's address: the kernel then delivers to it what was sent to the group, and the
+//! port of the host's other addresses stays free for the sockets of other members.
 
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV6};
 use std::rc::Rc;
 
 use hopcast_core::Membership;
-use nix::libc;
-use nix::sys::socket::setsockopt;
-use nix::sys::socket::sockopt::SetStruct;
 use quinn_udp::UdpSocketState;
 use rustix::event::epoll::EventFlags;
 use socket2::Socket as Kernel;
 
 use super::batch::{Batch, Received};
 use super::interfaces::{Interfaces, of_groups};
-use super::{for_groups, in_detail, unbound};
+use super::{for_groups, in_detail, membership, unbound};
 use crate::runtime::counters::Counters;
 use crate::runtime::drops::Drops;
 use crate::runtime::poller::{Poller, Token};
@@ -22,15 +24,26 @@ use crate::runtime::poller::{Poller, Token};
 /// The groups that a machine has joined.
 #[derive(Default)]
 pub(super) struct Groups {
-    /// Receives datagrams to groups, where the plug's own socket is bound to one address.
-    inlet: Option<Box<Inlet>>,
+    /// The sockets of groups, by the key of their descriptors, where the plug's own socket is bound to one address.
+    inlets: BTreeMap<u64, Inlet>,
+    /// The sockets that can be read, in the order of their events.
+    readable: VecDeque<u64>,
+    /// Datagrams that were read from one of them.
+    batch: Option<Batch>,
+    /// Number of sockets that were ever opened.
+    opened: u64,
+    /// Datagrams that the kernel dropped at sockets that are closed.
+    dropped: u64,
 }
 
-/// A socket bound to all addresses that receives only datagrams to groups and broadcasts.
+/// A socket bound to the address of a group.
 struct Inlet {
     socket: Kernel,
-    batch: Batch,
-    readable: bool,
+    group: IpAddr,
+    /// Index of the interface of a group whose address is one of each link; 0 for others.
+    scope: u32,
+    /// Index of the interface, and source, of each membership.
+    members: BTreeSet<(u32, Option<IpAddr>)>,
     drops: Drops,
 }
 
@@ -38,170 +51,142 @@ impl Groups {
     /// Joins a group or leaves it. `own` is the plug's socket, bound to `local`.
     pub(super) fn change(
         &mut self,
-        membership: &Membership,
+        change: &Membership,
         local: SocketAddr,
         (own, interfaces): (&Kernel, &Interfaces),
-        (poller, token): (&Rc<Poller>, Token),
+        (poller, first): (&Rc<Poller>, Token),
     ) -> io::Result<()> {
-        let Membership { group, source, interface, joined } = *membership;
+        let Membership { group, source, interface, joined } = *change;
         if group.is_ipv4() != local.is_ipv4()
             || source.is_some_and(|source| source.is_ipv4() != local.is_ipv4())
         {
             return Err(io::ErrorKind::AddrNotAvailable.into());
         }
-        let socket = if local.ip().is_unspecified() {
-            own
-        } else {
-            let inlet = match self.inlet.take() {
-                Some(inlet) => inlet,
-                None => Box::new(Inlet::open(poller, token, local)?),
-            };
-            &self.inlet.insert(inlet).socket
-        };
-        if group == IpAddr::V4(Ipv4Addr::BROADCAST) {
-            // A socket bound to all addresses receives the group's datagrams in any case.
-            return Ok(());
-        }
         let indices = match interface {
+            // A broadcast is received without a membership.
+            _ if is_broadcast(group) => vec![0],
             Some(number) => vec![interfaces.index(number).ok_or(io::ErrorKind::AddrNotAvailable)?],
-            None => of_groups(),
+            None => of_groups(local.ip()),
         };
-        for index in indices {
-            change_on(socket, index, group, source, joined)?;
+        if local.ip().is_unspecified() {
+            return indices.iter().try_for_each(|&index| change_on(own, index, group, source, joined));
+        }
+        let changed = indices.iter().try_for_each(|&index| {
+            let scope = if is_of_link(group) { index } else { 0 };
+            let mut open = self.inlets.values_mut();
+            let inlet = match open.find(|inlet| (inlet.group, inlet.scope) == (group, scope)) {
+                Some(inlet) => inlet,
+                None if joined => self.open(poller, first, (group, scope, local.port()))?,
+                None => return Ok(()),
+            };
+            change_on(&inlet.socket, index, group, source, joined)?;
+            match joined {
+                true => inlet.members.insert((index, source)),
+                false => inlet.members.remove(&(index, source)),
+            };
+            Ok(())
+        });
+        if !joined && interface.is_none() {
+            // Interfaces may have gone since, and memberships with them.
+            let of_group = self.inlets.values_mut().filter(|inlet| inlet.group == group);
+            of_group.for_each(|inlet| inlet.members.retain(|&(_, of)| of != source));
+        }
+        self.close_unused();
+        changed
+    }
+
+    fn open(
+        &mut self,
+        poller: &Rc<Poller>,
+        first: Token,
+        place: (IpAddr, u32, u16),
+    ) -> io::Result<&mut Inlet> {
+        let key = first.key + self.opened;
+        let inlet = Inlet::open(poller, Token { key, ..first }, place)?;
+        self.opened += 1;
+        Ok(self.inlets.entry(key).or_insert(inlet))
+    }
+
+    /// Closes the sockets of groups without a membership.
+    fn close_unused(&mut self) {
+        let Self { inlets, dropped, .. } = self;
+        inlets.retain(|_, inlet| {
+            let used = !inlet.members.is_empty();
+            *dropped += if used { 0 } else { inlet.drops.count() };
+            used
+        });
+    }
+
+    pub(super) fn ready(&mut self, key: u64, readable: bool) {
+        if readable && !self.readable.contains(&key) {
+            self.readable.push_back(key);
+        }
+    }
+
+    /// Reads datagrams from a socket of groups, if all earlier ones are delivered.
+    pub(super) fn read(&mut self, interfaces: &Interfaces, counters: &mut Counters) -> io::Result<()> {
+        while self.batch.as_ref().is_none_or(Batch::is_empty)
+            && let Some(key) = self.readable.pop_front()
+        {
+            // A socket may have been closed since.
+            let Some(inlet) = self.inlets.get(&key) else { continue };
+            let batch = self.batch.get_or_insert_with(Batch::new);
+            batch.read_in_detail(&inlet.socket, interfaces, counters)?;
         }
         Ok(())
     }
 
-    pub(super) fn ready(&mut self, readable: bool) {
-        if let Some(inlet) = &mut self.inlet {
-            inlet.readable |= readable;
-        }
-    }
-
-    /// Reads datagrams from the socket of groups, if all earlier ones are delivered.
-    pub(super) fn read(&mut self, interfaces: &Interfaces, counters: &mut Counters) -> io::Result<()> {
-        let Some(inlet) = &mut self.inlet else { return Ok(()) };
-        if !inlet.readable || !inlet.batch.is_empty() {
-            return Ok(());
-        }
-        inlet.readable = false;
-        inlet.batch.read_in_detail(&inlet.socket, interfaces, counters)
-    }
-
     /// The next datagram to a group.
     pub(super) fn next(&mut self) -> Option<Received> {
-        let inlet = self.inlet.as_mut()?;
-        let is_to_group = |to: IpAddr| to.is_multicast() || to == IpAddr::V4(Ipv4Addr::BROADCAST);
-        loop {
-            // A datagram to another address of the host is another socket's.
-            let received = inlet.batch.next()?;
-            if received.to.is_some_and(is_to_group) {
-                return Some(received);
-            }
-        }
+        self.batch.as_mut()?.next()
     }
 
     /// Datagrams that the kernel dropped since they were not read in time.
     pub(super) fn dropped(&self) -> u64 {
-        self.inlet.as_ref().map_or(0, |inlet| inlet.drops.count())
+        self.dropped + self.inlets.values().map(|inlet| inlet.drops.count()).sum::<u64>()
     }
 }
 
 impl Inlet {
-    fn open(poller: &Rc<Poller>, token: Token, local: SocketAddr) -> io::Result<Self> {
-        let socket = unbound(local)?;
-        let all: IpAddr =
-            if local.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
-        // Beside the plug's own socket, and those of other members of the group.
+    fn open(poller: &Rc<Poller>, token: Token, (group, scope, port): (IpAddr, u32, u16)) -> io::Result<Self> {
+        let address = match group {
+            IpAddr::V4(group) => SocketAddr::from((group, port)),
+            IpAddr::V6(group) => SocketAddrV6::new(group, port, 0, scope).into(),
+        };
+        let socket = unbound(address)?;
+        // Beside those of other members of the group.
         socket.set_reuse_address(true)?;
-        socket.bind(&SocketAddr::new(all, local.port()).into())?;
-        for_groups(&socket, local.is_ipv6())?;
+        socket.bind(&address.into())?;
+        for_groups(&socket, address.is_ipv6())?;
         // The socket reports the interface and the traffic class of each datagram.
         UdpSocketState::new((&socket).into())?;
-        in_detail(&socket, local.is_ipv6())?;
-        let drops = Drops::of_udp(local.is_ipv6(), rustix::fs::fstat(&socket)?.st_ino);
+        in_detail(&socket, address.is_ipv6())?;
+        let drops = Drops::of_udp(address.is_ipv6(), rustix::fs::fstat(&socket)?.st_ino);
         poller.add(&socket, token, EventFlags::IN)?;
-        Ok(Self { socket, batch: Batch::new(), readable: false, drops })
+        Ok(Self { socket, group, scope, members: BTreeSet::new(), drops })
     }
 }
 
 /// Joins or leaves a group on one interface. It is no error if that was done already.
 pub(in crate::runtime) fn change_on(
     socket: &Kernel,
-    interface: u32,
+    index: u32,
     group: IpAddr,
     source: Option<IpAddr>,
     joined: bool,
 ) -> io::Result<()> {
-    let any = GroupRequest { interface, group: SocketStorage::of(group) };
-    let one = source.map(SocketStorage::of).map(|source| SourceRequest { of: any, source });
-    let changed = match (one, joined, group.is_ipv6()) {
-        (None, true, false) => setsockopt(socket, JoinV4, &any),
-        (None, true, true) => setsockopt(socket, JoinV6, &any),
-        (None, false, false) => setsockopt(socket, LeaveV4, &any),
-        (None, false, true) => setsockopt(socket, LeaveV6, &any),
-        (Some(one), true, false) => setsockopt(socket, JoinSourceV4, &one),
-        (Some(one), true, true) => setsockopt(socket, JoinSourceV6, &one),
-        (Some(one), false, false) => setsockopt(socket, LeaveSourceV4, &one),
-        (Some(one), false, true) => setsockopt(socket, LeaveSourceV6, &one),
-    };
-    match changed {
-        Ok(()) | Err(nix::Error::EADDRINUSE | nix::Error::EADDRNOTAVAIL) => Ok(()),
-        Err(error) => Err(error.into()),
+    if is_broadcast(group) {
+        return Ok(());
     }
+    membership::change(socket, index, group, source, joined)
 }
 
-/// `group_req` of the kernel (RFC 3678 section 5.1): an interface and a group.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct GroupRequest {
-    interface: u32,
-    group: SocketStorage,
+fn is_broadcast(group: IpAddr) -> bool {
+    group == IpAddr::V4(Ipv4Addr::BROADCAST)
 }
 
-/// `group_source_req` of the kernel (RFC 3678 section 5.1): an interface, a group and a source.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct SourceRequest {
-    of: GroupRequest,
-    source: SocketStorage,
+/// Whether a group is one of each link, or interface: its address is bound together with an interface (RFC 4291
+/// section 2.7 has the scopes).
+fn is_of_link(group: IpAddr) -> bool {
+    matches!(group, IpAddr::V6(group) if matches!(group.octets(), [0xff, scope, ..] if matches!(scope & 0xf, 1 | 2)))
 }
-
-/// `sockaddr_storage` of the kernel, which is aligned as a pointer.
-#[derive(Clone, Copy)]
-#[cfg_attr(target_pointer_width = "64", repr(C, align(8)))]
-#[cfg_attr(target_pointer_width = "32", repr(C, align(4)))]
-struct SocketStorage([u8; 128]);
-
-impl SocketStorage {
-    /// An address without a port.
-    fn of(address: IpAddr) -> Self {
-        let mut bytes = [0; 128];
-        // The family; the port and, of IPv6, the flow label stand before the address.
-        let family = if address.is_ipv6() { libc::AF_INET6 } else { libc::AF_INET } as u16;
-        bytes[..2].copy_from_slice(&family.to_ne_bytes());
-        match address {
-            IpAddr::V4(address) => bytes[4..8].copy_from_slice(&address.octets()),
-            IpAddr::V6(address) => bytes[8..24].copy_from_slice(&address.octets()),
-        }
-        Self(bytes)
-    }
-}
-
-/// A socket option that changes a membership.
-macro_rules! membership {
-    ($name:ident, $level:path, $option:path, $request:ty) => {
-        #[derive(Clone, Copy)]
-        struct $name;
-        nix::setsockopt_impl!($name, $level, $option, $request, SetStruct<'_, $request>);
-    };
-}
-
-membership!(JoinV4, libc::IPPROTO_IP, libc::MCAST_JOIN_GROUP, GroupRequest);
-membership!(JoinV6, libc::IPPROTO_IPV6, libc::MCAST_JOIN_GROUP, GroupRequest);
-membership!(LeaveV4, libc::IPPROTO_IP, libc::MCAST_LEAVE_GROUP, GroupRequest);
-membership!(LeaveV6, libc::IPPROTO_IPV6, libc::MCAST_LEAVE_GROUP, GroupRequest);
-membership!(JoinSourceV4, libc::IPPROTO_IP, libc::MCAST_JOIN_SOURCE_GROUP, SourceRequest);
-membership!(JoinSourceV6, libc::IPPROTO_IPV6, libc::MCAST_JOIN_SOURCE_GROUP, SourceRequest);
-membership!(LeaveSourceV4, libc::IPPROTO_IP, libc::MCAST_LEAVE_SOURCE_GROUP, SourceRequest);
-membership!(LeaveSourceV6, libc::IPPROTO_IPV6, libc::MCAST_LEAVE_SOURCE_GROUP, SourceRequest);

@@ -1,6 +1,7 @@
 //! The numbers of interfaces in a network's plan, and the kernel's indices.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::{InterfaceFlags, if_nametoindex};
@@ -31,12 +32,17 @@ impl Interfaces {
     }
 }
 
-/// The kernel's indices of the interfaces on which a group can have members: all with multicast, except loopback and
-/// point-to-point interfaces such as TUN devices, whose packets are a machine's.
-pub(in crate::runtime) fn of_groups() -> Vec<u32> {
-    let takes_groups = |flags: InterfaceFlags| {
-        flags.contains(InterfaceFlags::IFF_MULTICAST)
-            && !flags.intersects(InterfaceFlags::IFF_LOOPBACK | InterfaceFlags::IFF_POINTOPOINT)
+/// The kernel's indices of the interfaces on which a plug with this address joins groups. With a loopback address those
+/// are the loopback interfaces, by which the kernel sends to groups from there (by IPv4; it has no route to groups from
+/// `::1`). Otherwise they are all with multicast, except loopback and point-to-point interfaces such as TUN devices,
+/// whose packets are a machine's.
+pub(in crate::runtime) fn of_groups(local: IpAddr) -> Vec<u32> {
+    let takes_groups = |flags: InterfaceFlags| match local.is_loopback() {
+        true => flags.contains(InterfaceFlags::IFF_LOOPBACK),
+        false => {
+            flags.contains(InterfaceFlags::IFF_MULTICAST)
+                && !flags.intersects(InterfaceFlags::IFF_LOOPBACK | InterfaceFlags::IFF_POINTOPOINT)
+        }
     };
     let interfaces = all().into_values();
     interfaces.filter(|&(_, flags)| takes_groups(flags)).map(|(index, _)| index).collect()

@@ -1,18 +1,20 @@
 //! A datagram port on UDP sockets, in batches.
 //!
-//! One socket is bound to the address of the plug. A machine that joins groups needs another one unless that address is
-//! unspecified: a socket bound to one address receives no datagrams to groups ([`groups`]).
+//! One socket is bound to the address of the plug. A machine that joins groups needs another one for each unless that
+//! address is unspecified: a socket bound to one address receives no datagrams to groups ([`groups`]).
 //!
 //! | module | what |
 //! |---|---|
 //! | `batch` | datagrams that were read, with their attributes |
 //! | `row` | datagrams that one call sends |
-//! | `groups` | memberships |
+//! | `groups` | the groups that a machine has joined, and their sockets |
+//! | `membership` | a membership as the kernel takes it |
 //! | `interfaces` | the numbers of interfaces, in the network's plan and in the kernel |
 
 mod batch;
 mod groups;
 mod interfaces;
+mod membership;
 mod row;
 
 use std::collections::VecDeque;
@@ -63,7 +65,7 @@ const MAX_ROWS_SEARCHED: usize = 8;
 const MAX_SEND: usize = 65_535 - 40 - 8;
 /// Hop limit of datagrams to groups: the maximum, as for hosts in virtual time. A kernel's default is 1.
 const GROUP_HOP_LIMIT: u32 = 255;
-/// Key of the plug's own socket among its descriptors, and of the one that receives what is sent to groups.
+/// Key of the plug's own socket among its descriptors, and of the first that receives what is sent to a group.
 const OWN: u64 = 0;
 const OF_GROUPS: u64 = 1;
 
@@ -98,7 +100,8 @@ impl Udp {
             socket.set_send_buffer_size(SEND_BUFFER)?;
         }
         socket.bind(&address.into())?;
-        // Set after the bind, which must fail if another program has the address: only sockets of groups share it.
+        // Set after the bind, which must fail if another program has the address: only sockets of groups share the port
+        // of one that is bound to all addresses.
         socket.set_reuse_address(true)?;
         for_groups(&socket, address.is_ipv6())?;
         let state = UdpSocketState::new((&socket).into())?;
@@ -148,7 +151,7 @@ impl Udp {
         }
     }
 
-    /// The next datagram to a group from the socket of groups.
+    /// The next datagram to a group from the sockets of groups.
     fn next_of_groups(&mut self) -> Option<Received> {
         let read = self.groups.read(&self.interfaces, &mut self.counters);
         self.count(read);
@@ -240,8 +243,8 @@ impl Udp {
 impl Socket for Udp {
     fn ready(&mut self, key: u64, flags: EventFlags) {
         let readable = flags.intersects(EventFlags::IN | EventFlags::ERR);
-        if key == OF_GROUPS {
-            return self.groups.ready(readable);
+        if key >= OF_GROUPS {
+            return self.groups.ready(key, readable);
         }
         self.readable |= readable;
         if self.blocked && flags.intersects(EventFlags::OUT | EventFlags::ERR) {
