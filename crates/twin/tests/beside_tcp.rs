@@ -6,8 +6,9 @@
 //!
 //! Below 1 Mbit/s a packet takes so long that who finds room in the queue is decided by the phases in which packets
 //! come to it, which nothing changes while both senders' times are exact: of two Renos at 256 kbit/s, one has eight
-//! times what the other has, or the same, by the length of the queue (Floyd and Jacobson 1992, "On traffic phase effects
-//! in packet-switched gateways"). There the senders' packets come within a packet's time, at random, as in that paper.
+//! times what the other has, or the same, by the length of the queue (Floyd and Jacobson 1992, "On traffic phase
+//! effects in packet-switched gateways"). There the senders' packets come within a packet's time, at random, as in that
+//! paper.
 
 #![allow(clippy::unwrap_used)] // in helpers of tests too
 

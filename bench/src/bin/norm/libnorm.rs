@@ -26,8 +26,7 @@ for number in $(seq $4); do objects="$objects data=$2"; done
 sender=$!
 status=0
 for receiver in $receivers; do wait $receiver || status=1; done
-kill $sender
-wait $sender
+{ kill $sender; wait $sender; } 2>/dev/null
 exit $status
 "#;
 
