@@ -18,7 +18,7 @@ use crate::{Failure, RECEIVERS, Seen};
 /// First word of the arguments of the process that runs the members.
 pub(crate) const WORD: &str = "sockets";
 /// Time after which a transfer should long be over.
-pub(crate) const LIMIT: Span = Span::from_secs(120);
+pub(crate) const LIMIT: Span = Span::from_secs(60);
 /// Sets up the loopback interface, and starts what follows on one processor.
 const SETUP: &str =
     "ip link set lo up multicast on && ip route add 224.0.0.0/4 dev lo && exec taskset -c 0 \"$@\"";
@@ -32,7 +32,7 @@ pub(crate) fn measure(program: &std::ffi::OsStr, arguments: &[String]) -> Result
     let (seconds, cpu) = (began.elapsed().as_secs_f64(), children()? - before);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     if !output.status.success() {
-        return Err(format!("{}: {}: {text}", program.display(), output.status).into());
+        return Err(format!("{}: {}", program.display(), output.status).into());
     }
     Ok((Seen { bytes: 0, cpu, seconds }, text))
 }
