@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use hopcast_core::Instant;
+use hopcast_stack::group::GroupFlow;
 use hopcast_stack::network::{AddressPlan, GlobalRoutes};
 use hopcast_twin::scenario::model::{NodeId, Scenario};
 
@@ -38,11 +39,19 @@ impl Groups {
                 continue;
             }
             let (address, sender) = (group.address(flow.ipv6), addresses.first(flow.from, flow.ipv6));
+            let peers = flow.peers(scenario);
+            let (exchange, peers) = (flow.exchange(), &*peers);
+            let to_group = GroupFlow { group, sender: flow.from, exchange, peers };
             senders.insert((flow.from, sender, address));
             let source = delivery.is_of_one_source().then_some(sender);
-            for member in group.members.iter().filter(|member| member.node != flow.from) {
+            // Those that hear the sender, and the sender if it hears them.
+            let own = to_group.listener(flow.from);
+            for member in to_group.hearers(flow.from).into_iter().chain(own) {
                 let change = |(at, joined)| Change { at, node: member.node, group: address, source, joined };
                 changes.extend(member.changes(group.linger).into_iter().map(change));
+                if exchange.is_mutual() {
+                    senders.insert((member.node, addresses.first(member.node, flow.ipv6), address));
+                }
             }
         }
         Self { senders, changes: changes.into_iter().rev().collect() }

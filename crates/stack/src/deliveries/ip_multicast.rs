@@ -2,7 +2,7 @@
 
 use hopcast_config::decode::flag;
 
-use crate::group::{Delivery, DeliveryMachine, DeliveryRow, GroupEnd, MemberMachine};
+use crate::group::{Delivery, DeliveryMachines, DeliveryRow, GroupEnd, GroupReach, MemberMachine};
 use crate::table::{Form, Opt, Options, Worlds};
 
 pub(super) static IP_MULTICAST: DeliveryRow = DeliveryRow {
@@ -36,10 +36,15 @@ impl Delivery for IpMulticast {
         true
     }
 
-    fn machine(&self, end: &GroupEnd<'_>) -> Option<DeliveryMachine> {
-        let times = end.group.member(end.node).filter(|_| !end.is_sender())?;
+    fn refuses(&self, reach: &GroupReach<'_>) -> Option<String> {
+        let is_refused = self.one_source && reach.flow.exchange.is_mutual();
+        is_refused.then(|| {
+            "members of `one-source` hear the flow's sender alone, and this transport's must hear each other".to_owned()
+        })
+    }
+
+    fn machines(&self, end: &GroupEnd<'_>) -> DeliveryMachines {
         let source = self.one_source.then_some(end.source);
-        let member = MemberMachine::new(end.address(), source, times, end.group.linger);
-        Some(DeliveryMachine::member(if end.on_kernel { member.announced() } else { member }))
+        DeliveryMachines::joining(MemberMachine::at(end, end.address(), source))
     }
 }

@@ -4,6 +4,7 @@
 
 mod broadcast;
 mod ip_multicast;
+mod neighbours;
 mod unicast;
 
 use hopcast_config::Diagnostic;
@@ -14,7 +15,7 @@ use crate::group::{DeliveryLayer, DeliveryRow};
 
 /// The table of deliveries, in the order in which it is shown.
 pub static DELIVERIES: &[&DeliveryRow] =
-    &[&unicast::UNICAST, &broadcast::BROADCAST, &ip_multicast::IP_MULTICAST];
+    &[&unicast::UNICAST, &broadcast::BROADCAST, &ip_multicast::IP_MULTICAST, &neighbours::NEIGHBOURS];
 
 /// The delivery of a flow to several receivers whose transport has no tree of its own and whose file names none.
 pub fn default_delivery() -> DeliveryLayer {

@@ -1,6 +1,6 @@
 //! `unicast`: a copy to each member.
 
-use crate::group::{Delivery, DeliveryMachine, DeliveryRow, FanOut, GroupEnd};
+use crate::group::{Delivery, DeliveryMachines, DeliveryRow, FanOut, GroupEnd};
 use crate::table::{Options, Worlds};
 
 pub(super) static UNICAST: DeliveryRow = DeliveryRow {
@@ -16,13 +16,13 @@ pub(super) static UNICAST: DeliveryRow = DeliveryRow {
 struct Unicast;
 
 impl Delivery for Unicast {
-    fn machine(&self, end: &GroupEnd<'_>) -> Option<DeliveryMachine> {
-        if !end.is_sender() {
-            return None;
+    fn machines(&self, end: &GroupEnd<'_>) -> DeliveryMachines {
+        let none = DeliveryMachines::default();
+        if !end.sends() {
+            return none;
         }
-        let others = end.group.members.iter().filter(|member| member.node != end.node);
-        let members =
-            others.map(|member| (end.plan.address(member.node, end.ipv6), member.clone())).collect();
-        Some(DeliveryMachine::new("unicast", FanOut::new(end.address(), members)))
+        let others = end.flow.hearers(end.node).into_iter();
+        let members = others.map(|member| (end.plan.address(member.node, end.ipv6), member)).collect();
+        none.sending("unicast", FanOut::new(end.address(), members))
     }
 }

@@ -6,7 +6,7 @@ mod tun;
 use hopcast_core::{Instant, Port, Slot};
 
 use crate::error::BuildError;
-use crate::group::{DeliveryMachine, GroupEnd};
+use crate::group::{DeliveryMachines, GroupEnd};
 use crate::network::NodeId;
 use crate::platform::{BuiltNodes, LowerPort, PlacedMachine};
 use crate::transport::{End, Ends, FlowNodes, FlowPlan, Layer, Ports, Socket};
@@ -50,7 +50,7 @@ impl<'a> FlowBuilder<'a> {
         PlacedFlow { machines: self.nodes.into_machines(), joins: self.joins }
     }
 
-    /// Puts the flow's stack on one of its ends, from the bottom up; says which port is above it, or `None` where the
+    /// Puts the flow's stack on one of its ends, or on a node that takes part beside them, from the bottom up; says which port is above it, or `None` where the
     /// application has sockets of its own.
     ///
     /// # Errors
@@ -90,34 +90,51 @@ impl<'a> FlowBuilder<'a> {
         Ok(below)
     }
 
-    /// Puts the machines of every layer on the nodes between the ends that are built here.
+    /// Puts the machines of every layer on the nodes between the ends, and the whole stack on those that take part
+    /// beside them, as far as they are built here.
     ///
     /// # Errors
     /// See [`BuildError`].
     pub fn put_between(&mut self) -> Result<(), BuildError> {
-        let over = self.nodes.flow.spec.over.iter().enumerate();
-        over.into_iter().try_for_each(|(depth, layer)| layer.settings().put_between(&mut self.nodes, depth))
+        let flow = self.nodes.flow;
+        for (depth, layer) in flow.spec.over.iter().enumerate() {
+            layer.settings().put_between(&mut self.nodes, depth)?;
+        }
+        for &node in &flow.peers {
+            if self.nodes.builds(node) {
+                self.put_stack(node, flow.peer(node))?;
+            }
+        }
+        Ok(())
     }
 
-    /// Puts the machine of the group's delivery on an end of the flow, above the host's datagrams; says which port is
+    /// Puts the machines of the group's delivery on an end of the flow, above the host's datagrams; says which port is
     /// above them. Without a group, or where the delivery has no machine, it is theirs.
     fn put_delivery(&mut self, node: NodeId, lower: LowerPort) -> LowerPort {
         let flow = self.nodes.flow;
-        let Some(group) = flow.spec.group else { return lower };
+        let Some(to_group) = flow.to_group() else { return lower };
         let end = GroupEnd {
-            group,
+            flow: to_group,
             node,
-            sender: flow.spec.from,
             source: flow.source().local.ip(),
             ipv6: flow.spec.ipv6,
             on_kernel: self.nodes.is_on_kernel(),
             plan: flow.plan,
         };
-        let Some(delivery) = group.delivery.settings().machine(&end) else { return lower };
-        let DeliveryMachine { machine, name, changes } = delivery;
-        let slot = self.nodes.add(flow.counter_name(name), node, machine);
-        self.nodes.wire(node, (slot, Port::Below(0)), lower);
-        self.joins.extend(changes.into_iter().map(|at| Join { at, node, slot }));
-        LowerPort::above(slot)
+        let DeliveryMachines { member, sender } = to_group.group.delivery.settings().machines(&end);
+        let mut lower = lower;
+        if let Some(member) = member {
+            let changes: Vec<Instant> = member.times().collect();
+            let slot = self.nodes.add("", node, Box::new(member));
+            self.nodes.wire(node, (slot, Port::Below(0)), lower);
+            self.joins.extend(changes.into_iter().map(|at| Join { at, node, slot }));
+            lower = LowerPort::above(slot);
+        }
+        match sender {
+            Some((name, machine)) => {
+                self.nodes.attach(self.nodes.counter_name(node, name), node, machine, lower)
+            }
+            None => lower,
+        }
     }
 }

@@ -1,15 +1,13 @@
 //! Deliveries: one row of a table for each, and its machines at the ends of a flow.
 
 use std::fmt;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use hopcast_config::Diagnostic;
 use hopcast_config::yaml::Node;
-use hopcast_core::{Instant, Machine};
+use hopcast_core::Machine;
 
-use super::{Group, MemberMachine};
-use crate::network::{Network, NetworkPlan, NodeId, Segments};
+use super::{GroupEnd, GroupReach, MemberMachine};
 use crate::table::{Configured, OptionDoc, Options, TableRow, Worlds};
 
 /// A row of the table of deliveries.
@@ -40,75 +38,42 @@ pub trait Delivery: fmt::Debug + Send + Sync {
         false
     }
 
-    /// The reason why it cannot bring datagrams from `from` to the members over the segments of this network; `None` if
-    /// it can.
-    fn refuses(
-        &self,
-        group: &Group,
-        from: NodeId,
-        network: Network<'_>,
-        segments: &Segments,
-    ) -> Option<String> {
-        let _ = (group, from, network, segments);
+    /// Whether what is sent to the group stays on its link: the group's address is one of link scope.
+    fn is_of_link_scope(&self) -> bool {
+        false
+    }
+
+    /// The reason why it cannot bring a flow's datagrams to all that are to hear them; `None` if it can.
+    fn refuses(&self, reach: &GroupReach<'_>) -> Option<String> {
+        let _ = reach;
         None
     }
 
-    /// Its machine at one end of a flow, above the host's datagrams: `Below(0)` is attached to them, and `Above(0)` is
-    /// the transport's. `None` where it has none.
-    fn machine(&self, end: &GroupEnd<'_>) -> Option<DeliveryMachine>;
+    /// Its machines at one end of a flow.
+    fn machines(&self, end: &GroupEnd<'_>) -> DeliveryMachines;
 }
 
-/// One end of a flow to a group, as its delivery sees it.
-#[derive(Clone, Copy)]
-pub struct GroupEnd<'a> {
-    /// The group.
-    pub group: &'a Group,
-    /// The node.
-    pub node: NodeId,
-    /// The flow's sender.
-    pub sender: NodeId,
-    /// The sender's address in the flow.
-    pub source: IpAddr,
-    /// Whether the flow's packets are IPv6.
-    pub ipv6: bool,
-    /// Whether machines are attached to the kernel here.
-    pub on_kernel: bool,
-    /// Nodes, and the links that they are attached to.
-    pub plan: &'a NetworkPlan,
+/// The machines of a delivery at one end of a flow, above the host's datagrams.
+#[derive(Default)]
+pub struct DeliveryMachines {
+    /// Joins a group on the host, and leaves it; above the host.
+    pub(crate) member: Option<MemberMachine>,
+    /// Brings datagrams to the members, with the name before its counters where the end has several machines; above
+    /// the other.
+    pub(crate) sender: Option<(&'static str, Box<dyn Machine>)>,
 }
 
-impl GroupEnd<'_> {
-    /// Whether this is the flow's sender.
-    pub fn is_sender(&self) -> bool {
-        self.node == self.sender
-    }
-
-    /// The group's address.
-    pub fn address(&self) -> IpAddr {
-        self.group.address(self.ipv6)
-    }
-}
-
-/// The machine of a delivery at one end of a flow.
-pub struct DeliveryMachine {
-    /// The machine.
-    pub machine: Box<dyn Machine>,
-    /// The name before its counters where the end has several machines.
-    pub name: &'static str,
-    /// The times at which it joins or leaves a group, in order.
-    pub changes: Vec<Instant>,
-}
-
-impl DeliveryMachine {
-    /// A machine that joins no group.
-    pub fn new(name: &'static str, machine: impl Machine + 'static) -> Self {
-        Self { machine: Box::new(machine), name, changes: Vec::new() }
+impl DeliveryMachines {
+    /// The same, with a machine that brings datagrams to the members: `Below(0)` is attached to the host's datagrams,
+    /// and `Above(0)` is the transport's.
+    #[must_use]
+    pub fn sending(self, name: &'static str, machine: impl Machine + 'static) -> Self {
+        Self { sender: Some((name, Box::new(machine))), ..self }
     }
 
     /// A machine that joins a group and leaves it.
-    pub(crate) fn member(member: MemberMachine) -> Self {
-        let changes = member.times().collect();
-        Self { machine: Box::new(member), name: "", changes }
+    pub(crate) fn joining(member: Option<MemberMachine>) -> Self {
+        Self { member, sender: None }
     }
 }
 

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use hopcast_core::{Duration, Instant, Item, Machine, Membership, Outbox, Port};
 
-use super::Member;
+use super::{GroupEnd, Member};
 
 /// Joins a group on the host below it, and leaves it, at given times; everything else passes.
 pub(crate) struct MemberMachine {
@@ -22,6 +22,13 @@ impl MemberMachine {
     pub(crate) fn new(group: IpAddr, source: Option<IpAddr>, times: &Member, linger: Duration) -> Self {
         let changes = times.changes(linger).into();
         Self { group, source, changes, out: Outbox::new() }
+    }
+
+    /// The one that joins `group` at an end of a flow; `None` where that never listens.
+    pub(crate) fn at(end: &GroupEnd<'_>, group: IpAddr, source: Option<IpAddr>) -> Option<Self> {
+        let times = end.flow.listener(end.node)?;
+        let member = Self::new(group, source, &times, end.flow.group.linger);
+        Some(if end.on_kernel { member.announced() } else { member })
     }
 
     /// The same machine, which reports at the start that it is no member, if it is none: a socket of the kernel is

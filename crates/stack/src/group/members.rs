@@ -16,6 +16,11 @@ pub struct Member {
 }
 
 impl Member {
+    /// A node that is a member from the beginning and for ever.
+    pub fn always(node: NodeId) -> Self {
+        Self { node, spans: vec![(Instant::ZERO, None)] }
+    }
+
     /// Whether it is a member at `at`: from the instant of its join to just before that of its leave.
     pub fn is_member(&self, at: Instant) -> bool {
         self.spans.iter().any(|&(from, to)| from <= at && to.is_none_or(|to| at < to))

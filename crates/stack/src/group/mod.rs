@@ -6,6 +6,7 @@
 //! serves groups is over each delivery.
 
 mod delivery;
+mod exchange;
 mod member_machine;
 mod members;
 mod sender;
@@ -16,10 +17,11 @@ use hopcast_core::Duration;
 
 use crate::network::NodeId;
 
-pub use delivery::{Delivery, DeliveryLayer, DeliveryMachine, DeliveryRow, GroupEnd};
+pub use delivery::{Delivery, DeliveryLayer, DeliveryMachines, DeliveryRow};
+pub use exchange::{Exchange, GroupEnd, GroupFlow, GroupReach};
 pub(crate) use member_machine::MemberMachine;
 pub use members::{Member, Members};
-pub(crate) use sender::{FanOut, SegmentBroadcast};
+pub(crate) use sender::{EachInterface, FanOut, SegmentBroadcast};
 
 /// Time for which a member's host goes on to receive after a leave, unless the file says otherwise: what is under way
 /// to it at that moment still arrives and counts. Chosen: longer than the delay of a path over satellites; with less,
@@ -44,10 +46,18 @@ pub struct Group {
 impl Group {
     /// The address of the group. A group of any source: of the organisation's own, 239.192.0.1 and ff18::1 for the
     /// first (RFC 2365 section 6.2, RFC 7346 section 2); of one source: 232.0.1.1 and ff38::8000:1 (RFC 4607 section
-    /// 1).
+    /// 1); of link scope: 224.0.0.254, which is there for experiments (RFC 4727), for all of them, whose
+    /// flows differ by their ports, and ff12::1 (RFC 4291 section 2.7).
     pub fn address(&self, ipv6: bool) -> IpAddr {
         let number = self.number as u32 + 1;
-        match (ipv6, self.delivery.settings().is_of_one_source()) {
+        let delivery = self.delivery.settings();
+        if delivery.is_of_link_scope() {
+            return match ipv6 {
+                true => Ipv6Addr::from_bits((0xff12 << 112) | u128::from(number)).into(),
+                false => Ipv4Addr::new(224, 0, 0, 254).into(),
+            };
+        }
+        match (ipv6, delivery.is_of_one_source()) {
             (false, false) => Ipv4Addr::from_bits(0xefc0_0000 | number).into(),
             (false, true) => Ipv4Addr::from_bits(0xe800_0100 + number).into(),
             (true, false) => Ipv6Addr::from_bits((0xff18 << 112) | u128::from(number)).into(),

@@ -61,6 +61,54 @@ impl Reactive for FanOut {
     }
 }
 
+/// Sends each datagram to the group once on each interface of its node, no farther than to the hosts there.
+pub(crate) struct EachInterface {
+    group: IpAddr,
+    /// Number of interfaces.
+    interfaces: u32,
+    copies: u64,
+    out: Outbox,
+}
+
+impl EachInterface {
+    pub(crate) fn new(group: IpAddr, interfaces: u32) -> Self {
+        Self { group, interfaces, copies: 0, out: Outbox::new() }
+    }
+
+    fn send(&mut self, datagram: Datagram) {
+        let mut datagram = Some(datagram);
+        for interface in 0..self.interfaces {
+            let is_last = interface + 1 == self.interfaces;
+            let copy = if is_last { datagram.take() } else { datagram.clone() };
+            let Some(mut copy) = copy else { break };
+            copy.attributes.interface = Some(interface);
+            copy.attributes.hop_limit = Some(1);
+            self.copies += 1;
+            self.out.down(Item::Datagram(copy));
+        }
+    }
+}
+
+impl Reactive for EachInterface {
+    fn react(&mut self, _now: Instant, port: Port, item: Item) {
+        match (port, item) {
+            (Port::Above(_), Item::Datagram(datagram)) if datagram.remote.ip() == self.group => {
+                self.send(datagram);
+            }
+            (Port::Above(_), item) => self.out.down(item),
+            (Port::Below(_), item) => self.out.up(item),
+        }
+    }
+
+    fn next(&mut self) -> Option<(Port, Item)> {
+        self.out.pop()
+    }
+
+    fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
+        report("interface_copies", self.copies);
+    }
+}
+
 /// Sends each datagram to the group to all hosts of one segment.
 pub(crate) struct SegmentBroadcast {
     group: IpAddr,
@@ -138,6 +186,20 @@ mod tests {
         assert_eq!(sent(&mut machine, 1), [at("10.0.0.2:7"), at("10.0.0.3:7")]);
         assert_eq!(sent(&mut machine, 5), [at("10.0.0.3:7"), at("10.0.0.4:7")]);
         assert_eq!(remotes(&mut machine, 5, "10.0.0.9:7"), [at("10.0.0.9:7")]);
+    }
+
+    #[test]
+    fn each_interface_has_a_copy_that_goes_one_hop() {
+        let mut machine = EachInterface::new(at("224.0.0.254:0").ip(), 3);
+        let now = Instant::ZERO;
+        machine.handle(now, Port::Above(0), datagram("224.0.0.254:7"));
+        let mut copies = Vec::new();
+        while let Some((Port::Below(0), Item::Datagram(sent))) = machine.poll(now) {
+            assert_eq!((sent.remote, &sent.payload[..]), (at("224.0.0.254:7"), &b"film"[..]));
+            copies.push((sent.attributes.interface, sent.attributes.hop_limit));
+        }
+        assert_eq!(copies, [0, 1, 2].map(|interface| (Some(interface), Some(1))));
+        assert_eq!(remotes(&mut machine, 0, "10.0.0.9:7"), [at("10.0.0.9:7")], "others pass");
     }
 
     #[test]

@@ -128,6 +128,11 @@ impl NetworkPlan {
         layers.host.iter().map(move |&place| layers.interfaces[place].mtu(network.links))
     }
 
+    /// Number of a host's interfaces.
+    pub fn interfaces_of_host(&self, node: NodeId) -> u32 {
+        self.layers.node(node).host.len() as u32
+    }
+
     /// The layers of nodes between their links and their hosts.
     pub(crate) const fn layers(&self) -> &Layers {
         &self.layers

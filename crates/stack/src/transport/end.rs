@@ -86,7 +86,7 @@ impl<'a> End<'_, 'a> {
         machine: Box<dyn Machine>,
         lower: LowerPort,
     ) -> LowerPort {
-        self.nodes.attach(self.flow().counter_name(name), self.node, machine, lower)
+        self.nodes.attach(self.nodes.counter_name(self.node, name), self.node, machine, lower)
     }
 
     /// Joins two ports by a machine with two lower ports, whose counters go by `name`.

@@ -3,9 +3,11 @@
 use std::net::{IpAddr, SocketAddr};
 
 use super::FlowSpec;
+use crate::group::Exchange;
 use crate::network::{NetworkPlan, NodeId, addresses_of};
 
-/// The receiving end's port of the first flow; the sending end has the next, and each flow two below the last. The
+/// The receiving end's port of the first flow; the sending end has the next, or the same one if all are to hear what is
+/// sent to the group, and each flow two below the last. The
 /// scenario language bounds their number. Chosen: so high that Wireshark knows no protocol by its port, and guesses
 /// none.
 const FIRST_PORT: u16 = 60_000;
@@ -37,7 +39,14 @@ impl FlowSpec<'_> {
     /// The two ends, with this receiver, as the sender sees them.
     pub(crate) fn ends(&self, plan: &NetworkPlan, to: NodeId) -> Ends {
         let port = FIRST_PORT - 2 * self.number as u16;
-        Ends::new([self.from, to].map(|node| self.address(plan, node)), port + 1, port)
+        let own = port + u16::from(!self.exchange().is_mutual());
+        Ends::new([self.from, to].map(|node| self.address(plan, node)), own, port)
+    }
+
+    /// Who is to hear what is sent to the group's address.
+    pub fn exchange(&self) -> Exchange {
+        let top = self.over.first().filter(|_| self.group.is_some());
+        top.map_or(Exchange::FromSender, |top| top.settings().exchange())
     }
 
     /// The address of one of its ends. The routes to an address in a prefix all lead over that prefix's segment, so of

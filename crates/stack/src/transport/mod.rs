@@ -24,6 +24,7 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use crate::error::BuildError;
+use crate::group::Exchange;
 use crate::network::NodeId;
 use crate::platform::LowerPort;
 
@@ -135,6 +136,11 @@ pub trait Transport: fmt::Debug + Send + Sync + Any {
     /// Whether datagrams of an application that can wait are granted: it sends as fast as this takes them.
     fn grants_datagrams(&self) -> bool {
         false
+    }
+
+    /// Who is to hear what is sent to a group's address.
+    fn exchange(&self) -> Exchange {
+        Exchange::FromSender
     }
 
     /// Whether a station that overhears is to help.

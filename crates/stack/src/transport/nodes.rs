@@ -81,6 +81,11 @@ impl<'a> FlowNodes<'a> {
         }
     }
 
+    /// The name before the counters of a machine of the stack: its own at the ends, a node's beside them.
+    pub(crate) fn counter_name(&self, node: NodeId, name: &'static str) -> &'a str {
+        if self.flow.peers.contains(&node) { self.node_name(node) } else { self.flow.counter_name(name) }
+    }
+
     /// A node's name, by which the counters of machines between the ends go.
     pub fn node_name(&self, node: NodeId) -> &'a str {
         &self.flow.network.nodes[node].name

@@ -9,7 +9,7 @@ use hopcast_core::{Duration, Seed, Stream};
 use super::layer::{ETHERNET_HEADER, Layer, can_relay, overhead};
 use super::{Ends, Participants};
 use crate::error::BuildError;
-use crate::group::Group;
+use crate::group::{Group, GroupFlow};
 use crate::network::{GlobalRoutes, Hop, Network, NetworkPlan, NodeId};
 
 /// A flow as the scenario has it, for [`FlowPlan::of`].
@@ -53,6 +53,8 @@ pub struct FlowPlan<'a> {
     pub mtu: u32,
     /// The nodes that take part where nodes between the ends relay.
     pub participants: Participants,
+    /// The nodes of the role `peer` that take part in a flow to a group, where its transport has such.
+    pub peers: Vec<NodeId>,
     /// Maximum delay of the nodes' wake-ups.
     pub slack: Duration,
     seed: Seed,
@@ -95,7 +97,8 @@ impl<'a> FlowPlan<'a> {
         let relayed = if spec.group.is_some() { &routes[..1] } else { &routes };
         let participants = Participants::of(network, plan, &spec, relayed);
         let route = routes.into_iter().next().map(|path| path.hops).unwrap_or_default();
-        Ok(Self { network, plan, spec, route, mtu, participants, slack: Duration::ZERO, seed })
+        let peers = spec.exchange().peers(network.role("peer"), spec.from, spec.to);
+        Ok(Self { network, plan, spec, route, mtu, participants, peers, slack: Duration::ZERO, seed })
     }
 
     /// The ends as the sender sees them: with the group, or with the first receiver, where the transport brings to all
@@ -110,6 +113,18 @@ impl<'a> FlowPlan<'a> {
     pub fn sink(&self, to: NodeId) -> Ends {
         let own = self.spec.ends(self.plan, to).other();
         Ends { local: self.participants.address(to).unwrap_or(own.local), ..own }
+    }
+
+    /// The ends as one of the [`peers`](Self::peers) sees them: it sends to the group too.
+    pub fn peer(&self, node: NodeId) -> Ends {
+        let remote = self.source().remote;
+        Ends { local: SocketAddr::new(self.spec.address(self.plan, node), remote.port()), remote }
+    }
+
+    /// The flow as the delivery of its group sees it, if it has one.
+    pub fn to_group(&self) -> Option<GroupFlow<'_>> {
+        let (sender, exchange) = (self.spec.from, self.spec.exchange());
+        self.spec.group.map(|group| GroupFlow { group, sender, exchange, peers: &self.peers })
     }
 
     /// The ends as the sending application sees them: it opens its connection to the node that ends it first.

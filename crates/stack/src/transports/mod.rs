@@ -5,6 +5,7 @@
 mod bats;
 #[cfg(feature = "peers")]
 mod bats_proxy;
+mod disservice;
 mod fec;
 mod franc;
 #[cfg(feature = "peers")]
@@ -66,6 +67,7 @@ pub static TRANSPORTS: &[&Row] = &[
     &norm::NORM,
     &nakack::NAKACK,
     &pgm::PGM,
+    &disservice::DISSERVICE,
     &franc::FRANC,
     &fec::FEC,
     &tunnel::TUNNEL,

@@ -13,8 +13,8 @@ use super::topology::Topology;
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::{self, Fields, did_you_mean, list, one_or_list, whole};
 use hopcast_config::yaml::{Kind, Node};
-use hopcast_stack::group::Group;
-use hopcast_stack::transport::{Count, PortKind, Row, can_relay};
+use hopcast_stack::group::{Exchange, Group, GroupFlow, GroupReach};
+use hopcast_stack::transport::{Count, Layer, PortKind, Row, can_relay};
 use hopcast_stack::{Stack, TRANSPORTS, Variants, deliveries};
 
 /// Maximum number of flows: each has two ports of its own, from 10,000 on.
@@ -37,7 +37,7 @@ pub(crate) struct Flows {
 impl Flows {
     pub(crate) fn of(
         node: &Node,
-        (topology, segment_map): (&Topology, &SegmentMap<'_>),
+        (topology, segment_map, roles): (&Topology, &SegmentMap<'_>, &BTreeMap<String, Vec<NodeId>>),
         groups: &mut Groups,
         variants: &Variants,
         contents: &mut Contents,
@@ -100,11 +100,9 @@ impl Flows {
                 needs_no_answer(to_node, &app, group.map(|group| &groups.groups[group]), &to)?;
                 several_may_read(app_node, &app, &stack)?;
             }
-            if let Some(group) = group.map(|group| &groups.groups[group])
-                && let Some(why) =
-                    group.delivery.settings().refuses(group, from, segment_map.network, &segment_map.segments)
-            {
-                return Err(to_node.error(format!("`to`: {why}")));
+            if let Some(group) = group.map(|group| &groups.groups[group]) {
+                let named = roles.get("peer").map_or(&[][..], Vec::as_slice);
+                is_reached(to_node, (group, from, &to), &stack, named, segment_map)?;
             }
             if matches!(app, App::ShortFlows { .. }) {
                 flows.have_ports_left(from, app_node, topology)?;
@@ -273,6 +271,25 @@ fn serves_members(node: &Node, stack: &Stack) -> Result<(), Diagnostic> {
         those(|row| row.receivers == Count::Several),
         those(|row| row.groups)
     )))
+}
+
+/// Checks that the delivery of a group brings datagrams to all that the transport needs to hear them.
+fn is_reached(
+    node: &Node,
+    (group, sender, to): (&Group, NodeId, &[NodeId]),
+    stack: &Stack,
+    named: &[NodeId],
+    segment_map: &SegmentMap<'_>,
+) -> Result<(), Diagnostic> {
+    let top = stack.layers.first();
+    let exchange = top.map_or(Exchange::FromSender, |top| top.settings().exchange());
+    let peers = exchange.peers(named, sender, to);
+    let flow = GroupFlow { group, sender, exchange, peers: &peers };
+    let reach = GroupReach { flow, network: segment_map.network, segments: &segment_map.segments };
+    match group.delivery.settings().refuses(&reach) {
+        Some(why) => Err(node.error(format!("`to`: {why}"))),
+        None => Ok(()),
+    }
 }
 
 /// Checks that the application of several receivers needs no answer.

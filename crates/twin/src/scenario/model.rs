@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use hopcast_core::{Duration, Instant};
 use hopcast_link as link;
+use hopcast_stack::group::Exchange;
 use hopcast_stack::network::{AddressPlan, GlobalRoutes, Network, NetworkPlan, Target};
 use hopcast_stack::table::Worlds;
 use hopcast_stack::transport::{self, PortKind, Ports, ProgramEnds, ProgramPair};
@@ -319,6 +320,17 @@ impl Flow {
     pub fn helpers<'s>(&self, scenario: &'s Scenario) -> &'s [NodeId] {
         let wanted = self.over.last().is_some_and(|lowest| lowest.settings().wants_helper());
         if wanted { scenario.network().role("helper") } else { &[] }
+    }
+
+    /// Who is to hear what is sent to its group's address.
+    pub fn exchange(&self) -> Exchange {
+        let top = self.over.first().filter(|_| self.group.is_some());
+        top.map_or(Exchange::FromSender, |top| top.settings().exchange())
+    }
+
+    /// The nodes of the role `peer` that take part in it.
+    pub fn peers(&self, scenario: &Scenario) -> Vec<NodeId> {
+        self.exchange().peers(scenario.network().role("peer"), self.from, &self.to)
     }
 
     /// The target of the routes to one of its ends: its first address, or the node itself for several disjoint routes.

@@ -57,7 +57,7 @@ pub(crate) const TOP: [&str; 27] = [
     "notes",
 ];
 const WORLDS: [&str; 3] = ["virtual", "live", "both"];
-const ROLES: [&str; 3] = ["helper", "proxy", "relay"];
+const ROLES: [&str; 4] = ["helper", "peer", "proxy", "relay"];
 /// Maximum number of repeats. Chosen: more is most likely a slip.
 const MAX_REPEATS: u64 = 100_000;
 /// Minimum default step of the time series. Chosen; a shorter one counts single packets, a longer one hides changes.
@@ -241,13 +241,13 @@ fn scenario(root: &Node, contents: &mut Contents) -> Result<(Scenario, Vec<Strin
     let segment_map = SegmentMap::of(&topology, &services.services, root)?;
     let routes = routing::routes(fields.get("routes"), &topology, &segment_map)?;
     let mut groups = Groups::of(fields.get("groups"), fields.get("events"), &topology)?;
-    let flows = Flows::of(flows, (&topology, &segment_map), &mut groups, &variants, contents)?;
+    let roles = roles(fields.get("roles"), &topology)?;
+    let flows = Flows::of(flows, (&topology, &segment_map, &roles), &mut groups, &variants, contents)?;
     let Groups { groups, events: mut acts, .. } = groups;
     acts.extend(services.events);
     let services = services.services;
     let events = events(fields.get("events"), &topology, &flows, acts, contents)?;
     let schedule = schedule(fields.get("events"));
-    let roles = roles(fields.get("roles"), &topology)?;
     let capture = match fields.get("capture") {
         None => Capture::Nothing,
         Some(Node { kind: Kind::Scalar(text), .. }) if text == "none" => Capture::Nothing,
