@@ -8,10 +8,12 @@ use std::path::Path;
 
 use common::document;
 use hopcast_reliable::statistics;
+use hopcast_runner::load_text;
 use hopcast_stack::TRANSPORTS;
 use hopcast_stack::table::Worlds;
 use hopcast_stack::transport::{Count, Feedback, PortKind, Row};
 use hopcast_twin::results::{Flow, Run};
+use hopcast_twin::scenario::Overrides;
 
 /// 800 KiB to `receivers` on a switch, each of which loses `loss` of what comes.
 fn baseline(seed: u64, receivers: usize, loss: &str, over: &str) -> Run {
@@ -55,11 +57,12 @@ fn rows() -> Vec<&'static Row> {
     rows.filter(|row| row.feedback != Feedback::None).collect()
 }
 
-/// Who listens to one source hears no other member, so members answer the source alone.
+/// Who listens to one source hears no other member, so members answer the source alone; where all must hear each other,
+/// there is a line that says so.
 #[test]
 fn what_is_lost_is_repaired_for_members_of_one_source_too() {
     for row in rows().into_iter().filter(|row| row.groups) {
-        let mut document = document(&format!(
+        let text = format!(
             "duration: 60s
 topology:
   nodes: [s, r, a, b, c]
@@ -70,8 +73,14 @@ groups: [{{ name: g, members: [a, b, c], delivery: {{ ip-multicast: {{ one-sourc
 flows: [{{ from: s, to: g, over: {}, app: {{ bulk: {{ bytes: 200 kB }} }} }}]
 ",
             row.name
-        ));
-        let flow = document.runs.remove(0).flows.remove(0);
+        );
+        if row.layer().settings().exchange().is_mutual() {
+            let refused = load_text(Path::new("bad.yaml"), &text, &Overrides::default()).err().unwrap();
+            let expected = "bad.yaml:8:24: `to`: members of `one-source` hear the flow's sender alone";
+            assert!(refused.to_string().starts_with(expected), "{refused}");
+            continue;
+        }
+        let flow = document(&text).runs.remove(0).flows.remove(0);
         assert!(flow.counters["nacks_received"] > 0, "{}: {:?}", row.name, flow.counters);
         for receiver in &flow.receivers {
             assert_eq!(receiver.figures.reliability, Some(1.0), "{} at {}", row.name, receiver.node);

@@ -4,7 +4,7 @@
 
 mod broadcast;
 mod ip_multicast;
-mod neighbours;
+mod one_hop;
 mod unicast;
 
 use hopcast_config::Diagnostic;
@@ -15,7 +15,7 @@ use crate::group::{DeliveryLayer, DeliveryRow};
 
 /// The table of deliveries, in the order in which it is shown.
 pub static DELIVERIES: &[&DeliveryRow] =
-    &[&unicast::UNICAST, &broadcast::BROADCAST, &ip_multicast::IP_MULTICAST, &neighbours::NEIGHBOURS];
+    &[&unicast::UNICAST, &broadcast::BROADCAST, &ip_multicast::IP_MULTICAST, &one_hop::ONE_HOP];
 
 /// The delivery of a flow to several receivers whose transport has no tree of its own and whose file names none.
 pub fn default_delivery() -> DeliveryLayer {

@@ -66,13 +66,12 @@ pub(crate) struct EachInterface {
     group: IpAddr,
     /// Number of interfaces.
     interfaces: u32,
-    copies: u64,
     out: Outbox,
 }
 
 impl EachInterface {
     pub(crate) fn new(group: IpAddr, interfaces: u32) -> Self {
-        Self { group, interfaces, copies: 0, out: Outbox::new() }
+        Self { group, interfaces, out: Outbox::new() }
     }
 
     fn send(&mut self, datagram: Datagram) {
@@ -83,7 +82,6 @@ impl EachInterface {
             let Some(mut copy) = copy else { break };
             copy.attributes.interface = Some(interface);
             copy.attributes.hop_limit = Some(1);
-            self.copies += 1;
             self.out.down(Item::Datagram(copy));
         }
     }
@@ -102,10 +100,6 @@ impl Reactive for EachInterface {
 
     fn next(&mut self) -> Option<(Port, Item)> {
         self.out.pop()
-    }
-
-    fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
-        report("interface_copies", self.copies);
     }
 }
 

@@ -14,7 +14,7 @@ use hopcast_config::Diagnostic;
 use hopcast_config::decode::{self, Fields, did_you_mean, list, one_or_list, whole};
 use hopcast_config::yaml::{Kind, Node};
 use hopcast_stack::group::{Exchange, Group, GroupFlow, GroupReach};
-use hopcast_stack::transport::{Count, Layer, PortKind, Row, can_relay};
+use hopcast_stack::transport::{Count, PortKind, Row, can_relay};
 use hopcast_stack::{Stack, TRANSPORTS, Variants, deliveries};
 
 /// Maximum number of flows: each has two ports of its own, from 10,000 on.

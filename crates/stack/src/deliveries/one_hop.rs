@@ -1,4 +1,4 @@
-//! `neighbours`: a datagram to all hosts on each of the sender's links.
+//! `one-hop`: a datagram to all hosts on each of the sender's links.
 
 use crate::group::{
     Delivery, DeliveryMachines, DeliveryRow, EachInterface, Exchange, GroupEnd, GroupReach, MemberMachine,
@@ -6,19 +6,19 @@ use crate::group::{
 use crate::network::NodeId;
 use crate::table::{Options, Worlds};
 
-pub(super) static NEIGHBOURS: DeliveryRow = DeliveryRow {
-    name: "neighbours",
+pub(super) static ONE_HOP: DeliveryRow = DeliveryRow {
+    name: "one-hop",
     about: "each datagram is sent once on each link of its sender, one hop far; farther on by transports that forward",
     worlds: Worlds::Both,
     options: Vec::new,
-    read: |row, options| Options(&[]).delivery(row, options, Neighbours),
+    read: |row, options| Options(&[]).delivery(row, options, OneHop),
 };
 
 /// No settings.
 #[derive(Clone, Debug)]
-struct Neighbours;
+struct OneHop;
 
-impl Delivery for Neighbours {
+impl Delivery for OneHop {
     fn is_of_link_scope(&self) -> bool {
         true
     }
@@ -30,17 +30,15 @@ impl Delivery for Neighbours {
         let far = members.find(|&node| node != flow.sender && !is_neighbour(node))?;
         let [from, far] = [flow.sender, far].map(|node| &network.nodes[node].name);
         (flow.exchange != Exchange::HopByHop).then(|| {
-            format!("`neighbours` reaches one hop, `{far}` is farther from `{from}`, and this transport does not forward")
+            format!("`one-hop` reaches one hop, `{far}` is farther from `{from}`, and this transport does not forward")
         })
     }
 
     fn machines(&self, end: &GroupEnd<'_>) -> DeliveryMachines {
         let machines = DeliveryMachines::joining(MemberMachine::at(end, end.address(), None));
         match end.sends() {
-            true => machines.sending(
-                "neighbours",
-                EachInterface::new(end.address(), end.plan.interfaces_of_host(end.node)),
-            ),
+            true => machines
+                .sending("one-hop", EachInterface::new(end.address(), end.plan.interfaces_of_host(end.node))),
             false => machines,
         }
     }

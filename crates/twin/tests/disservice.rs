@@ -1,0 +1,143 @@
+//! DisService in a network: messages that cross it in parts, from whoever holds them, over each delivery.
+
+#![allow(clippy::unwrap_used)] // in helpers of tests too
+
+mod common;
+
+use std::path::Path;
+
+use common::document;
+use hopcast_runner::load_text;
+use hopcast_twin::results::Flow;
+use hopcast_twin::scenario::Overrides;
+
+fn flow(text: &str) -> Flow {
+    document(text).runs.remove(0).flows.remove(0)
+}
+
+fn refusal(text: &str) -> String {
+    load_text(Path::new("bad.yaml"), text, &Overrides::default())
+        .err()
+        .map(|error| error.to_string())
+        .unwrap()
+}
+
+/// Units that each receiver got, of those that were sent.
+fn received(flow: &Flow) -> Vec<(&str, u64, u64)> {
+    let of = |receiver: &hopcast_twin::results::Receiver| receiver.figures.clone();
+    flow.receivers
+        .iter()
+        .map(|receiver| (&*receiver.node, of(receiver).delivered_units, of(receiver).sent_units))
+        .collect()
+}
+
+/// A network in two parts. The publisher is in one of them, and only while it publishes; the subscribers are in the
+/// other.
+fn in_two_parts(over: &str, delivery: &str) -> Flow {
+    flow(&format!(
+        "seed: 4
+duration: 60 s
+topology:
+  nodes: [s, p, r, q, a, b, c]
+  links:
+    - {{ name: air, between: [s, p], rate: 1 Mbit/s, delay: 1 ms }}
+    - {{ name: here, switch: [p, r], rate: 1 Mbit/s, delay: 1 ms, loss: 10 % }}
+    - {{ name: bridge, between: [r, q], rate: 1 Mbit/s, delay: 5 ms, loss: 10 % }}
+    - {{ name: there, switch: [q, a, b, c], rate: 1 Mbit/s, delay: 1 ms, loss: 10 % }}
+roles: {{ peer: [p, r, q] }}
+events:
+  - {{ at: 0 s, links: bridge, down: true }}
+  - {{ at: 12 s, links: air, down: true }}
+  - {{ at: 20 s, links: bridge, up: true }}
+flows:
+  - {{ from: s, to: [a, b, c], delivery: {delivery}, over: {over}, app: {{ messages: {{ size: 3000 B, every: 100 ms, stop: 10 s }} }} }}
+"
+    ))
+}
+
+#[test]
+fn messages_of_a_publisher_that_is_gone_reach_the_other_part_from_peers() {
+    for (over, delivery) in [
+        ("{ disservice: { rate: 900 kbit/s } }", "ip-multicast"),
+        ("{ disservice: { rate: 900 kbit/s, replicate: pull } }", "one-hop"),
+        ("{ disservice: { rate: 900 kbit/s, replicate: pull, coded: on } }", "one-hop"),
+    ] {
+        let flow = in_two_parts(over, delivery);
+        let all = ["a", "b", "c"].map(|node| (node, 100, 100));
+        assert_eq!(received(&flow), all, "{over} over {delivery}: {:?}", flow.counters);
+        assert_eq!((flow.counters["damaged_units"], flow.counters["duplicate_units"]), (0, 0));
+        // The publisher and subscribers have counters together, and each peer its own.
+        assert!(flow.counters["p.nacks_received"] > 0 && flow.counters["nacks_sent"] > 0);
+    }
+    let deaf = in_two_parts("{ disservice: { rate: 900 kbit/s, listen: off } }", "ip-multicast");
+    assert_eq!(received(&deaf), ["a", "b", "c"].map(|node| (node, 0, 100)), "peers that hold nothing");
+}
+
+#[test]
+fn all_hear_each_other_over_every_delivery_on_a_segment() {
+    for delivery in ["unicast", "broadcast", "ip-multicast", "one-hop"] {
+        for (ip, over) in
+            [(4, "disservice"), (6, "{ disservice: { coded: on } }"), (4, "{ disservice: { shipped: on } }")]
+        {
+            let flow = flow(&format!(
+                "seed: 2
+duration: 60 s
+topology:
+  nodes: [s, a, b, p]
+  links: [{{ switch: [s, a, b, p], rate: 10 Mbit/s, delay: 1 ms, loss: 20 % }}]
+roles: {{ peer: [p] }}
+events: [{{ at: 15 s, links: all, from: s, down: true }}]
+flows: [{{ from: s, to: [a, b], delivery: {delivery}, ip: {ip}, over: {over}, app: {{ messages: {{ size: 2000 B, every: 50 ms, stop: 5 s }} }} }}]
+"
+            ));
+            let what = format!("{over} over {delivery}, IPv{ip}: {:?}", flow.counters);
+            assert_eq!(received(&flow), [("a", 100, 100), ("b", 100, 100)], "{what}");
+            assert!(
+                flow.counters["p.repair_packets_sent"] > 0 && flow.counters["p.malformed"] == 0,
+                "{what}"
+            );
+        }
+    }
+}
+
+/// Nodes in a row, of which each hears its neighbours alone; the first publishes to the last.
+fn in_a_row(over: &str) -> String {
+    format!(
+        "seed: 2
+duration: 60 s
+topology: {{ chain: {{ hops: 5, link: {{ rate: 2 Mbit/s, delay: 2 ms, loss: 10 % }} }} }}
+roles: {{ peer: [n1, n2, n3, n4] }}
+flows:
+  - {{ from: n0, to: [n5], delivery: one-hop, over: {over}, app: {{ messages: {{ size: 3000 B, every: 100 ms, stop: 10 s }} }} }}
+"
+    )
+}
+
+#[test]
+fn neighbours_bring_messages_on_by_forwarding_or_by_asking_for_them() {
+    for controllers in
+        ["replicate: pull", "forward: flood", "forward: topology, replicate: pull", "replicate: push"]
+    {
+        let flow = flow(&in_a_row(&format!("{{ disservice: {{ rate: 1 Mbit/s, {controllers} }} }}")));
+        assert_eq!(received(&flow), [("n5", 100, 100)], "{controllers}: {:?}", flow.counters);
+    }
+}
+
+#[test]
+fn what_reaches_one_hop_is_refused_where_members_are_farther() {
+    for over in ["norm", "disservice", "udp"] {
+        assert_eq!(
+            refusal(&in_a_row(over)),
+            "bad.yaml:6:21: `to`: `one-hop` reaches one hop, `n5` is farther from `n0`, and this transport does not forward"
+        );
+    }
+    let wrong = |option: &str| refusal(&in_a_row(&format!("{{ disservice: {{ {option} }} }}")));
+    for (option, expected) in [
+        ("forward-share: 50 %", "`forward-share`: it is for `forward: flood`"),
+        ("answer-share: 50 %", "`answer-share`: it is for `servers: anyone`"),
+        ("targets: [n5]", "`targets`: it is for `replicate: targets`"),
+        ("convoy-after: 1 s", "`convoy-after`: it is for `replicate: convoy`"),
+    ] {
+        assert!(wrong(option).ends_with(expected), "{}", wrong(option));
+    }
+}
