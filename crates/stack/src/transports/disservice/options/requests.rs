@@ -7,7 +7,7 @@ use super::super::DisService;
 use super::shown_share;
 use crate::table::{Form, Opt, shown};
 
-const SERVERS: [&str; 2] = ["one", "anyone"];
+const WHO: [&str; 2] = ["one", "anyone"];
 const PUBLISHERS: [&str; 3] = ["always", "when-idle", "never"];
 
 pub(super) const ASK_EVERY: Opt<DisService> = Opt {
@@ -58,13 +58,13 @@ pub(super) const SERVERS: Opt<DisService> = Opt {
     key: "servers",
     about: "Who is to answer a request: `one`, a member that it names, which passes on what it lacks; or `anyone` that has it, where \
             several may answer the same.",
-    form: Form::OneOf(&SERVERS),
+    form: Form::OneOf(&WHO),
     set: |settings, node, key| {
-        let is_one = choice(node, key, &SERVERS)?.0 == "one";
+        let is_one = choice(node, key, &WHO)?.0 == "one";
         settings.policy.requests.servers = if is_one { Servers::One } else { Servers::Anyone(None) };
         Ok(())
     },
-    show: |settings| SERVERS[usize::from(settings.policy.requests.servers != Servers::One)].to_owned(),
+    show: |settings| WHO[usize::from(settings.policy.requests.servers != Servers::One)].to_owned(),
 };
 
 pub(super) const ANSWER_SHARE: Opt<DisService> = Opt {
