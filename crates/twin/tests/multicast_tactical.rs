@@ -1,5 +1,5 @@
-//! The studies `multicast-tactical` and `multicast-tactical-norm`: what the publisher sends arrives, as far as those that
-//! hear it hold it between them, and costs its peers little more than what has to be sent again.
+//! The studies `multicast-tactical` and `multicast-tactical-norm`: what the publisher sends arrives, as far as those
+//! that hear it hold it between them, and costs its peers little more than what has to be sent again.
 
 #![allow(clippy::unwrap_used)] // in helpers of tests too
 

@@ -51,8 +51,8 @@ impl Default for DisService {
     }
 }
 
-/// Bytes of [`DATA_OVERHEAD`] that most packets lack: the publisher, where that is the sender (6), the lifetime (4), and
-/// what varints of usual numbers are shorter than the longest (3, 2 and 3).
+/// Bytes of [`DATA_OVERHEAD`] that most packets lack: the publisher, where that is the sender (6), the lifetime (4),
+/// and what varints of usual numbers are shorter than the longest (3, 2 and 3).
 const RARE: usize = 18;
 /// Bytes of the name of a flow's group of subscribers: its number, since every message bears it.
 const TOPIC: usize = 2;
