@@ -50,8 +50,8 @@ impl<'a> FlowBuilder<'a> {
         PlacedFlow { machines: self.nodes.into_machines(), joins: self.joins }
     }
 
-    /// Puts the flow's stack on one of its ends, or on a node that takes part beside them, from the bottom up; says which
-    /// port is above it, or `None` where the application has sockets of its own.
+    /// Puts the flow's stack on one of its ends, or on a node that takes part beside them, from the bottom up; says
+    /// which port is above it, or `None` where the application has sockets of its own.
     ///
     /// # Errors
     /// See [`BuildError`].
