@@ -228,7 +228,7 @@ impl Asking {
             match &want.missing {
                 Missing::Whole(_) => asked.fragments = Runs::new(),
                 Missing::Fragments(runs) => {
-                    runs.iter().for_each(|run| asked.fragments.remove_run(run.start.into()..run.end.into()))
+                    runs.iter().for_each(|run| asked.fragments.remove_run(run.start.into()..run.end.into()));
                 }
                 Missing::Combinations { chunk, count, .. } => {
                     if let Some(expected) = asked.combinations.get_mut(chunk) {

@@ -147,7 +147,7 @@ mod tests {
                 publisher: member(9),
                 is_wanted: true,
                 newest: 4,
-                held: std::slice::from_ref(&(0..held)).to_vec(),
+                held: std::iter::once(0..held).collect(),
             };
             neighbours.summary(&Summary { from, neighbours: 1, heard, is_all: true, series: vec![series] });
         }

@@ -65,9 +65,9 @@ impl Message {
         let len = usize::from(shape.fragment);
         let mut add = |(index, bytes): (usize, &[u8])| message.add(index as u32, bytes.to_vec());
         if object.is_empty() {
-            add((0, object))
+            add((0, object));
         } else {
-            object.chunks(len).enumerate().for_each(add)
+            object.chunks(len).enumerate().for_each(add);
         }
         message.highest = shape.fragments() - 1;
         message
@@ -191,7 +191,7 @@ impl Message {
         let of = self.shape.fragments_of(chunk);
         let first = of.start;
         let present =
-            of.clone().filter(|&index| unknown.contains(index.into()) && self.present.contains(index.into()));
+            of.filter(|&index| unknown.contains(index.into()) && self.present.contains(index.into()));
         let is_wanted = |column: usize| unknown.contains((first + column as u32).into());
         present.count() + self.combinations.get(&chunk).map_or(0, |rows| rows.of(is_wanted).count())
     }

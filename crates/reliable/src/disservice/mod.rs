@@ -26,20 +26,20 @@
 //! # Scope and departures
 //!
 //! - **The wire is our own.** DisService's names nodes in text, and repeats all metadata in each fragment; here
-//! fragment   0 begins with them.
+//!   fragment 0 begins with them.
 //! - **Requests name a server, and say which of its transmissions was heard last**, which DisService's do not;
 //!   [`Policy::shipped`] is its own way. Its check of the interface's load before a request is left out: the pacer
-//! bounds   what is sent, and a request is not made while its answer may come.
+//!   bounds what is sent, and a request is not made while its answer may come.
 //! - **Back-off**: the time between requests that bring nothing doubles, and news end that, as the paper says; in the
 //!   code as it is shipped that is off.
 //! - **Keep-alives are summaries**, timed by Trickle (RFC 6206) in place of every 2 s, so that a large segment is not
 //!   filled with them.
 //! - **A chunk** is what is combined, and not a part that is handed up by itself: a subscriber gets whole messages.
 //! - **There are no streams**: messages have bounds, and belong to nobody's connection.
-//! - **Without keys** whoever can send can publish in another's name. Of two messages with one name the first one heard
-//!   counts, and the other is counted (`conflicts`); a message that does not have its checksum is dropped as a whole.
-//! What   others say of numbers far beyond those heard is not believed. Memory is bounded by the cache and by the
-//! counts of   series, neighbours and requests; packets by the rate.
+//! - **Without keys** whoever can send can publish in another's name. Of two messages with one name the first one
+//!   heard counts, and the other is counted (`conflicts`); a message that does not have its checksum is dropped as a
+//!   whole. What others say of numbers far beyond those heard is not believed. Memory is bounded by the cache and by
+//!   the counts of series, neighbours and requests; packets by the rate.
 
 mod asking;
 mod cache;

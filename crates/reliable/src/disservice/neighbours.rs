@@ -213,8 +213,13 @@ mod tests {
         let mut random = Seed::new(1, 0).stream(&["test"], 0);
         (1..=3).for_each(|node| _ = hear(&mut neighbours, 0, node));
         let id = |sequence| MessageId { group: 1, publisher: member(9), sequence };
-        let series =
-            vec![Series { group: 1, publisher: member(9), is_wanted: false, newest: 4, held: vec![3..5] }];
+        let series = vec![Series {
+            group: 1,
+            publisher: member(9),
+            is_wanted: false,
+            newest: 4,
+            held: std::iter::once(3..5).collect(),
+        }];
         let from = Sent { member: member(2), transmission: 1 };
         neighbours.summary(&Summary { from, neighbours: 0, heard: vec![], is_all: true, series });
         let server = |neighbours: &Neighbours, second, random: &mut Stream| {

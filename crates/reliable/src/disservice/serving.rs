@@ -139,7 +139,7 @@ impl Serving {
             }
             lacks(next, id.sequence);
             next = id.sequence + 1;
-            let all = std::slice::from_ref(&(0..message.shape.fragments())).to_vec();
+            let all: Vec<_> = std::iter::once(0..message.shape.fragments()).collect();
             let want = Want { id, missing: Missing::Fragments(all) };
             // Of one that is incomplete here the rest is asked for again, by its fragments.
             let _ = self.take_part(not_before, &want, heard, message);

@@ -3,10 +3,10 @@
 //! Each record is a [`Message`](hopcast_core::Message) whose name is its key and whose payload is its value; one
 //! without a payload takes the record away. The key begins with a letter:
 //!
-//! - `m`, group (32), publisher (48), sequence number (32): a whole message. Its value is length, fragment, chunk, digest,
-//!   the time that it has left in ms (64; all ones if it never expires), and its object.
-//! - `s`, group (32), publisher (48): a series. Its value is the newest number (32), and for each run of messages that were
-//!   handed up or given up its first number and the one after its last (32 each).
+//! - `m`, group (32), publisher (48), sequence number (32): a whole message. Its value is length, fragment, chunk,
+//!   digest, the time that it has left in ms (64; all ones if it never expires), and its object.
+//! - `s`, group (32), publisher (48): a series. Its value is the newest number (32), and for each run of messages
+//!   that were handed up or given up its first number and the one after its last (32 each).
 
 use hopcast_core::bytes::{Malformed, Reader};
 

@@ -56,7 +56,7 @@ fn requests_for_everything_cost_no_more_than_the_rate() {
         let missing = if step % 2 == 0 {
             Missing::Whole((1 << 30) - 1)
         } else {
-            Missing::Fragments(std::slice::from_ref(&(0..1 << 30)).to_vec())
+            Missing::Fragments(std::iter::once(0..1 << 30).collect())
         };
         let wants = vec![Want { id: message(0, 0), missing }; 20];
         let request = Request { from: from(step as u16), neighbours: 0, heard: 0, servers, wants };
@@ -133,7 +133,7 @@ fn lies_about_what_exists_cost_few_packets() {
             publisher: MemberId { node: publisher, run: 1 },
             is_wanted: true,
             newest: (1 << 19) + step as u32,
-            held: std::slice::from_ref(&(0..1 << 19)).to_vec(),
+            held: std::iter::once(0..1 << 19).collect(),
         };
         // A publisher that there is, one that there is not, and the members themselves.
         let series = [1, 77, 2, 3].map(series).to_vec();

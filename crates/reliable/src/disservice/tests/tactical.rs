@@ -63,9 +63,8 @@ fn tactical(seed: u64, len: usize, loss: f64, policy: &Policy) -> Found {
 fn fewest(fragments: u32, loss: f64) -> f64 {
     let binomial = [1.0, 3.0, 3.0, 1.0];
     let mut mean = 0.0;
-    for missing in 1..=SUBSCRIBERS {
-        let share =
-            binomial[missing] * loss.powi(missing as i32) * (1.0 - loss).powi((SUBSCRIBERS - missing) as i32);
+    for (missing, choices) in binomial.into_iter().enumerate().skip(1) {
+        let share = choices * loss.powi(missing as i32) * (1.0 - loss).powi((SUBSCRIBERS - missing) as i32);
         // The mean of the largest of some geometric numbers.
         let times: f64 = (0..200).map(|sent| 1.0 - (1.0 - PEER_LOSS.powi(sent)).powi(missing as i32)).sum();
         mean += share * times;

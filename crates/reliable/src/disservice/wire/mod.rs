@@ -11,9 +11,9 @@
 //! |         sender's run          |       kind's own fields ...
 //! ```
 //!
-//! - **0x61, data**: message (see below), length (varint), fragment (16), chunk (8), digest (32), and the remaining lifetime
-//!   in ms (32) if flagged. Then the number of a fragment (varint) and its bytes; or, if flagged, the number of a chunk
-//!   (varint), a coefficient for each of its fragments, and the bytes of the combination.
+//! - **0x61, data**: message (see below), length (varint), fragment (16), chunk (8), digest (32), and the remaining
+//!   lifetime in ms (32) if flagged. Then the number of a fragment (varint) and its bytes; or, if flagged, the number
+//!   of a chunk (varint), a coefficient for each of its fragments, and the bytes of the combination.
 //! - **0x62, request**: neighbours (16), number of the server's transmission that was heard last (16), count (8) and
 //!   identities of servers: the one that is to answer and those that were asked before; wants.
 //! - **0x63, summary**: neighbours (16), count (8) and nodes (32) of neighbours, series.

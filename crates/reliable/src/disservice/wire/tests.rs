@@ -78,7 +78,7 @@ fn what_is_wrong_is_named() {
     assert_eq!(wrong(request(vec![], vec![want(Missing::Whole(1)); MAX_WANTS + 1])), "number of wants");
     let runs: Vec<_> = (0..=MAX_RUNS as u32).map(|at| 2 * at + 1..2 * at + 2).collect();
     assert_eq!(wrong(request(vec![], vec![want(Missing::Fragments(runs.clone()))])), "number of runs");
-    let far = std::slice::from_ref(&(MAX_NUMBER - 1..MAX_NUMBER + 1)).to_vec();
+    let far: Vec<_> = std::iter::once(MAX_NUMBER - 1..MAX_NUMBER + 1).collect();
     assert_eq!(wrong(request(vec![], vec![want(Missing::Fragments(far))])), "length of run");
     let series = |held| Series { group: 1, publisher: SENDER, is_wanted: true, newest: 3, held };
     let summary =

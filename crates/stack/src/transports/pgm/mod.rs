@@ -100,6 +100,7 @@ impl Transport for Pgm {
 impl GroupTransport for Pgm {
     fn member(&self, member: GroupMember) -> Box<dyn Machine> {
         let GroupMember { memory, message, others, mut random, .. } = member;
+        let others = others.len();
         let (sources, half) = (others.max(1), memory / 2);
         let rate = member.rate.or(self.rate);
         let source = SourceConfig {
