@@ -121,7 +121,9 @@ pub struct Repairs {
 /// When a publisher answers requests for its own messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PublisherRepairs {
-    /// Always, before new messages.
+    /// When it has nothing new to send, or hears nobody else who could answer: what it passes on costs its link nothing.
+    Spared,
+    /// Always, before new messages, which wait as long.
     Always,
     /// When it has nothing new to send.
     WhenIdle,
@@ -179,7 +181,7 @@ impl Default for Policy {
                 servers: Servers::One,
             },
             repairs: Repairs {
-                publisher: PublisherRepairs::Always,
+                publisher: PublisherRepairs::Spared,
                 memory: Duration::from_millis(100),
                 delay: Duration::from_millis(100),
             },

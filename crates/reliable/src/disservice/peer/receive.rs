@@ -3,7 +3,7 @@
 use hopcast_core::{Datagram, Duration, Instant};
 
 use super::super::cache::Value;
-use super::super::config::Servers;
+use super::super::config::{PublisherRepairs, Servers};
 use super::super::message::{Arrival, Message};
 use super::super::object::Metadata;
 use super::super::series::SeriesId;
@@ -119,17 +119,10 @@ impl Peer {
             None => now + self.config.policy.repairs.delay.mul_f64(self.random.uniform()),
         };
         let heard = server.map(|_| request.heard);
-        let (policy, is_idle) = (self.config.policy.repairs.publisher, self.unsent.is_empty());
+        let serves_own = self.serves_own(now, &request);
         let unsent = &self.unsent;
-        let serves = |id: super::MessageId| {
-            use super::super::config::PublisherRepairs::{Always, Never, WhenIdle};
-            id.publisher != own
-                || match policy {
-                    Always => unsent.iter().all(|&(unsent, _)| unsent != id),
-                    WhenIdle => is_idle,
-                    Never => false,
-                }
-        };
+        let is_sent = |id| unsent.iter().all(|&(unsent, _)| unsent != id);
+        let serves = |id: super::MessageId| id.publisher != own || serves_own && is_sent(id);
         let before = request.servers.get(1..).unwrap_or_default();
         let rest = self.serving.take(
             not_before,
@@ -142,6 +135,22 @@ impl Peer {
         let parts = |wants: &[Want]| wants.iter().map(Want::parts).sum::<u64>();
         if server.is_some() && parts(&rest) * 2 > parts(&request.wants) {
             self.pass_on(now, request, rest);
+        }
+    }
+
+    /// Whether this member answers a request for what it has published itself.
+    fn serves_own(&self, now: Instant, request: &Request) -> bool {
+        let is_idle = self.unsent.is_empty();
+        match self.config.policy.repairs.publisher {
+            PublisherRepairs::Always => true,
+            PublisherRepairs::Never => false,
+            PublisherRepairs::WhenIdle => is_idle,
+            PublisherRepairs::Spared => {
+                // Who passes a request on has not got it either.
+                let is_first = request.servers.len() <= 1;
+                let mut others = self.neighbours.present(now).map(|(member, _)| member);
+                is_idle || !is_first || others.all(|member| member == request.from.member)
+            }
         }
     }
 

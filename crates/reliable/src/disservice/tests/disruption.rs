@@ -38,8 +38,8 @@ fn what_was_published_in_one_part_reaches_the_other_when_they_meet_and_the_publi
             assert_eq!(counted(received(&net, member)), counted(messages.clone()), "member {member}");
         }
         let took = net.now.since(met);
-        // Chosen: a second to hear of each other, and three times what 42 kB take.
-        assert!(took < Duration::from_secs(2), "{took} after they met");
+        // The longest interval of summaries, after which they have heard of each other, and some times what 42 kB take.
+        assert!(took < Duration::from_secs(10), "{took} after they met");
     }
 }
 

@@ -8,7 +8,7 @@ use super::shown_share;
 use crate::table::{Form, Opt, shown};
 
 const WHO: [&str; 2] = ["one", "anyone"];
-const PUBLISHERS: [&str; 3] = ["always", "when-idle", "never"];
+const PUBLISHERS: [&str; 4] = ["spared", "always", "when-idle", "never"];
 
 pub(super) const ASK_EVERY: Opt<DisService> = Opt {
     key: "ask-every",
@@ -90,14 +90,15 @@ pub(super) const ANSWER_SHARE: Opt<DisService> = Opt {
 
 pub(super) const PUBLISHER_REPAIRS: Opt<DisService> = Opt {
     key: "publisher-repairs",
-    about: "When a publisher answers requests for its own messages: `always`, before new ones, `when-idle`, or `never`, which leaves it \
-            to others and its link to new messages.",
+    about: "When a publisher answers requests for its own messages: `always`, before new ones; `when-idle`; `never`, which leaves it \
+            to others and its link to new messages; or `spared`, when it is idle, or nobody else has it.",
     form: Form::OneOf(&PUBLISHERS),
     set: |settings, node, key| {
         settings.policy.repairs.publisher = match choice(node, key, &PUBLISHERS)?.0 {
             "when-idle" => PublisherRepairs::WhenIdle,
             "never" => PublisherRepairs::Never,
-            _ => PublisherRepairs::Always,
+            "always" => PublisherRepairs::Always,
+            _ => PublisherRepairs::Spared,
         };
         Ok(())
     },
