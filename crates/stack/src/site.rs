@@ -119,7 +119,7 @@ mod tests {
                 row.name
             );
         }
-        assert_eq!(among_members().map(|row| row.name).collect::<Vec<_>>(), ["norm", "pgm"]);
+        assert_eq!(among_members().map(|row| row.name).collect::<Vec<_>>(), ["norm", "nakack"]);
         assert_eq!(GroupLayer::default().to_string(), "norm");
     }
 

@@ -28,7 +28,7 @@ pub(super) struct Asking {
     /// Bytes of the wants that fit a request.
     room: usize,
     random: Stream,
-    /// Mean time between new packets of data while they come, and when the last one came.
+    /// Mean time between packets of data as they are published while they come, and when the last one came.
     spacing: Duration,
     last_data: Instant,
     /// When to look for what is missing; `None` while nothing is.
@@ -39,8 +39,9 @@ pub(super) struct Asking {
     asked: BTreeMap<MessageId, Vec<Asked>>,
     /// Time from a request to the first of its answer.
     answers: RoundTrip,
-    /// Requests of this member without any answer yet, by the member that was asked.
-    waiting: BTreeMap<MemberId, Instant>,
+    /// Requests of this member without any answer yet, by the member that was asked: when that was, and whether it was
+    /// the only time, so that the answer tells how long one takes (Karn's rule).
+    waiting: BTreeMap<MemberId, (Instant, bool)>,
 }
 
 /// What was asked for of a message.
@@ -80,6 +81,9 @@ const MAX_SPACING: Duration = Duration::from_millis(500);
 const MAX_GATHERING: Duration = Duration::from_secs(1);
 /// Fruitless passes after which a request names all that is missing whatever its share (DisService's code).
 const PASSES: u32 = 2;
+/// Requests in a row that may have been lost, or their answers, before the time between them grows. Chosen: where 30 %
+/// is lost each way half of them are, and one message in sixteen needs a fifth.
+const LOST_PASSES: u32 = 4;
 /// Messages of which something is asked for at a time, at most. Chosen: some requests full of single ones.
 const MAX_ASKED: usize = 4096;
 
@@ -116,24 +120,21 @@ impl Asking {
         series.is_asked_for() || self.pulls && !series.is_wanted()
     }
 
-    fn data(&mut self, now: Instant) {
-        let gap = now.since(self.last_data);
-        self.last_data = now;
-        if gap < MAX_SPACING {
-            self.spacing = (self.spacing * 7 + gap) / 8;
-        }
-        self.something_is_missing(now);
+    /// Whether new data come.
+    fn comes(&self, now: Instant) -> bool {
+        now.since(self.last_data) < (self.spacing * 4).max(self.every)
     }
 
-    /// Time for which what is missing is gathered for one request: longer where data come slowly.
-    fn gathers(&self) -> Duration {
-        self.every.max((self.spacing * 16).min(MAX_GATHERING))
+    /// Time for which what is missing is gathered for one request: longer while new data come slowly.
+    fn gathers(&self, now: Instant) -> Duration {
+        let gathers = if self.comes(now) { (self.spacing * 16).min(MAX_GATHERING) } else { Duration::ZERO };
+        self.every.max(gathers)
     }
 
     /// Something may be missing now.
     pub(super) fn something_is_missing(&mut self, now: Instant) {
         if self.next.is_none() {
-            let wait = self.spread(self.gathers());
+            let wait = self.spread(self.gathers(now));
             self.next = Some(now + wait);
         }
     }
@@ -157,7 +158,9 @@ impl Asking {
         (id, part): (MessageId, Part),
         is_last: bool,
     ) {
-        if let Some(at) = self.waiting.remove(&from) {
+        if let Some((at, is_once)) = self.waiting.remove(&from)
+            && is_once
+        {
             self.answers.sample(now.since(at));
         }
         let until = now + self.answers.timeout().max(self.every);
@@ -175,14 +178,25 @@ impl Asking {
             if all.is_empty() {
                 self.asked.remove(&id);
             }
-            self.something_is_missing(now);
+            // While data come, others' answers end too, and one request asks for what they have left.
+            let pause = if self.comes(now) { self.gathers(now) } else { self.every / 4 };
+            let soon = now + self.spread(pause);
+            self.next = Some(self.next.map_or(soon, |next| next.min(soon)));
         }
     }
 
-    /// Something new of a message came.
-    pub(super) fn progress(&mut self, now: Instant, id: MessageId) {
-        self.passes.remove(&id);
-        self.data(now);
+    /// Something new came, as a repair or as it was published: while that is so, what is missing is asked for at the
+    /// usual intervals.
+    pub(super) fn progress(&mut self, now: Instant, is_repair: bool) {
+        self.passes.clear();
+        if !is_repair {
+            let gap = now.since(self.last_data);
+            self.last_data = now;
+            if gap < MAX_SPACING {
+                self.spacing = (self.spacing * 7 + gap) / 8;
+            }
+        }
+        self.something_is_missing(now);
     }
 
     /// A message is whole, or is of no interest any more.
@@ -267,13 +281,13 @@ impl Asking {
         }
     }
 
-    /// What to ask for now, and whom: the server, if it is to be one, and the wants; none if there is nothing to ask
-    /// for.
+    /// What to ask for now, and whom: the server, if it is to be one; whether the same was asked for before in vain;
+    /// and the wants. None if there is nothing to ask for.
     pub(super) fn wake(
         &mut self,
         now: Instant,
         view: &mut View<'_>,
-    ) -> Option<(Option<MemberId>, Vec<Want>)> {
+    ) -> Option<(Option<MemberId>, bool, Vec<Want>)> {
         if self.next.is_none_or(|next| next > now) {
             return None;
         }
@@ -281,7 +295,7 @@ impl Asking {
         let late: Vec<MemberId> = self
             .waiting
             .iter()
-            .filter(|(_, at)| now.since(**at) >= self.answers.timeout())
+            .filter(|(_, (at, _))| now.since(*at) >= self.answers.timeout())
             .map(|(&member, _)| member)
             .collect();
         for member in late {
@@ -304,7 +318,7 @@ impl Asking {
             self.next = earliest.or_else(|| self.is_missing(view).then(|| now + self.every));
             return None;
         }
-        let wait = self.spread(self.gathers());
+        let wait = self.spread(self.gathers(now));
         self.next = Some(now + wait);
         let server = match self.servers {
             Servers::Anyone(_) => None,
@@ -318,6 +332,7 @@ impl Asking {
                 })
             }
         };
+        let is_again = wants.iter().any(|want| self.passes.contains_key(&want.id));
         let until = now + self.answers.timeout().max(self.every);
         for want in &wants {
             let count = if let Missing::Whole(count) = want.missing { count } else { 1 };
@@ -327,8 +342,10 @@ impl Asking {
                 self.passes_on(now, id);
             }
         }
-        server.into_iter().for_each(|server| _ = self.waiting.entry(server).or_insert(now));
-        Some((server, wants))
+        if let Some(server) = server {
+            self.waiting.entry(server).and_modify(|(_, is_once)| *is_once = false).or_insert((now, true));
+        }
+        Some((server, is_again, wants))
     }
 
     /// A message is asked for: not again for some time, if nothing comes.
@@ -337,7 +354,8 @@ impl Asking {
             return;
         }
         let passes = self.passes.entry(id).or_insert(Passes { fruitless: 0, next: now });
-        let factor = 1_u32.checked_shl(passes.fruitless).unwrap_or(u32::MAX).min(self.back_off);
+        let in_vain = passes.fruitless.saturating_sub(LOST_PASSES);
+        let factor = 1_u32.checked_shl(in_vain).unwrap_or(u32::MAX).min(self.back_off);
         passes.next = now + self.every * u64::from(factor);
         passes.fruitless = passes.fruitless.saturating_add(1);
     }

@@ -121,7 +121,7 @@ pub struct Repairs {
 /// When a publisher answers requests for its own messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PublisherRepairs {
-    /// When it has nothing new to send, or hears nobody else who could answer: what it passes on costs its link nothing.
+    /// When it has nothing new to send, or nobody else can answer: so repairs do not hold up new messages.
     Spared,
     /// Always, before new messages, which wait as long.
     Always,

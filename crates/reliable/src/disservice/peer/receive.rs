@@ -85,14 +85,14 @@ impl Peer {
         }
         match arrival {
             Arrival::Known => self.counted.redundant += u64::from(is_wanted && data.is_repair),
-            Arrival::New => self.asking.progress(now, id),
+            Arrival::New => self.asking.progress(now, data.is_repair),
             Arrival::Damaged => {
                 self.counted.damaged += 1;
                 self.asking.forget(id);
                 self.asking.something_is_missing(now);
             }
             Arrival::Whole => {
-                self.asking.progress(now, id);
+                self.asking.progress(now, data.is_repair);
                 self.is_whole(now, id, datagram.remote);
             }
         }
@@ -118,7 +118,9 @@ impl Peer {
             Some(_) => now,
             None => now + self.config.policy.repairs.delay.mul_f64(self.random.uniform()),
         };
-        let heard = server.map(|_| request.heard);
+        // Nothing is under way of what was asked for in vain.
+        let all = self.transmissions as u16;
+        let heard = server.map(|_| if request.is_again { all } else { request.heard });
         let serves_own = self.serves_own(now, &request);
         let unsent = &self.unsent;
         let is_sent = |id| unsent.iter().all(|&(unsent, _)| unsent != id);
@@ -175,7 +177,7 @@ impl Peer {
         if let Some(next) = self.neighbours.server(now, &ids, &except, &mut self.random) {
             servers.insert(0, next);
             self.counted.passed_on += 1;
-            self.control.push_back(Control::Request(servers, rest));
+            self.control.push_back(Control::Request { is_again: request.is_again, servers, wants: rest });
         }
     }
 

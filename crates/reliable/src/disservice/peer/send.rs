@@ -25,7 +25,12 @@ const OTHERS: usize = 300;
 #[derive(Clone, Debug)]
 pub(super) enum Control {
     /// A request to servers, or to anyone if there are none.
-    Request(Vec<MemberId>, Vec<Want>),
+    Request {
+        /// Whether the same was asked for before in vain.
+        is_again: bool,
+        servers: Vec<MemberId>,
+        wants: Vec<Want>,
+    },
     Summary,
 }
 
@@ -44,8 +49,9 @@ impl Peer {
             let series: Vec<_> = self.catalogue.iter().map(|(id, _)| id).collect();
             series.into_iter().for_each(|id| self.lose_patience(now, id));
             let (asking, mut view) = self.asking();
-            if let Some((server, wants)) = asking.wake(now, &mut view) {
-                self.control.push_back(Control::Request(server.into_iter().collect(), wants));
+            if let Some((server, is_again, wants)) = asking.wake(now, &mut view) {
+                let servers = server.into_iter().collect();
+                self.control.push_back(Control::Request { is_again, servers, wants });
             }
         }
         while self.pacer.departure() <= now && self.send_next(now) {}
@@ -149,12 +155,12 @@ impl Peer {
     fn send_control(&mut self, now: Instant, control: Control) {
         let neighbours = u16::try_from(self.neighbours.count(now)).unwrap_or(u16::MAX);
         match control {
-            Control::Request(servers, wants) => {
+            Control::Request { is_again, servers, wants } => {
                 let server = servers.first().and_then(|&server| self.neighbours.get(server));
                 let heard = server.map_or(0, |server| server.transmission);
                 let from = self.next_transmission();
                 self.counted.requests.sent += 1;
-                let request = Request { from, neighbours, heard, servers, wants };
+                let request = Request { from, is_again, neighbours, heard, servers, wants };
                 self.send(now, Kind::Feedback, &Packet::Request(request));
             }
             Control::Summary => {

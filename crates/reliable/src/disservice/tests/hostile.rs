@@ -59,7 +59,14 @@ fn requests_for_everything_cost_no_more_than_the_rate() {
             Missing::Fragments(std::iter::once(0..1 << 30).collect())
         };
         let wants = vec![Want { id: message(0, 0), missing }; 20];
-        let request = Request { from: from(step as u16), neighbours: 0, heard: 0, servers, wants };
+        let request = Request {
+            from: from(step as u16),
+            is_again: step % 2 == 0,
+            neighbours: 0,
+            heard: 0,
+            servers,
+            wants,
+        };
         forge(net, &Packet::Request(request));
     });
     let took = net.now.as_secs_f64();

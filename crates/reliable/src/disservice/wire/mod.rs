@@ -191,7 +191,7 @@ impl<'a> Packet<'a> {
         let from = Sent { member: MemberId::read(&mut reader)?, transmission };
         match kind {
             DATA => Data::read(from, flags, &mut reader).map(Self::Data),
-            REQUEST => Request::read(from, &mut reader).map(Self::Request),
+            REQUEST => Request::read(from, flags, &mut reader).map(Self::Request),
             SUMMARY => Summary::read(from, flags, &mut reader).map(Self::Summary),
             _ => Err(Malformed { field: "kind" }),
         }
@@ -203,7 +203,7 @@ impl<'a> Packet<'a> {
         match self {
             Self::Data(data) => data.write(&mut out),
             Self::Request(request) => {
-                header(REQUEST, 0, request.from, &mut out);
+                header(REQUEST, request.flags(), request.from, &mut out);
                 request.write(&mut out);
             }
             Self::Summary(summary) => {

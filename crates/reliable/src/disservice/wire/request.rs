@@ -13,6 +13,8 @@ pub struct Request {
     pub from: Sent,
     /// Number of members that its sender hears.
     pub neighbours: u16,
+    /// Whether the same was asked for before and nothing came: so nothing is under way.
+    pub is_again: bool,
     /// Number of the transmission of the first server that was heard last.
     pub heard: u16,
     /// The member that is to answer, and after it those that have been asked before; none if anybody may answer.
@@ -48,6 +50,8 @@ pub enum Missing {
     },
 }
 
+/// Flag of a request that was made before.
+const AGAIN: u8 = 1;
 /// Maximum number of members that a request names.
 pub const MAX_SERVERS: usize = 8;
 /// Maximum number of wants in a request. Chosen: those of 12 bytes each that fit a packet of 1,500.
@@ -56,7 +60,11 @@ pub const MAX_WANTS: usize = 128;
 pub const MAX_RUNS: usize = 512;
 
 impl Request {
-    pub(super) fn read(from: Sent, reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+    pub(super) const fn flags(&self) -> u8 {
+        if self.is_again { AGAIN } else { 0 }
+    }
+
+    pub(super) fn read(from: Sent, flags: u8, reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         let neighbours = reader.u16("number of neighbours")?;
         let heard = reader.u16("transmission heard")?;
         let count = usize::from(reader.u8("number of servers")?);
@@ -67,7 +75,7 @@ impl Request {
             Malformed::unless(wants.len() < MAX_WANTS, "number of wants")?;
             wants.push(Want::read(reader)?);
         }
-        Ok(Self { from, neighbours, heard, servers, wants })
+        Ok(Self { from, is_again: flags & AGAIN != 0, neighbours, heard, servers, wants })
     }
 
     pub(super) fn write(&self, out: &mut Vec<u8>) {

@@ -71,8 +71,9 @@ fn what_is_wrong_is_named() {
         assert_eq!(wrong(Packet::Data(Data { shape, ..data(symbol) })), field);
     }
     let want = |missing| Want { id: id(SENDER), missing };
-    let request =
-        |servers, wants| Packet::Request(Request { from: FROM, neighbours: 1, heard: 2, servers, wants });
+    let request = |servers, wants| {
+        Packet::Request(Request { from: FROM, is_again: false, neighbours: 1, heard: 2, servers, wants })
+    };
     assert_eq!(wrong(request(vec![SENDER; MAX_SERVERS + 1], vec![])), "number of servers");
     assert_eq!(wrong(request(vec![], vec![want(Missing::Whole(0))])), "number of messages");
     assert_eq!(wrong(request(vec![], vec![want(Missing::Whole(1)); MAX_WANTS + 1])), "number of wants");
@@ -151,7 +152,7 @@ proptest! {
         let packets = [
             Packet::Data(data(id, Symbol::Fragment { index: 4, bytes: &bytes })),
             Packet::Data(data(own, Symbol::Combination { chunk: 1, coefficients: &[1, 2], bytes: &bytes })),
-            Packet::Request(Request { from, neighbours: 5, heard: 7, servers, wants }),
+            Packet::Request(Request { from, is_again: is_last, neighbours: 5, heard: 7, servers, wants }),
             Packet::Summary(Summary { from, neighbours: 5, heard, is_all: is_last, series }),
         ];
         for packet in packets {
