@@ -8,7 +8,7 @@ use crate::testing::contents;
 
 const MEMBERS: usize = 10;
 
-/// Seeds, and operations of each. 10^5 operations take some minutes and are run with `HOPCAST_OPERATIONS`.
+/// Operations of each seed.
 const OPERATIONS: usize = 100;
 
 struct World {
@@ -167,13 +167,34 @@ fn config_of(member: usize, subscription: Option<Subscription>, policy: &Policy)
     Config { has_store: true, ..config(member, subscription, policy) }
 }
 
+/// Operations of each of four tests, 10^5 together.
+const QUARTER: usize = 25_000;
+
+fn operate(quarter: usize) {
+    let seeds = QUARTER / OPERATIONS;
+    for seed in quarter * seeds..(quarter + 1) * seeds {
+        let mut world = World::new(seed as u64);
+        (0..OPERATIONS).for_each(|_| world.operation());
+        world.settle(seed as u64);
+    }
+}
+
 #[test]
 fn what_was_promised_is_delivered_once_in_the_order_asked_for() {
-    let operations =
-        std::env::var("HOPCAST_OPERATIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(5000);
-    for seed in 0..(operations / OPERATIONS) as u64 {
-        let mut world = World::new(seed);
-        (0..OPERATIONS).for_each(|_| world.operation());
-        world.settle(seed);
-    }
+    operate(0);
+}
+
+#[test]
+fn the_same_of_other_operations() {
+    operate(1);
+}
+
+#[test]
+fn the_same_of_still_others() {
+    operate(2);
+}
+
+#[test]
+fn the_same_of_the_last_quarter() {
+    operate(3);
 }
