@@ -50,6 +50,28 @@ impl Runs {
         self.runs.insert(first, end);
     }
 
+    /// The set of some ranges, as they stand in packets.
+    pub(crate) fn of(ranges: &[Range<u32>]) -> Self {
+        let mut runs = Self::new();
+        runs.insert_all(ranges);
+        runs
+    }
+
+    /// Adds all numbers of some ranges.
+    pub(crate) fn insert_all(&mut self, ranges: &[Range<u32>]) {
+        ranges.iter().for_each(|range| self.insert_run(range.start.into()..range.end.into()));
+    }
+
+    /// Removes all numbers of some ranges.
+    pub(crate) fn remove_all(&mut self, ranges: &[Range<u32>]) {
+        ranges.iter().for_each(|range| self.remove_run(range.start.into()..range.end.into()));
+    }
+
+    /// Adds all numbers of another set.
+    pub(crate) fn insert_set(&mut self, others: &Self) {
+        others.runs().for_each(|run| self.insert_run(run));
+    }
+
     /// Removes all numbers of a range.
     pub(crate) fn remove_run(&mut self, run: Range<u64>) {
         if run.is_empty() {
@@ -75,6 +97,11 @@ impl Runs {
     /// The runs, ascending.
     pub(crate) fn runs(&self) -> impl DoubleEndedIterator<Item = Range<u64>> + '_ {
         self.runs.iter().map(|(&first, &end)| first..end)
+    }
+
+    /// The runs of a set of numbers of 32 bits, as they stand in packets.
+    pub(crate) fn ranges(&self) -> impl DoubleEndedIterator<Item = Range<u32>> + '_ {
+        self.runs().map(|run| run.start as u32..run.end as u32)
     }
 
     /// The numbers, ascending.

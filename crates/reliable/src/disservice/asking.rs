@@ -10,7 +10,9 @@ use super::message::Message;
 use super::neighbours::Neighbours;
 use super::series::{Catalogue, Series, SeriesId};
 use super::serving::Part;
-use super::wire::{DATA_OVERHEAD, MAX_RUNS, MAX_WANTS, MemberId, MessageId, Missing, Want};
+use super::wire::{
+    DATA_OVERHEAD, HEADER, MAX_RUNS, MAX_SERVERS, MAX_WANTS, MemberId, MessageId, Missing, Want,
+};
 use crate::round_trip::RoundTrip;
 use crate::runs::Runs;
 
@@ -84,6 +86,8 @@ const PASSES: u32 = 2;
 /// Requests in a row that may have been lost, or their answers, before the time between them grows. Chosen: where 30 %
 /// is lost each way half of them are, and one message in sixteen needs a fifth.
 const LOST_PASSES: u32 = 4;
+/// Members that are to answer for one message at a time, at most. Chosen: as many as one request passes through.
+const MAX_ANSWERING: usize = MAX_SERVERS;
 /// Messages of which something is asked for at a time, at most. Chosen: some requests full of single ones.
 const MAX_ASKED: usize = 4096;
 
@@ -118,6 +122,11 @@ impl Asking {
     /// Whether this member asks for what is missing of a series.
     pub(super) fn asks_for(&self, series: &Series) -> bool {
         series.is_asked_for() || self.pulls && !series.is_wanted()
+    }
+
+    /// Time at which what is asked for now, or comes now, is late.
+    fn late_at(&self, now: Instant) -> Instant {
+        now + self.answers.timeout().max(self.every)
     }
 
     /// Whether new data come.
@@ -163,7 +172,7 @@ impl Asking {
         {
             self.answers.sample(now.since(at));
         }
-        let until = now + self.answers.timeout().max(self.every);
+        let until = self.late_at(now);
         let Some(all) = self.asked.get_mut(&id) else { return };
         for asked in all.iter_mut().filter(|asked| asked.server.is_none_or(|server| server == from)) {
             asked.until = until;
@@ -215,7 +224,7 @@ impl Asking {
         wants: &[Want],
         view: &View<'_>,
     ) -> u64 {
-        let until = now + self.answers.timeout().max(self.every);
+        let until = self.late_at(now);
         let mut suppressed = 0;
         for want in wants {
             let series = view.catalogue.get(want.id.into()).filter(|series| self.asks_for(series));
@@ -223,11 +232,7 @@ impl Asking {
             if let Some(passed_on_by) = passed_on_by {
                 self.is_not_with(passed_on_by, want);
             }
-            let first = want.id.sequence;
-            let count = if let Missing::Whole(count) = want.missing { count } else { 1 };
-            let of = first..first.saturating_add(count);
-            let missing = series.missing().skip_while(|&at| at < of.start).take_while(|&at| at < of.end);
-            for sequence in missing.take(MAX_WANTS) {
+            for sequence in series.missing_in(want.sequences()).take(MAX_WANTS) {
                 suppressed += 1;
                 self.note(MessageId { sequence, ..want.id }, &want.missing, server, until);
             }
@@ -241,9 +246,7 @@ impl Asking {
         for asked in all.iter_mut().filter(|asked| asked.server == Some(server)) {
             match &want.missing {
                 Missing::Whole(_) => asked.fragments = Runs::new(),
-                Missing::Fragments(runs) => {
-                    runs.iter().for_each(|run| asked.fragments.remove_run(run.start.into()..run.end.into()));
-                }
+                Missing::Fragments(runs) => asked.fragments.remove_all(runs),
                 Missing::Combinations { chunk, count, .. } => {
                     if let Some(expected) = asked.combinations.get_mut(chunk) {
                         *expected = expected.saturating_sub((*count).into());
@@ -260,7 +263,7 @@ impl Asking {
         }
         let all = self.asked.entry(id).or_default();
         let place = all.iter().position(|asked| asked.server == server).unwrap_or_else(|| {
-            if all.len() >= MAX_SERVERS {
+            if all.len() >= MAX_ANSWERING {
                 all.remove(0);
             }
             let (fragments, combinations) = (Runs::new(), BTreeMap::new());
@@ -271,9 +274,7 @@ impl Asking {
         asked.until = until;
         match missing {
             Missing::Whole(_) => asked.fragments.insert_run(0..u64::MAX),
-            Missing::Fragments(runs) => {
-                runs.iter().for_each(|run| asked.fragments.insert_run(run.start.into()..run.end.into()));
-            }
+            Missing::Fragments(runs) => asked.fragments.insert_all(runs),
             Missing::Combinations { chunk, count, .. } => {
                 let expected = asked.combinations.entry(*chunk).or_default();
                 *expected = (*expected).max((*count).into());
@@ -333,10 +334,9 @@ impl Asking {
             }
         };
         let is_again = wants.iter().any(|want| self.passes.contains_key(&want.id));
-        let until = now + self.answers.timeout().max(self.every);
+        let until = self.late_at(now);
         for want in &wants {
-            let count = if let Missing::Whole(count) = want.missing { count } else { 1 };
-            for sequence in want.id.sequence..want.id.sequence + count {
+            for sequence in want.sequences() {
                 let id = MessageId { sequence, ..want.id };
                 self.note(id, &want.missing, server, until);
                 self.passes_on(now, id);
@@ -473,9 +473,7 @@ impl Asking {
 }
 
 /// Bytes of a request before its wants, with as many servers as there can be.
-const REQUEST_HEADER: usize = 10 + 2 + 2 + 1 + MAX_SERVERS * MemberId::LEN;
-/// Servers of which a message is expected at a time, at most.
-const MAX_SERVERS: usize = 8;
+const REQUEST_HEADER: usize = HEADER + 2 + 2 + 1 + MAX_SERVERS * MemberId::LEN;
 
 struct Budget {
     room: usize,
@@ -504,10 +502,4 @@ pub(super) fn extend(runs: &mut Vec<std::ops::Range<u32>>, index: u32) {
         Some(run) if run.end == index => run.end += 1,
         _ => runs.push(index..index + 1),
     }
-}
-
-pub(super) fn to_runs(ranges: &[std::ops::Range<u32>]) -> Runs {
-    let mut runs = Runs::new();
-    ranges.iter().for_each(|run| runs.insert_run(run.start.into()..run.end.into()));
-    runs
 }

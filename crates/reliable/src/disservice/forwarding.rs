@@ -1,11 +1,12 @@
 //! The forwarding controllers: which fragments a member sends on.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use hopcast_core::{Duration, Instant, Stream};
 
 use super::config::Forwarding;
 use super::neighbours::Neighbours;
+use super::recent::Recent;
 use super::wire::{MemberId, MessageId};
 
 /// Fragments that may be sent on.
@@ -15,16 +16,10 @@ pub(super) struct Forwards {
     delay: Duration,
     random: Stream,
     /// Fragments that wait, with the members that were heard to send them.
-    waiting: BTreeMap<(MessageId, u32), Waiting>,
+    waiting: BTreeMap<(MessageId, u32), BTreeSet<MemberId>>,
     due: BTreeSet<(Instant, MessageId, u32)>,
     /// Fragments that were considered of late, so that none is sent on twice.
-    considered: BTreeSet<(MessageId, u32)>,
-    ages: VecDeque<(Instant, MessageId, u32)>,
-}
-
-#[derive(Debug)]
-struct Waiting {
-    senders: BTreeSet<MemberId>,
+    considered: Recent<(MessageId, u32)>,
 }
 
 /// Forwarding history: time for which a fragment is not sent on again (DisService's).
@@ -41,8 +36,7 @@ impl Forwards {
             random,
             waiting: BTreeMap::new(),
             due: BTreeSet::new(),
-            considered: BTreeSet::new(),
-            ages: VecDeque::new(),
+            considered: Recent::new(HISTORY, MAX_HISTORY),
         }
     }
 
@@ -53,30 +47,24 @@ impl Forwards {
 
     /// A fragment was heard from a member; `is_new` says whether it was new here.
     pub(super) fn heard(&mut self, now: Instant, id: MessageId, index: u32, from: MemberId, is_new: bool) {
-        if let Some(waiting) = self.waiting.get_mut(&(id, index)) {
-            waiting.senders.insert(from);
+        if let Some(senders) = self.waiting.get_mut(&(id, index)) {
+            senders.insert(from);
             return;
         }
         if !is_new || self.policy == Forwarding::None || self.waiting.len() >= MAX_WAITING {
             return;
         }
-        while let Some(&(at, id, index)) = self.ages.front()
-            && (now.since(at) > HISTORY || self.ages.len() >= MAX_HISTORY)
-        {
-            self.ages.pop_front();
-            self.considered.remove(&(id, index));
-        }
-        if !self.considered.insert((id, index)) {
+        if self.considered.has(now, (id, index)) {
             return;
         }
-        self.ages.push_back((now, id, index));
+        self.considered.note(now, (id, index));
         if let Forwarding::Probabilistic(share) = self.policy
             && !self.random.chance(share)
         {
             return;
         }
         let due = now + self.delay.mul_f64(self.random.uniform());
-        self.waiting.insert((id, index), Waiting { senders: BTreeSet::from([from]) });
+        self.waiting.insert((id, index), BTreeSet::from([from]));
         self.due.insert((due, id, index));
     }
 
@@ -86,8 +74,8 @@ impl Forwards {
             && at <= now
         {
             self.due.pop_first();
-            if let Some(waiting) = self.waiting.remove(&(id, index))
-                && self.is_needed(now, id, &waiting.senders, neighbours)
+            if let Some(senders) = self.waiting.remove(&(id, index))
+                && self.is_needed(now, id, &senders, neighbours)
             {
                 return Some((id, index));
             }

@@ -50,6 +50,7 @@ mod message;
 mod neighbours;
 mod object;
 mod peer;
+mod recent;
 mod replication;
 mod series;
 mod serving;

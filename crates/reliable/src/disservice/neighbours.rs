@@ -95,8 +95,7 @@ impl Neighbours {
             if neighbour.series.len() >= MAX_TOLD && !neighbour.series.contains_key(&id) {
                 continue;
             }
-            let mut held = Runs::new();
-            series.held.iter().for_each(|run| held.insert_run(run.start.into()..run.end.into()));
+            let held = Runs::of(&series.held);
             neighbour.series.insert(id, Told { is_wanted: series.is_wanted, newest: series.newest, held });
         }
     }

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 
 use hopcast_core::{Duration, Instant};
 
@@ -104,8 +105,13 @@ impl Series {
     /// Numbers of messages that are wanted and not whole, ascending. Of a series that is not wanted, those of all
     /// messages that are not held and were not dropped.
     pub(super) fn missing(&self) -> impl Iterator<Item = u32> + '_ {
-        let first = self.wanted.map_or(0, |wanted| wanted.first);
-        let all = u64::from(first)..u64::from(self.newest) + 1;
+        self.missing_in(0..u32::MAX)
+    }
+
+    /// Those of them in a range: the work does not follow what lies before it.
+    pub(super) fn missing_in(&self, range: Range<u32>) -> impl Iterator<Item = u32> + '_ {
+        let first = self.wanted.map_or(0, |wanted| wanted.first).max(range.start);
+        let all = u64::from(first)..(u64::from(self.newest) + 1).min(range.end.into());
         let mut unheld = self.held.gaps(all.clone()).peekable();
         let mut undone = self.done.gaps(all).peekable();
         // Two ascending rows: the numbers that are in both.

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, VecDeque};
 use hopcast_core::bytes::complete;
 use hopcast_core::{Duration, Instant, Stream};
 
-use super::asking::{extend, to_runs};
+use super::asking::extend;
 use super::cache::Cache;
 use super::message::Message;
+use super::recent::Recent;
 use super::wire::{MAX_WANTS, MemberId, MessageId, Missing, Want};
 use crate::runs::Runs;
 
@@ -19,10 +20,8 @@ pub(super) struct Serving {
     turn: VecDeque<MessageId>,
     /// What this member has sent of late, with the number of the transmission.
     sent: VecDeque<(u64, MessageId, Part)>,
-    /// Network traffic memory: fragments that were heard or sent, and when last.
-    memory: BTreeMap<(MessageId, Part), Instant>,
-    ages: VecDeque<(Instant, MessageId, Part)>,
-    remembers: Duration,
+    /// Network traffic memory: fragments that were heard or sent.
+    memory: Recent<(MessageId, Part)>,
     /// Whether fragments are drawn at random, as where anybody answers.
     draws: bool,
 }
@@ -68,9 +67,7 @@ impl Serving {
             jobs: BTreeMap::new(),
             turn: VecDeque::new(),
             sent: VecDeque::new(),
-            memory: BTreeMap::new(),
-            ages: VecDeque::new(),
-            remembers,
+            memory: Recent::new(remembers, MAX_MEMORY),
             draws,
         }
     }
@@ -187,19 +184,20 @@ impl Serving {
                 }
                 if heard.is_none() {
                     let is_remembered =
-                        |&index: &u64| self.remembers_part(now, id, Part::Fragment(index as u32));
+                        |&index: &u64| self.memory.has(now, (id, Part::Fragment(index as u32)));
                     let known: Vec<u64> = serve.numbers().filter(is_remembered).collect();
                     known.into_iter().for_each(|index| serve.remove_run(index..index + 1));
                 }
                 if !serve.is_empty()
                     && let Some(job) = self.job(id, not_before)
                 {
-                    serve.runs().for_each(|run| job.fragments.insert_run(run));
+                    job.fragments.insert_set(&serve);
                 }
                 (!rest.is_empty()).then_some(Want { id, missing: Missing::Fragments(rest) })
             }
             Missing::Combinations { chunk, count, unknown } => {
-                let can = message.can_give(*chunk, &to_runs(unknown)).min(usize::from(*count)) as u32;
+                let mut unknown = Runs::of(unknown);
+                let can = message.can_give(*chunk, &unknown).min(usize::from(*count)) as u32;
                 let sent = under_way.iter().filter(|&&part| part == Part::Chunk(*chunk)).count() as u32;
                 let left = can.saturating_sub(sent);
                 if left > 0
@@ -212,9 +210,8 @@ impl Serving {
                 let rest = u32::from(*count) - can;
                 (rest > 0).then(|| {
                     // What this member holds as it is will be known by what it sends.
-                    let mut unknown = to_runs(unknown);
                     message.present().runs().for_each(|run| unknown.remove_run(run));
-                    let unknown = unknown.runs().map(|run| run.start as u32..run.end as u32).collect();
+                    let unknown = unknown.ranges().collect();
                     let missing = Missing::Combinations { chunk: *chunk, count: rest as u8, unknown };
                     Want { id, missing }
                 })
@@ -225,7 +222,7 @@ impl Serving {
     /// Adds all fragments of a message that is held.
     pub(super) fn push(&mut self, now: Instant, id: MessageId, message: &Message) {
         if let Some(job) = self.job(id, now) {
-            message.present().runs().for_each(|run| job.fragments.insert_run(run));
+            job.fragments.insert_set(message.present());
         }
     }
 
@@ -243,7 +240,7 @@ impl Serving {
 
     /// Somebody else has sent a part: it need not be sent by this member.
     pub(super) fn overheard(&mut self, now: Instant, from: MemberId, id: MessageId, part: Part) {
-        self.remember(now, id, part);
+        self.memory.note(now, (id, part));
         let Some(job) = self.jobs.get_mut(&id) else { return };
         match part {
             Part::Fragment(index) => job.fragments.remove_run(index.into()..u64::from(index) + 1),
@@ -275,7 +272,7 @@ impl Serving {
         if self.sent.len() > MAX_SENT {
             self.sent.pop_front();
         }
-        self.remember(now, id, part);
+        self.memory.note(now, (id, part));
     }
 
     /// The next repair, and whether it is the last of its message.
@@ -298,27 +295,6 @@ impl Serving {
             self.end(id);
         }
         Some((id, repair, is_last))
-    }
-
-    fn remember(&mut self, now: Instant, id: MessageId, part: Part) {
-        if self.remembers.is_zero() {
-            return;
-        }
-        self.memory.insert((id, part), now);
-        self.ages.push_back((now, id, part));
-        while let Some(&(at, id, part)) = self.ages.front()
-            && (now.since(at) > self.remembers || self.ages.len() > MAX_MEMORY)
-        {
-            self.ages.pop_front();
-            if self.memory.get(&(id, part)).is_some_and(|&last| last <= at) {
-                self.memory.remove(&(id, part));
-            }
-        }
-    }
-
-    /// Whether a part was heard or sent within the time that is remembered.
-    fn remembers_part(&self, now: Instant, id: MessageId, part: Part) -> bool {
-        self.memory.get(&(id, part)).is_some_and(|&at| now.since(at) < self.remembers)
     }
 }
 

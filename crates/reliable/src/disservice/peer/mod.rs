@@ -16,7 +16,7 @@ use super::forwarding::Forwards;
 use super::neighbours::Neighbours;
 use super::object::Metadata;
 use super::replication::Pushes;
-use super::series::Catalogue;
+use super::series::{Catalogue, SeriesId};
 use super::serving::Serving;
 use super::store::message_key;
 use super::trickle::Trickle;
@@ -214,6 +214,11 @@ impl Peer {
         let view = View { cache: &self.cache, catalogue: &self.catalogue, neighbours: &mut self.neighbours };
         (&mut self.asking, view)
     }
+}
+
+/// The message of a series that is sent next, with the fragment of it; `None` if all of it has been sent.
+fn next_of(series: SeriesId, unsent: &VecDeque<(MessageId, u32)>) -> Option<(MessageId, u32)> {
+    unsent.iter().copied().find(|&(id, _)| SeriesId::from(id) == series)
 }
 
 impl Machine for Peer {

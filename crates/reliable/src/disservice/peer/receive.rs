@@ -9,8 +9,8 @@ use super::super::object::Metadata;
 use super::super::series::SeriesId;
 use super::super::serving::Part;
 use super::super::wire::{Data, Packet, Request, Series, Summary, Symbol, Want};
-use super::Peer;
 use super::send::Control;
+use super::{Peer, next_of};
 
 impl Peer {
     pub(super) fn on_below(&mut self, now: Instant, datagram: &Datagram) {
@@ -123,7 +123,9 @@ impl Peer {
         let heard = server.map(|_| if request.is_again { all } else { request.heard });
         let serves_own = self.serves_own(now, &request);
         let unsent = &self.unsent;
-        let is_sent = |id| unsent.iter().all(|&(unsent, _)| unsent != id);
+        let is_sent = |id: super::MessageId| {
+            next_of(id.into(), unsent).is_none_or(|(next, _)| id.sequence < next.sequence)
+        };
         let serves = |id: super::MessageId| id.publisher != own || serves_own && is_sent(id);
         let before = request.servers.get(1..).unwrap_or_default();
         let rest = self.serving.take(

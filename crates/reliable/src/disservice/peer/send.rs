@@ -7,10 +7,10 @@ use super::super::config::Forwarding;
 use super::super::series::{self, SeriesId};
 use super::super::serving::{Part, Repair};
 use super::super::wire::{
-    DATA_OVERHEAD, Data, MAX_HEARD, MAX_HELD, MAX_SERIES, MemberId, MessageId, Packet, Request, Sent, Series,
-    Summary, Symbol, Want,
+    DATA_OVERHEAD, Data, HEADER, MAX_HEARD, MAX_HELD, MAX_SERIES, MemberId, MessageId, Packet, Request, Sent,
+    Series, Summary, Symbol, Want,
 };
-use super::Peer;
+use super::{Peer, next_of};
 use crate::statistics::Kind;
 
 /// Bytes that wait to be sent up to which units are granted. Chosen: some packets more than leave between two wake-ups
@@ -177,7 +177,7 @@ impl Peer {
         let policy = &self.config.policy;
         let is_told = policy.forwarding == Forwarding::Topology;
         let heard = if is_told { self.neighbours.nodes(now, MAX_HEARD) } else { Vec::new() };
-        let room = usize::from(policy.fragment) + DATA_OVERHEAD - HEADER - 4 * heard.len();
+        let room = usize::from(policy.fragment) + DATA_OVERHEAD - SUMMARY_HEADER - 4 * heard.len();
         let recent = policy.summaries.1 * 2;
         let (news, others): (Vec<_>, Vec<_>) =
             self.catalogue.iter().partition(|(_, series)| now.since(series.last_rise()) < recent);
@@ -187,10 +187,11 @@ impl Peer {
         for (&(id, known), room) in news.iter().map(|one| (one, room)).chain(turns) {
             said_others += usize::from(now.since(known.last_rise()) >= recent);
             let Some(said) = self.said(id, known) else { continue };
-            if bytes + said.len() > room || series.len() == MAX_SERIES {
+            let len = said.len();
+            if bytes + len > room || series.len() == MAX_SERIES {
                 break;
             }
-            bytes += said.len();
+            bytes += len;
             series.push(said);
         }
         self.page = if others.is_empty() { 0 } else { (first + said_others) % others.len() };
@@ -200,14 +201,13 @@ impl Peer {
 
     /// What is said of a series; nothing of one of which all messages still wait to be sent.
     fn said(&self, id: SeriesId, known: &series::Series) -> Option<Series> {
-        let waits = self.unsent.iter().find(|(unsent, _)| SeriesId::from(*unsent) == id);
-        let newest = match waits {
+        let newest = match next_of(id, &self.unsent) {
             // Whoever was told of more would ask for it.
             Some((next, 0)) => next.sequence.checked_sub(1)?,
             Some((next, _)) => next.sequence,
             None => known.newest,
         };
-        let held = known.held.runs().map(|run| run.start as u32..(run.end as u32).min(newest + 1));
+        let held = known.held.ranges().map(|run| run.start..run.end.min(newest + 1));
         let mut held: Vec<_> = held.filter(|run| !run.is_empty()).collect();
         held.drain(..held.len().saturating_sub(MAX_HELD));
         let is_wanted = self.asking.asks_for(known);
@@ -230,4 +230,4 @@ impl Peer {
 }
 
 /// Bytes of a summary before its nodes and series.
-const HEADER: usize = 10 + 2 + 1;
+const SUMMARY_HEADER: usize = HEADER + 2 + 1;

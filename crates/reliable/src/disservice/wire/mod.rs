@@ -168,7 +168,7 @@ const COMBINATION: u8 = 0x20;
 /// Bytes before the fragment in a data packet of a message that its sender has not published, at most.
 pub const DATA_OVERHEAD: usize = HEADER + 4 + MemberId::LEN + 4 + 4 + 2 + 1 + 4 + 4 + 4;
 /// Bytes of kind, flags, transmission and sender.
-const HEADER: usize = 4 + MemberId::LEN;
+pub(super) const HEADER: usize = 4 + MemberId::LEN;
 
 impl<'a> Packet<'a> {
     /// Who sends it.

@@ -88,6 +88,12 @@ impl Request {
 }
 
 impl Want {
+    /// Sequence numbers of the messages that it names.
+    pub(in super::super) const fn sequences(&self) -> Range<u32> {
+        let count = if let Missing::Whole(count) = self.missing { count } else { 1 };
+        self.id.sequence..self.id.sequence.saturating_add(count)
+    }
+
     /// Number of messages, fragments or combinations that it names.
     pub(in super::super) fn parts(&self) -> u64 {
         match &self.missing {
