@@ -105,9 +105,14 @@ impl Peer {
             found.give_up(sequence);
             self.counted.deliveries.given_up += 1;
         }
-        if !overdue.is_empty() {
-            let ready = found.ready(None);
-            self.hand_up(series, &ready, self.config.group);
+        self.hand_up_ready(series);
+    }
+
+    /// Hands up what waited for messages that have been given up.
+    pub(super) fn hand_up_ready(&mut self, id: SeriesId) {
+        if let Some(series) = self.catalogue.get_mut(id) {
+            let ready = series.ready(None);
+            self.hand_up(id, &ready, self.config.group);
         }
     }
 
@@ -116,10 +121,6 @@ impl Peer {
         while let Some(id) = self.cache.expired(now) {
             self.counted.expired += 1;
             self.lost(id);
-            if let Some(series) = self.catalogue.get_mut(id.into()) {
-                let ready = series.ready(None);
-                self.hand_up(id.into(), &ready, self.config.group);
-            }
         }
     }
 

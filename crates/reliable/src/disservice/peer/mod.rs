@@ -182,7 +182,7 @@ impl Peer {
         }
     }
 
-    /// A message is not held any more: it is not asked for again.
+    /// A message is not held any more: it is not asked for again, and nothing waits for it.
     fn lost(&mut self, id: MessageId) {
         self.serving.end(id);
         self.asking.forget(id);
@@ -194,6 +194,7 @@ impl Peer {
             series.give_up(id.sequence);
             self.counted.deliveries.given_up += u64::from(was_wanted);
         }
+        self.hand_up_ready(id.into());
     }
 
     /// The address of all members.

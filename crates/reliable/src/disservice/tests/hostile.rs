@@ -99,6 +99,34 @@ fn messages_that_are_never_whole_do_not_drive_out_what_is_wanted() {
 }
 
 #[test]
+fn what_is_dropped_for_want_of_room_holds_back_nothing_behind_it() {
+    let policy = Policy { cache: 64 << 10, ..policy() };
+    let mut net = Network::new(8);
+    join(&mut net, config(0, Some(in_order()), &policy), link(0.0));
+    let unfinished = Shape { length: 30_000, fragment: 1000, chunk: 64, digest: 1 };
+    let metadata =
+        super::super::object::Metadata { group: topic(), name: None, is_datagram: false, history: 0 };
+    let object = metadata.object(b"whole");
+    let whole = Shape { length: object.len() as u32, fragment: 1000, chunk: 64, digest: digest(&object) };
+    for sequence in 0..100 {
+        let id = message(1, sequence);
+        let packet = match sequence {
+            1 => data(id, whole, 0, &object),
+            _ => data(id, unfinished, 0, &[0; 1000]),
+        };
+        net.forge(0, 1, &packet.emit());
+        let dropped = net.counter(0, "cache_dropped");
+        // The first message is the first to be dropped, and the second had waited for it.
+        assert_eq!(
+            received(&net, 0).len(),
+            usize::from(dropped > 0),
+            "{dropped} dropped by number {sequence}"
+        );
+    }
+    assert_eq!(received(&net, 0), [b"whole"]);
+}
+
+#[test]
 fn of_two_messages_with_one_name_the_first_counts() {
     let mut net = network(3, 2, 1, &policy(), 0.0);
     let forged = Shape { length: 10, fragment: 1000, chunk: 64, digest: digest(&[7; 10]) };
