@@ -65,6 +65,7 @@ mod icmp;
 pub mod membership;
 pub mod neighbours;
 mod pace;
+mod packet_port;
 pub mod ping;
 pub mod prefixes;
 pub mod querier;

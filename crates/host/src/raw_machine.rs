@@ -2,8 +2,10 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use hopcast_core::{Buffer, Datagram, Instant, Item, Outbox, Port, Reactive};
+use hopcast_core::{Buffer, Datagram, Instant, Item, Port, Reactive};
 use hopcast_wire::ip;
+
+use crate::packet_port::PacketPort;
 
 /// One protocol of IP as a machine: a datagram port above, a packet port below.
 ///
@@ -12,13 +14,7 @@ use hopcast_wire::ip;
 pub struct RawIp {
     local: IpAddr,
     protocol: u8,
-    hop_limit: u8,
-    identification: u16,
-    out: Outbox,
-    sent: u64,
-    received: u64,
-    refused: u64,
-    wrong_items: u64,
+    port: PacketPort,
 }
 
 /// The longest payload that both versions can carry: 65,535 less the header of IPv4.
@@ -26,22 +22,14 @@ const MAX_PAYLOAD: usize = 65_515;
 
 impl RawIp {
     /// The machine of a protocol at an address, whose packets have this hop limit.
-    pub fn new(local: IpAddr, protocol: u8, hop_limit: u8) -> Self {
-        let out = Outbox::new();
-        let (sent, received, refused, wrong_items) = (0, 0, 0, 0);
-        Self { local, protocol, hop_limit, identification: 0, out, sent, received, refused, wrong_items }
+    pub const fn new(local: IpAddr, protocol: u8, hop_limit: u8) -> Self {
+        Self { local, protocol, port: PacketPort::new(local, protocol, hop_limit) }
     }
 
-    fn send(&mut self, Datagram { remote, mut payload, .. }: Datagram) {
-        if payload.len() > MAX_PAYLOAD || remote.is_ipv4() != self.local.is_ipv4() {
-            self.refused += 1;
-            return;
+    fn send(&mut self, Datagram { remote, payload, .. }: Datagram) {
+        if self.port.can_send(payload.len(), MAX_PAYLOAD, remote.ip()) {
+            self.port.send(payload, remote.ip());
         }
-        self.identification = self.identification.wrapping_add(1);
-        let (protocol, hop_limit) = (self.protocol, self.hop_limit);
-        ip::prepend(&mut payload, self.local, remote.ip(), protocol, hop_limit, self.identification);
-        self.sent += 1;
-        self.out.down(Item::Packet(payload));
     }
 
     /// The payload of an IP packet as a datagram, if it is valid and for this machine.
@@ -63,27 +51,21 @@ impl Reactive for RawIp {
     fn react(&mut self, _now: Instant, port: Port, item: Item) {
         match (port, item) {
             (Port::Above(_), Item::Datagram(datagram)) => self.send(datagram),
-            (Port::Above(_), item @ Item::Membership(_)) => self.out.down(item),
-            (Port::Below(_), Item::Packet(packet)) => match self.receive(packet) {
-                Some(datagram) => {
-                    self.received += 1;
-                    self.out.up(Item::Datagram(datagram));
-                }
-                None => self.refused += 1,
-            },
-            _ => self.wrong_items += 1,
+            (Port::Above(_), item @ Item::Membership(_)) => self.port.out.down(item),
+            (Port::Below(_), Item::Packet(packet)) => {
+                let found = self.receive(packet);
+                self.port.arrived(found);
+            }
+            _ => self.port.wrong_item(),
         }
     }
 
     fn next(&mut self) -> Option<(Port, Item)> {
-        self.out.pop()
+        self.port.out.pop()
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
-        report("datagrams_sent", self.sent);
-        report("datagrams_received", self.received);
-        report("datagrams_refused", self.refused);
-        report("wrong_items", self.wrong_items);
+        self.port.counters(report);
     }
 }
 
@@ -125,6 +107,6 @@ mod tests {
             receiver.handle(NOW, Port::Below(0), Item::Packet(packet("10.0.0.1", to, protocol)));
             assert_eq!(receiver.poll(NOW), None);
         }
-        assert_eq!(receiver.refused, 2);
+        assert_eq!(receiver.port.refused, 2);
     }
 }

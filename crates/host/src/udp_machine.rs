@@ -2,8 +2,10 @@
 
 use std::net::SocketAddr;
 
-use hopcast_core::{Datagram, Instant, Item, Outbox, Port, Reactive};
+use hopcast_core::{Datagram, Instant, Item, Port, Reactive};
 use hopcast_wire::{ip, udp};
+
+use crate::packet_port::PacketPort;
 
 /// One UDP port as a machine: a datagram port above, a packet port below.
 ///
@@ -11,13 +13,7 @@ use hopcast_wire::{ip, udp};
 /// counted; so are ICMP errors, which the machine above cannot receive.
 pub struct Udp {
     local: SocketAddr,
-    hop_limit: u8,
-    identification: u16,
-    out: Outbox,
-    sent: u64,
-    received: u64,
-    refused: u64,
-    wrong_items: u64,
+    port: PacketPort,
 }
 
 /// The longest payload that both versions can carry: 65,535 less the headers of IPv4 and UDP.
@@ -25,22 +21,15 @@ const MAX_PAYLOAD: usize = 65_507;
 
 impl Udp {
     /// The machine of the UDP port `local`, whose packets have this hop limit.
-    pub fn new(local: SocketAddr, hop_limit: u8) -> Self {
-        let out = Outbox::new();
-        Self { local, hop_limit, identification: 0, out, sent: 0, received: 0, refused: 0, wrong_items: 0 }
+    pub const fn new(local: SocketAddr, hop_limit: u8) -> Self {
+        Self { local, port: PacketPort::new(local.ip(), ip::UDP, hop_limit) }
     }
 
     fn send(&mut self, Datagram { remote, mut payload, .. }: Datagram) {
-        if payload.len() > MAX_PAYLOAD || remote.is_ipv4() != self.local.is_ipv4() {
-            self.refused += 1;
-            return;
+        if self.port.can_send(payload.len(), MAX_PAYLOAD, remote.ip()) {
+            udp::prepend(&mut payload, self.local, remote);
+            self.port.send(payload, remote.ip());
         }
-        udp::prepend(&mut payload, self.local, remote);
-        self.identification = self.identification.wrapping_add(1);
-        let (from, to) = (self.local.ip(), remote.ip());
-        ip::prepend(&mut payload, from, to, ip::UDP, self.hop_limit, self.identification);
-        self.sent += 1;
-        self.out.down(Item::Packet(payload));
     }
 
     /// The datagram in an IP packet, if it is valid and for this port.
@@ -61,26 +50,20 @@ impl Reactive for Udp {
     fn react(&mut self, _now: Instant, port: Port, item: Item) {
         match (port, item) {
             (Port::Above(_), Item::Datagram(datagram)) => self.send(datagram),
-            (Port::Below(_), Item::Packet(packet)) => match self.receive(packet) {
-                Some(datagram) => {
-                    self.received += 1;
-                    self.out.up(Item::Datagram(datagram));
-                }
-                None => self.refused += 1,
-            },
-            _ => self.wrong_items += 1,
+            (Port::Below(_), Item::Packet(packet)) => {
+                let found = self.receive(packet);
+                self.port.arrived(found);
+            }
+            _ => self.port.wrong_item(),
         }
     }
 
     fn next(&mut self) -> Option<(Port, Item)> {
-        self.out.pop()
+        self.port.out.pop()
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
-        report("datagrams_sent", self.sent);
-        report("datagrams_received", self.received);
-        report("datagrams_refused", self.refused);
-        report("wrong_items", self.wrong_items);
+        self.port.counters(report);
     }
 }
 
@@ -121,6 +104,6 @@ mod tests {
         let mut elsewhere = Udp::new("10.0.0.2:10".parse().unwrap(), 64);
         elsewhere.handle(NOW, Port::Below(0), Item::Packet(packet));
         assert_eq!((to.poll(NOW), elsewhere.poll(NOW)), (None, None));
-        assert_eq!((to.refused, elsewhere.refused), (1, 1));
+        assert_eq!((to.port.refused, elsewhere.port.refused), (1, 1));
     }
 }
