@@ -20,12 +20,7 @@ fuzz_target!(|data: &[u8]| {
     let mut reader = Reader::new(data);
     let Ok(which) = reader.u8("") else { return };
     let mut member = member(which);
-    while let (Ok(wait), Ok(from), Ok(len)) = (reader.u8(""), reader.u8(""), reader.u16("")) {
-        let bytes = reader.take(usize::from(len).min(reader.rest().len()), "").unwrap_or_default();
-        read_and_write(bytes);
-        member.wait(Duration::from_millis(wait.into()));
-        member.hear(address(1), address(from), bytes);
-    }
+    member.hear_all(&mut reader, address(1), address, read_and_write);
     member.wait(Duration::from_secs(60));
     judge(&member);
 });

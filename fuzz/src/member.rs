@@ -2,7 +2,8 @@
 
 use std::net::SocketAddr;
 
-use hopcast_core::{Buffer, Datagram, Instant, Item, Machine, Port};
+use hopcast_core::bytes::Reader;
+use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Machine, Port};
 
 use crate::timers::{MANY, Timers};
 
@@ -45,6 +46,23 @@ impl<M: Machine, S: Sent> Member<M, S> {
         let item = Item::Datagram(Datagram::new(local, from, Buffer::copy_from(bytes)));
         self.machine.handle(self.now, Port::Below(0), item);
         self.drain();
+    }
+
+    /// Hears the datagrams of an input, each handed to `check` first: the time since the one before in milliseconds (8
+    /// bits), the node that it is said to be from (8 bits), length (16 bits), bytes.
+    pub fn hear_all(
+        &mut self,
+        reader: &mut Reader<'_>,
+        local: SocketAddr,
+        address: impl Fn(u8) -> SocketAddr,
+        check: impl Fn(&[u8]),
+    ) {
+        while let (Ok(wait), Ok(from), Ok(len)) = (reader.u8(""), reader.u8(""), reader.u16("")) {
+            let bytes = reader.take(usize::from(len).min(reader.rest().len()), "").unwrap_or_default();
+            check(bytes);
+            self.wait(Duration::from_millis(wait.into()));
+            self.hear(local, address(from), bytes);
+        }
     }
 
     /// Takes all that it hands over.

@@ -4,43 +4,18 @@
 
 mod common;
 
-use std::fs;
-use std::process::{Command, Stdio};
-use std::sync::Mutex;
-
-use common::text;
-use hopcast_node::testing::{Requirement, require};
-use serde_json::Value;
-
-/// A machine of two processors carries one live run at a time.
-static MACHINE: Mutex<()> = Mutex::new(());
+use common::live_run;
+use hopcast_node::testing::Requirement;
 
 /// Sends 100 kB to two members that each lose 5 %, and holds that both have the file.
 fn sends_a_file(app: &str, needs: &[Requirement<'_>]) {
-    let common =
-        [Requirement::Root, Requirement::Tun, Requirement::Program("ip"), Requirement::Program("setpriv")];
-    if !require(&[&common, needs].concat()) {
-        return;
-    }
-    let _machine = MACHINE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let dir = tempfile::tempdir().unwrap();
     let scenario = format!(
         "title: t\nduration: 30 s\n\
          topology: {{ switch: {{ nodes: 3, link: {{ rate: 2 Mbit/s, delay: 1 ms, loss: 5 %, queue: 100 packets }} }} }}\n\
          flows: [{{ name: f, from: n0, to: [n1, n2], over: udp, delivery: ip-multicast, \
          app: {{ {app}: {{ bytes: 100 kB, start: 1 s }} }} }}]\n"
     );
-    fs::write(dir.path().join("peer.yaml"), scenario).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_hopcast"))
-        .args(["run", "peer.yaml", "--live", "--format", "json", "--out", "out"])
-        .current_dir(dir.path())
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let run = &document["runs"][0];
-    assert!(run["live"]["invalid"].is_null() && run["live"]["programs"].is_null(), "{}", run["live"]);
+    let Some(run) = live_run(&scenario, needs) else { return };
     let flow = &run["flows"][0];
     let receivers = flow["receivers"].as_array().unwrap();
     assert_eq!(receivers.len(), 2);

@@ -4,31 +4,12 @@
 
 mod common;
 
-use std::fs;
-use std::process::{Command, Stdio};
-use std::sync::Mutex;
-
-use common::text;
-use hopcast_node::testing::{Requirement, require};
+use common::live_run;
+use hopcast_node::testing::Requirement;
 use serde_json::Value;
-
-/// A machine of two processors carries one live run at a time.
-static MACHINE: Mutex<()> = Mutex::new(());
 
 /// Sends 300 kB from `s` behind r0 to `a` behind r1, which loses nothing, and to `b` behind r0, which loses 5 %.
 fn tree(flow: &str, services: &str, needs: &[Requirement<'_>]) -> Option<Value> {
-    let common = [
-        Requirement::Root,
-        Requirement::Tun,
-        Requirement::Program("ip"),
-        Requirement::Program("nft"),
-        Requirement::Program("setpriv"),
-    ];
-    if !require(&[&common, needs].concat()) {
-        return None;
-    }
-    let _machine = MACHINE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let dir = tempfile::tempdir().unwrap();
     let scenario = format!(
         "title: t
 duration: 40 s
@@ -45,17 +26,7 @@ variants: {{ packets: {{ pgm: {{ rate: 2 Mbit/s, parity: 0 }} }} }}
 flows: [{{ name: f, from: s, to: g, {flow} }}]
 "
     );
-    fs::write(dir.path().join("tree.yaml"), scenario).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_hopcast"))
-        .args(["run", "tree.yaml", "--live", "--format", "json", "--out", "out"])
-        .current_dir(dir.path())
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let run = document["runs"][0].clone();
-    assert!(run["live"]["invalid"].is_null() && run["live"]["programs"].is_null(), "{}", run["live"]);
+    let run = live_run(&scenario, &[&[Requirement::Program("nft")], needs].concat())?;
     assert_eq!(run["flows"][0]["reliability"], 1.0, "{}", run["flows"][0]);
     Some(run)
 }

@@ -6,6 +6,7 @@
 mod common;
 
 use common::scenarios::scenarios;
+use common::{mean, repetitions};
 use hopcast_runner::{load, run};
 use hopcast_twin::Monitor;
 use hopcast_twin::results::Summary;
@@ -14,10 +15,6 @@ use hopcast_twin::scenario::Overrides;
 /// Bytes and seconds of 586 packets of 1,474 bytes to three receivers that lose a fifth, at 1024 kbit/s, in blocks of
 /// 64 with an ideal code: computed outside this program.
 const BOUND: (f64, f64) = (1.134e6, 8.86);
-
-fn mean(summary: &Summary, name: &str) -> f64 {
-    summary.figures[name]["mean"].as_f64().unwrap_or_else(|| panic!("{name} of {:?}", summary.parameters))
-}
 
 fn cells() -> Vec<Summary> {
     let path = scenarios().join("studies/multicast-baseline.yaml");
@@ -142,12 +139,6 @@ fn pgm_with_parity(cells: &[&Summary], repeats: &[&Summary]) {
     assert_eq!((more, later), (FEWER.to_vec(), SOONER.to_vec()));
 }
 
-/// Times that a packet is sent on average until each of `receivers` has it that lose it independently: repetition
-/// without a code can do no better, whoever asks and whenever.
-fn repetitions(receivers: u32, loss: f64) -> f64 {
-    (0..200).map(|sent| 1.0 - (1.0 - loss.powi(sent)).powi(receivers as i32)).sum()
-}
-
 /// Cells whose published bytes are fewer than repetition takes. The last one's would leave 1.1 kB for everything but
 /// packets of data, and the numbers alone of 592 lost packets have 2.4 kB in requests.
 const FEWER_BY_REPETITION: [Place; 8] = [
@@ -168,7 +159,7 @@ fn pgm_that_repeats(cells: &[&Summary]) {
         let what = &cell.parameters;
         let ((bytes, seconds), bound) = complete(cell);
         let (receivers, loss, rate) = place(cell);
-        let times = repetitions(receivers, f64::from(loss) / 100.0);
+        let times = repetitions(receivers as i32, f64::from(loss) / 100.0);
         let least = PACKETS * FRAMED * times;
         assert!((bound.0 / least - 1.0).abs() < 1e-3, "{what:?}: {bound:?}, {least}");
         assert!((bound.1 / (least / f64::from(rate) / 125.0) - 1.0).abs() < 1e-3, "{what:?}: {bound:?}");

@@ -6,20 +6,10 @@
 mod common;
 
 use common::scenarios::scenarios;
+use common::{mean, repetitions};
 use hopcast_runner::{load, run};
 use hopcast_twin::Monitor;
-use hopcast_twin::results::Summary;
 use hopcast_twin::scenario::Overrides;
-
-fn mean(summary: &Summary, name: &str) -> f64 {
-    summary.figures[name]["mean"].as_f64().unwrap_or_else(|| panic!("{name} of {:?}", summary.parameters))
-}
-
-/// Mean number of times that a packet is sent until each of so many receivers has it.
-fn transmissions(receivers: i32, loss: f64) -> f64 {
-    // It is sent again after `sent` times if one of them has lost all of those.
-    (0..200).map(|sent| 1.0 - (1.0 - loss.powi(sent)).powi(receivers)).sum()
-}
 
 /// Full packets of a transfer: 819,200 bytes in pieces of 1,368, and the bytes of each with its Ethernet header.
 const PACKETS: f64 = 599.0;
@@ -46,7 +36,7 @@ fn every_cell_of_disservice_is_complete_and_near_the_bound_of_repeating_what_is_
         let (bytes, seconds) = (mean(cell, "network_bytes"), mean(cell, "completed_s"));
         let share = loss.trim_end_matches(" %").parse::<f64>().unwrap() / 100.0;
         let kbit = rate.trim_end_matches(" kbit/s").parse::<f64>().unwrap();
-        let least = PACKETS * FRAME * transmissions(if to == "[n1]" { 1 } else { 3 }, share);
+        let least = PACKETS * FRAME * repetitions(if to == "[n1]" { 1 } else { 3 }, share);
         let bound = (least, least * 8.0 / (kbit * 1e3));
         let published = (cell.published["network_bytes"], cell.published["completed_s"]);
         println!("{to} {loss} {rate}: {bytes:.0} {seconds:.2} of {bound:.2?}, {published:?}");

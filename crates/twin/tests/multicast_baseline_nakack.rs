@@ -4,9 +4,9 @@
 mod common;
 
 use common::scenarios::scenarios;
+use common::{mean, repetitions};
 use hopcast_runner::{load, run};
 use hopcast_twin::Monitor;
-use hopcast_twin::results::Summary;
 use hopcast_twin::scenario::Overrides;
 
 /// Full packets of a transfer: 819,200 bytes in pieces of 1,414, which the packets of 1,460 bytes leave for data and
@@ -21,16 +21,6 @@ const FRAME: f64 = 1474.0;
 /// %, for 66.8 s; and 174.2 s at 56 kbit/s, for 159.4 s.
 const IMPOSSIBLE: [(&str, &str, &str); 3] =
     [("[n1]", "20 %", "128 kbit/s"), ("[n1]", "30 %", "128 kbit/s"), ("[n1]", "30 %", "56 kbit/s")];
-
-fn mean(summary: &Summary, name: &str) -> f64 {
-    summary.figures[name]["mean"].as_f64().unwrap_or_else(|| panic!("{name} of {:?}", summary.parameters))
-}
-
-/// Mean number of times that a packet is sent until each of so many receivers has it.
-fn transmissions(receivers: i32, loss: f64) -> f64 {
-    // It is sent again after `sent` times if one of them has lost all of those.
-    (0..200).map(|sent| 1.0 - (1.0 - loss.powi(sent)).powi(receivers)).sum()
-}
 
 #[test]
 fn every_cell_of_nakack_is_complete_and_near_the_bound_of_repeating_what_is_lost() {
@@ -52,7 +42,7 @@ fn every_cell_of_nakack_is_complete_and_near_the_bound_of_repeating_what_is_lost
         let (bytes, seconds) = (mean(cell, "network_bytes"), mean(cell, "completed_s"));
         let share = loss.trim_end_matches(" %").parse::<f64>().unwrap() / 100.0;
         let kbit = rate.trim_end_matches(" kbit/s").parse::<f64>().unwrap();
-        let least = PACKETS * FRAME * transmissions(if to == "[n1]" { 1 } else { 3 }, share);
+        let least = PACKETS * FRAME * repetitions(if to == "[n1]" { 1 } else { 3 }, share);
         let bound = (least, least * 8.0 / (kbit * 1e3));
         println!("{to} {loss} {rate}: {bytes:.0} {seconds:.2} of {bound:.2?}, {:?}", cell.published);
         // A mean of ten runs is a little below a mean at most.

@@ -2,8 +2,13 @@
 
 #![allow(clippy::unwrap_used, dead_code)] // each test file uses its part
 
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::sync::Mutex;
+
+use hopcast_node::testing::{Requirement, require};
+use serde_json::Value;
 
 /// Runs `hopcast` with `arguments` in `dir`.
 pub(crate) fn hopcast(dir: &Path, arguments: &[&str]) -> Output {
@@ -15,6 +20,31 @@ pub(crate) fn command(dir: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hopcast"));
     command.current_dir(dir).args(arguments);
     command
+}
+
+/// A machine of two processors carries one live run at a time.
+static MACHINE: Mutex<()> = Mutex::new(());
+
+/// The one run of a scenario live, which counts; `None` where something is missing that it needs, beside what every
+/// live run does.
+pub(crate) fn live_run(scenario: &str, needs: &[Requirement<'_>]) -> Option<Value> {
+    let common =
+        [Requirement::Root, Requirement::Tun, Requirement::Program("ip"), Requirement::Program("setpriv")];
+    if !require(&[&common, needs].concat()) {
+        return None;
+    }
+    let _machine = MACHINE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("live.yaml"), scenario).unwrap();
+    let output = command(dir.path(), &["run", "live.yaml", "--live", "--format", "json", "--out", "out"])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let run = document["runs"][0].clone();
+    assert!(run["live"]["invalid"].is_null() && run["live"]["programs"].is_null(), "{}", run["live"]);
+    Some(run)
 }
 
 /// A file of the repository.

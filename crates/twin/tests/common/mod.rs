@@ -8,7 +8,7 @@ use std::path::Path;
 
 use hopcast_runner::{load_text, run};
 use hopcast_twin::Monitor;
-use hopcast_twin::results::{Document, Flow, Run};
+use hopcast_twin::results::{Document, Flow, Run, Summary};
 use hopcast_twin::scenario::Overrides;
 
 /// The document of the scenario in `text`, run on `threads` threads.
@@ -28,6 +28,19 @@ pub(crate) fn flow(text: &str) -> Flow {
     let document = document(text);
     assert_eq!(document.runs.len(), 1);
     document.runs.into_iter().next().unwrap().flows.remove(0)
+}
+
+/// Mean of a figure over the repeats of a cell.
+#[track_caller]
+pub(crate) fn mean(cell: &Summary, name: &str) -> f64 {
+    cell.figures[name]["mean"].as_f64().unwrap_or_else(|| panic!("{name} of {:?}", cell.parameters))
+}
+
+/// Mean number of times that a packet is sent until each of so many receivers has it, which lose it independently:
+/// repetition without a code can do no better, whoever asks and whenever.
+pub(crate) fn repetitions(receivers: i32, loss: f64) -> f64 {
+    // It is sent again after `sent` times if one of them has lost all of those.
+    (0..200).map(|sent| 1.0 - (1.0 - loss.powi(sent)).powi(receivers)).sum()
 }
 
 /// Fails unless `found` is within `share` of `expected`.
