@@ -37,7 +37,7 @@ pub(super) struct Asking {
     next: Option<Instant>,
     /// Requests in a row after which nothing new of a message came, and when it may be asked for again.
     passes: BTreeMap<MessageId, Passes>,
-    /// What was asked for, by this member or by others, and is expected.
+    /// Requests of this member and of others whose answers are still to come, by message.
     asked: BTreeMap<MessageId, Vec<Asked>>,
     /// Time from a request to the first of its answer.
     answers: RoundTrip,
@@ -46,7 +46,7 @@ pub(super) struct Asking {
     waiting: BTreeMap<MemberId, (Instant, bool)>,
 }
 
-/// What was asked for of a message.
+/// A request for parts of a message whose answer is still to come.
 #[derive(Clone, Debug)]
 struct Asked {
     /// The fragments, all of them if it is whole.
@@ -66,7 +66,7 @@ struct Passes {
     next: Instant,
 }
 
-/// What there is to ask for and whom.
+/// The state that a request follows from: what is held, what is known of, and who is there.
 pub(super) struct View<'a> {
     pub(super) cache: &'a Cache,
     pub(super) catalogue: &'a Catalogue,
@@ -282,8 +282,8 @@ impl Asking {
         }
     }
 
-    /// What to ask for now, and whom: the server, if it is to be one; whether the same was asked for before in vain;
-    /// and the wants. None if there is nothing to ask for.
+    /// The request to make now: the server, if it is to be one; whether the same was asked for before in vain; and the
+    /// wants. `None` if there is nothing to ask for.
     pub(super) fn wake(
         &mut self,
         now: Instant,
@@ -404,7 +404,7 @@ impl Asking {
         wants
     }
 
-    /// What to ask for of a message of which something is here.
+    /// Wants for a message of which something is here.
     fn of_message(&mut self, now: Instant, id: MessageId, message: &Message, is_newest: bool) -> Vec<Want> {
         // It may still be coming.
         let comes = is_newest && now.since(message.last_new) < self.every * u64::from(self.tail_after);
@@ -429,7 +429,7 @@ impl Asking {
         if runs.is_empty() { Vec::new() } else { vec![Want { id, missing: Missing::Fragments(runs) }] }
     }
 
-    /// What to ask for as combinations: for each chunk before a fragment as many as make it whole, unless as many are
+    /// Wants for combinations: for each chunk before a fragment as many as make it whole, unless as many are
     /// still to come.
     fn chunks_of(&self, id: MessageId, message: &Message, end: u32) -> Vec<Want> {
         let mut chunks: Vec<(u32, Vec<std::ops::Range<u32>>)> = Vec::new();

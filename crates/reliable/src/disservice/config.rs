@@ -33,7 +33,7 @@ pub struct Config {
     pub slack: Duration,
     /// Bytes that lower layers add to each packet, which its rate counts.
     pub overhead: u16,
-    /// What members have in common.
+    /// The settings that members have in common.
     pub policy: Policy,
 }
 

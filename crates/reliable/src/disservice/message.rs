@@ -29,7 +29,7 @@ pub(super) struct Message {
     size: usize,
 }
 
-/// What became of a symbol.
+/// Outcome of a symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
     /// It said nothing new.

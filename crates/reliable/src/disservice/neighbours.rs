@@ -1,4 +1,4 @@
-//! The members that are heard, and what they have said of themselves.
+//! The members that are heard, and their state by their own summaries.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ pub(super) struct Neighbour {
     given_up: Instant,
 }
 
-/// What a neighbour has said of a series.
+/// State of a series at a neighbour, by its last summary.
 #[derive(Clone, Debug)]
 pub(super) struct Told {
     pub(super) is_wanted: bool,
@@ -167,7 +167,7 @@ impl Neighbour {
             || self.told(id.into()).is_some_and(|told| told.held.contains(id.sequence.into()))
     }
 
-    /// What it has said of a series.
+    /// State of a series there, by its last summary.
     pub(super) fn told(&self, id: SeriesId) -> Option<&Told> {
         self.series.get(&id)
     }

@@ -1,4 +1,4 @@
-//! What was seen of late.
+//! Keys that were noted of late.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -48,7 +48,7 @@ pub(super) struct Series {
     pub(super) done: Runs,
 }
 
-/// What a subscriber wants of a series.
+/// The part of a series that a subscriber wants.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
     subscription: Subscription,
@@ -309,7 +309,7 @@ impl Catalogue {
 }
 
 impl Wanted {
-    /// What is wanted of a series of which a message is heard, or told of, first.
+    /// The part that is wanted of a series whose first message to be heard, or told of, is this one.
     const fn beginning(subscription: Subscription, sequence: u32) -> Self {
         let (first, begins_at) = match subscription.join {
             Join::Everything => (0, None),
@@ -319,7 +319,7 @@ impl Wanted {
         Self { subscription, first, next: first, begins_at }
     }
 
-    /// What is wanted of a series that was known before the subscription.
+    /// The part that is wanted of a series that was known before the subscription.
     const fn from_now(subscription: Subscription, newest: u32) -> Self {
         match subscription.join {
             Join::Now => Self::beginning(subscription, newest + 1),
@@ -346,7 +346,7 @@ mod tests {
         catalogue.get(id).map_or(Vec::new(), |series| series.missing().collect())
     }
 
-    /// What is handed up as messages become whole in this order, the last one heard of being 9.
+    /// Messages that are handed up as these become whole, in this order; the last one heard of is 9.
     fn handed_up(subscription: Subscription, whole: &[u32]) -> Vec<u32> {
         let (mut catalogue, id) = catalogue(subscription);
         catalogue.heard(Instant::ZERO, OWN, id.message(5));

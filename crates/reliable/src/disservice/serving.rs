@@ -1,4 +1,4 @@
-//! What others have asked this member for, and what it has sent and heard of late.
+//! The requests of others that this member answers, and what it has sent and heard of late.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -18,7 +18,7 @@ pub(super) struct Serving {
     jobs: BTreeMap<MessageId, Job>,
     /// The messages in the order in which they are served, a packet each.
     turn: VecDeque<MessageId>,
-    /// What this member has sent of late, with the number of the transmission.
+    /// The parts that this member has sent of late, each with the number of its transmission.
     sent: VecDeque<(u64, MessageId, Part)>,
     /// Network traffic memory: fragments that were heard or sent.
     memory: Recent<(MessageId, Part)>,
@@ -26,7 +26,7 @@ pub(super) struct Serving {
     draws: bool,
 }
 
-/// What is to be sent of a message.
+/// The parts of a message that are to be sent.
 #[derive(Debug)]
 struct Job {
     fragments: Runs,
@@ -46,7 +46,7 @@ pub(super) enum Part {
     Chunk(u32),
 }
 
-/// What to send next.
+/// A packet that answers a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repair {
     Fragment(u32),

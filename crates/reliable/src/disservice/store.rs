@@ -1,4 +1,4 @@
-//! What a member hands to a store that outlasts it, and takes from there when it begins again.
+//! The records that a member hands to a store that outlasts it, and takes from there when it begins again.
 //!
 //! Each record is a [`Message`](hopcast_core::Message) whose name is its key and whose payload is its value; one
 //! without a payload takes the record away. The key begins with a letter:

@@ -1,4 +1,4 @@
-//! What a member takes from its application, hands up to it, and hands to its store.
+//! A member and its application, and its store: publishing, delivery, records.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -210,7 +210,7 @@ impl Peer {
         }
     }
 
-    /// What there is to ask for and whom, and the machine that asks.
+    /// The member's requests, and the state that they follow from.
     fn asking(&mut self) -> (&mut Asking, View<'_>) {
         let view = View { cache: &self.cache, catalogue: &self.catalogue, neighbours: &mut self.neighbours };
         (&mut self.asking, view)

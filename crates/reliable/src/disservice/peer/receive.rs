@@ -1,4 +1,4 @@
-//! What a member does with packets.
+//! The packets that a member receives.
 
 use hopcast_core::{Datagram, Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! What a member sends, and when.
+//! The packets that a member sends, and when.
 
 use hopcast_core::{Buffer, Datagram, Instant, Item};
 
@@ -171,8 +171,8 @@ impl Peer {
         }
     }
 
-    /// What this member knows and holds: the series of which there was news of late, and some of the others, which take
-    /// turns.
+    /// A summary of what this member knows and holds: the series of which there was news of late, and some of the
+    /// others, which take turns.
     fn summary(&mut self, now: Instant, from: Sent, neighbours: u16) -> Summary {
         let policy = &self.config.policy;
         let is_told = policy.forwarding == Forwarding::Topology;
@@ -199,7 +199,7 @@ impl Peer {
         Summary { from, neighbours, heard, is_all, series }
     }
 
-    /// What is said of a series; nothing of one of which all messages still wait to be sent.
+    /// State of a series for a summary; `None` for one of which all messages still wait to be sent.
     fn said(&self, id: SeriesId, known: &series::Series) -> Option<Series> {
         let newest = match next_of(id, &self.unsent) {
             // Whoever was told of more would ask for it.

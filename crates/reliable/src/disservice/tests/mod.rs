@@ -92,7 +92,7 @@ pub(super) fn counted(payloads: Vec<Vec<u8>>) -> BTreeMap<Vec<u8>, usize> {
     found
 }
 
-/// What a store has after these records, by key.
+/// The content of a store after these records, by key.
 pub(super) fn stored(records: &[Item]) -> BTreeMap<Vec<u8>, Item> {
     let mut found = BTreeMap::new();
     for item in records {

@@ -17,7 +17,7 @@ struct World {
     policy: Policy,
     subscriptions: Vec<Option<Subscription>>,
     is_down: Vec<bool>,
-    /// What each member has published, in its order.
+    /// The messages that each member has published, in their order.
     published: Vec<Vec<Vec<u8>>>,
 }
 

@@ -47,9 +47,9 @@ pub use summary::{MAX_HEARD, MAX_HELD, MAX_SERIES, Series, Summary};
 pub enum Packet<'a> {
     /// Part of a message.
     Data(Data<'a>),
-    /// What its sender lacks (missing fragment request).
+    /// A request for what its sender lacks (missing fragment request).
     Request(Request),
-    /// What its sender knows and holds (world state).
+    /// A summary of what its sender knows and holds (world state).
     Summary(Summary),
 }
 

@@ -6,7 +6,7 @@ use hopcast_core::bytes::{Malformed, Reader, put_varint};
 
 use super::{MemberId, MessageId, Sent, number, read_runs, write_runs};
 
-/// What its sender lacks, or asks for in place of another that lacks it.
+/// A request for what its sender lacks, or passes on for another that lacks it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Who sends it.
@@ -19,20 +19,20 @@ pub struct Request {
     pub heard: u16,
     /// The member that is to answer, and after it those that have been asked before; none if anybody may answer.
     pub servers: Vec<MemberId>,
-    /// What is missing.
+    /// The missing part.
     pub wants: Vec<Want>,
 }
 
-/// What is missing of a message, or of several in a row.
+/// The missing part of a message, or several missing messages in a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Want {
     /// The message, or the first of several.
     pub id: MessageId,
-    /// What is missing.
+    /// The missing part.
     pub missing: Missing,
 }
 
-/// What is missing.
+/// A missing part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Missing {
     /// All of so many messages in a row, at least one.

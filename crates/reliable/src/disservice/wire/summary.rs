@@ -6,7 +6,7 @@ use hopcast_core::bytes::{Malformed, Reader, put_varint};
 
 use super::{MemberId, Sent, number, read_runs, write_runs};
 
-/// What its sender knows and holds (world state), and that it is there (keep-alive).
+/// A summary of what its sender knows and holds (world state), and the sign that it is there (keep-alive).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// Who sends it.
