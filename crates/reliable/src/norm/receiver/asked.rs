@@ -9,6 +9,8 @@ pub(super) struct Asked {
     at: Option<Instant>,
     /// The time of this receiver's own last request.
     own: Option<Instant>,
+    /// When the back-off before its next one ends, once that has begun.
+    due: Option<Instant>,
     /// Requests in a row of which nothing came, after which the sender was heard, and those after which it was not.
     heard: u16,
     unheard: u16,
@@ -54,6 +56,16 @@ impl Asked {
         Some(at.max(busy.unwrap_or(at)) + hold.max((hold * (1 << doublings)).min(MAX_WAIT)))
     }
 
+    /// When the back-off ends; `None` if there is none.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// The back-off before a request begins, and ends at a time.
+    pub(super) fn backs_off(&mut self, until: Instant) {
+        self.due = Some(until);
+    }
+
     /// This receiver asks, of a sender that was last heard at `heard`. False if it has asked in vain `robust` times of
     /// one that is there, or as often of one that is not. After `patient` requests in vain it waits longer for each.
     pub(super) fn ask(&mut self, now: Instant, heard: Instant, (robust, patient): (u16, u16)) -> bool {
@@ -63,7 +75,7 @@ impl Asked {
             Some(_) => self.unheard = self.unheard.saturating_add(1),
             None => {}
         }
-        (self.at, self.own) = (Some(now), Some(now));
+        (self.at, self.own, self.due) = (Some(now), Some(now), None);
         self.spared = 0;
         self.heard.max(self.unheard) < robust
     }
@@ -77,7 +89,7 @@ impl Asked {
             return false;
         }
         self.spared += 1;
-        self.at = Some(now);
+        (self.at, self.due) = (Some(now), None);
         true
     }
 
@@ -94,7 +106,7 @@ impl Asked {
 
     /// Something came.
     pub(super) fn progress(&mut self) {
-        *self = Self { at: self.at, own: self.own, patient: self.patient, ..Self::default() };
+        *self = Self { at: self.at, own: self.own, due: self.due, patient: self.patient, ..Self::default() };
     }
 }
 

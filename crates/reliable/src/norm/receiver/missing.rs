@@ -27,12 +27,13 @@ pub(super) enum Missing {
 pub(super) const MAX_LOOKED_AT: usize = 512;
 
 impl Remote {
-    /// Missing things that are to be asked for, at most `most`, in the order in which they were sent, where the answer
-    /// to what was asked for is waited for `hold`. Nothing is asked for that `buffer` bytes would have no room for.
-    pub(super) fn missing(&self, now: Instant, hold: Duration, most: usize, buffer: u64) -> Lack {
-        let lack = Lack { missing: Vec::new(), overdue: None, is_held_back: false };
+    /// Missing things, in the order in which they were sent: those that are to be asked for now, and those for which a
+    /// back-off is to begin. The answer to what was asked for is waited for `hold`. Nothing is asked for that `buffer`
+    /// bytes would have no room for.
+    pub(super) fn missing(&self, now: Instant, hold: Duration, buffer: u64) -> Lack {
+        let lack = Lack::default();
         let room = buffer.saturating_sub(self.objects.held().incomplete);
-        let mut found = Found { now, hold, most, room, seen: 0, lack };
+        let mut found = Found { now, hold, room, seen: 0, lack };
         let Some(last) = self.progress.last else { return found.lack };
         for number in self.objects.wanted(last.0) {
             if found.is_full() {
@@ -118,9 +119,14 @@ impl Remote {
 }
 
 /// What a receiver lacks of a sender.
+#[derive(Debug, Default)]
 pub(super) struct Lack {
-    /// What is to be asked for.
-    pub(super) missing: Vec<Missing>,
+    /// What is to be asked for now: its back-off is over.
+    pub(super) due: Vec<Missing>,
+    /// That for which no back-off has begun.
+    pub(super) new: Vec<Missing>,
+    /// When the next back-off ends.
+    pub(super) next: Option<Instant>,
     /// When the answer to what was asked for is overdue.
     pub(super) overdue: Option<Instant>,
     /// Whether more is missing, for which there would be no room.
@@ -130,7 +136,6 @@ pub(super) struct Lack {
 struct Found {
     now: Instant,
     hold: Duration,
-    most: usize,
     /// Bytes for which there is room.
     room: u64,
     seen: usize,
@@ -139,7 +144,7 @@ struct Found {
 
 impl Found {
     fn is_full(&self) -> bool {
-        self.lack.missing.len() >= self.most || self.seen >= MAX_LOOKED_AT || self.lack.is_held_back
+        self.seen >= MAX_LOOKED_AT || self.lack.is_held_back
     }
 
     fn note(&mut self, asked: Asked, busy: Option<Instant>, bytes: u64, missing: impl FnOnce() -> Missing) {
@@ -153,8 +158,12 @@ impl Found {
         if asked.is_awaited(self.now, self.hold, busy) {
             let until = asked.until(self.hold, busy);
             self.lack.overdue = self.lack.overdue.into_iter().chain(until).min();
-        } else {
-            self.lack.missing.push(missing());
+            return;
+        }
+        match asked.due() {
+            None => self.lack.new.push(missing()),
+            Some(due) if due <= self.now => self.lack.due.push(missing()),
+            due => self.lack.next = self.lack.next.into_iter().chain(due).min(),
         }
     }
 }

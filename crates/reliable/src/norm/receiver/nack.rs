@@ -11,7 +11,7 @@
 
 use hopcast_core::{Duration, Instant};
 
-use super::missing::{MAX_LOOKED_AT, Missing};
+use super::missing::{Lack, Missing};
 use super::remote::Remote;
 use super::request;
 use super::{Ask, Feedback, Output};
@@ -95,13 +95,11 @@ impl Remote {
         if ask.config.silent { self.hold().max(SILENT_HOLD) } else { self.hold() }
     }
 
-    /// Starts the back-off if something is missing that nobody has asked for.
+    /// Starts the back-off of what is missing and nobody has asked for.
     pub(super) fn look(&mut self, now: Instant, ask: &mut Ask<'_>) {
-        if self.requests.back_off.is_some() || self.leaves.is_some() {
-            return;
-        }
-        if !self.lack(now, 1, ask).is_empty() {
-            self.back_off(now, Duration::ZERO, ask);
+        if self.leaves.is_none() {
+            let lack = self.lack(now, ask);
+            self.back_off(now, lack, Duration::ZERO, ask);
         }
     }
 
@@ -112,19 +110,27 @@ impl Remote {
         }
     }
 
-    /// What is to be asked for; notes when to look again.
-    fn lack(&mut self, now: Instant, most: usize, ask: &Ask<'_>) -> Vec<Missing> {
-        let lack = self.missing(now, self.hold_of(ask), most, ask.config.buffer);
+    /// What is missing; notes when to look again.
+    fn lack(&mut self, now: Instant, ask: &Ask<'_>) -> Lack {
+        let lack = self.missing(now, self.hold_of(ask), ask.config.buffer);
         (self.requests.overdue, self.requests.is_held_back) = (lack.overdue, lack.is_held_back);
-        lack.missing
+        lack
     }
 
-    fn back_off(&mut self, now: Instant, min: Duration, ask: &mut Ask<'_>) {
-        let max = self.grtt * u64::from(self.backoff);
-        let min = min.max(self.requests.not_before.since(now));
-        let time = truncated_exponential(ask.random, max, self.group_size).max(min);
-        self.requests.back_off = Some(now + time);
-        self.requests.spared = false;
+    /// Starts the back-off of what is missing and has none, at least `min` long: one for all of it, so that what is
+    /// found missing together is asked for together. What is found missing later has one of its own. Otherwise many of
+    /// a large group, whose back-offs for a block are about to end, would ask for the next one without any.
+    fn back_off(&mut self, now: Instant, lack: Lack, min: Duration, ask: &mut Ask<'_>) {
+        let mut next = lack.next.into_iter().chain((!lack.due.is_empty()).then_some(now)).min();
+        if !lack.new.is_empty() {
+            let max = self.grtt * u64::from(self.backoff);
+            let until = now + truncated_exponential(ask.random, max, self.group_size).max(min);
+            for missing in lack.new {
+                self.asked(&missing, |asked| asked.backs_off(until));
+            }
+            next = next.into_iter().chain([until]).min();
+        }
+        self.requests.back_off = next.map(|next| next.max(self.requests.not_before));
     }
 
     pub(super) fn wake_requests(&mut self, now: Instant, ask: &mut Ask<'_>, out: &mut Output) {
@@ -138,10 +144,11 @@ impl Remote {
 
     /// Asks for missing data, and gives up data that was asked for in vain.
     fn ask(&mut self, now: Instant, ask: &mut Ask<'_>, out: &mut Output) {
-        let missing = self.lack(now, MAX_LOOKED_AT, ask);
+        let missing = self.lack(now, ask).due;
         if missing.is_empty() {
-            ask.counts.nacks_suppressed += u64::from(std::mem::take(&mut self.requests.spared));
+            ask.counts.nacks_suppressed += u64::from(self.requests.spared);
         }
+        self.requests.spared = false;
         let robust = match ask.config.silent {
             true => SILENT_ROUNDS.min(ask.config.robust),
             false => self.patience(ask.config.robust),
@@ -178,11 +185,13 @@ impl Remote {
             self.congestion.said();
             out.feedback.push(Feedback { to: self.address, body: Body::Nack(nack) });
         }
-        if !self.lack(now, 1, ask).is_empty() {
-            // There was more than a NACK has room for, or something shows behind what was given up.
-            let min = if gave_up { Duration::ZERO } else { self.grtt / 2 };
-            self.back_off(now, MIN_INTERVAL.max(min), ask);
-        }
+        // Something may show behind what was given up, and there may be more than a NACK has room for: that is due, and
+        // asked for when those that hear of this one have had their turn.
+        let min = if gave_up { Duration::ZERO } else { self.grtt / 2 };
+        let lack = self.lack(now, ask);
+        let pause = if lack.due.is_empty() { MIN_INTERVAL } else { MIN_INTERVAL.max(min) };
+        self.requests.not_before = self.requests.not_before.max(now + pause);
+        self.back_off(now, lack, min, ask);
     }
 
     /// Goes on without something that nobody has any more: a stream leaves it out, of an object nothing is left.

@@ -203,7 +203,12 @@ impl Remote {
         };
         let known = self.objects.get(number);
         let is_first = known.is_none_or(|object| object.heard.is_none() && object.layout.is_none());
-        let block = match data.flags.contains(Flags::STREAM) && is_first {
+        let begins = data.flags.contains(Flags::STREAM) && is_first;
+        // It begins with new data: repairs are of what was sent before (RFC 5740, section 4.2.1, on the flag).
+        if begins && data.flags.contains(Flags::REPAIR) && ask.config.join == Join::Now {
+            return;
+        }
+        let block = match begins {
             true => self.numbering.begin(id.block),
             false => self.block_number(number, id.block),
         };

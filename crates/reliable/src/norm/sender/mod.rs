@@ -436,24 +436,34 @@ impl Sender {
     }
 }
 
-/// Back-off factor for a group of this size: with few receivers their NACKs cost little, and time more. For large
-/// ones RFC 5401, section 3.2.2, has 4, and 6 where a NACK goes to the sender alone, so that the others hear of it a
-/// round trip later: not before feedback shows a large group, since a few receivers that lose half would wait minutes.
+/// Back-off factor for a group of this size: with few receivers their NACKs cost little, and time more. For large ones
+/// it is what RFC 5401, section 3.2.2, expects to leave [`MAX_EXPECTED`] NACKs of each round, at least 4, which it has
+/// for any group. Where a NACK goes to the sender alone, so that the others hear of it a round trip later, 4 is kept
+/// until feedback shows a large group, since a few receivers that lose half would wait minutes.
 fn backoff(config: &SenderConfig, size: f64) -> u8 {
     let follows = match size {
         size if size <= 1.0 => 0,
         size if size <= 10.0 => 1,
         size if size <= 50.0 => 2,
-        size if config.unicast_feedback && size > 2.0 * ASSUMED_GROUP as f64 => 6,
-        _ => 4,
+        size if config.unicast_feedback
+            && config.group_size.is_none()
+            && size <= 2.0 * ASSUMED_GROUP as f64 =>
+        {
+            4
+        }
+        size => (1.2 * (size.ln() + 1.0) * until_heard(config) / MAX_EXPECTED.ln()).ceil().max(4.0) as u8,
     };
     config.backoff.unwrap_or(follows).min(15)
 }
 
+/// Round trips until a NACK is heard by others.
+fn until_heard(config: &SenderConfig) -> f64 {
+    if config.unicast_feedback { 1.0 } else { 0.5 }
+}
+
 /// Time until a NACK is heard by others, as a share of the longest back-off of this factor.
 fn delay(config: &SenderConfig, backoff: u8) -> f64 {
-    let round_trips = if config.unicast_feedback { 1.0 } else { 0.5 };
-    round_trips / f64::from(backoff)
+    until_heard(config) / f64::from(backoff)
 }
 
 /// Block numbers are of 24 bits (RFC 5510, section 5.1).
@@ -461,6 +471,9 @@ const MAX_BLOCK: u32 = 0xFF_FFFF;
 /// Group that is assumed until feedback shows its size: libnorm's. With 100, of ten thousand receivers 68 ask for each
 /// block and round of a short transfer, and a few wait hardly less: the longest back-off is the same.
 const ASSUMED_GROUP: u64 = 1000;
+/// NACKs of a round for which the back-off of a large group is made. Chosen: those that lack more than others ask for
+/// ask nonetheless, so that there are about twice as many.
+const MAX_EXPECTED: f64 = 4.0;
 /// For how long a receiver that is silent counts to the group. Chosen: without loss none of them has anything to say.
 const GROUP_MEMORY: Duration = Duration::from_secs(60);
 /// Time between probes at a fixed rate, and while no data are sent. They only measure the round trips of those that

@@ -33,12 +33,20 @@ impl Need {
     }
 
     /// Parity to send with the next block of `source` symbols, at most `parity`.
-    pub(super) fn proactive(&self, source: u16, parity: u16) -> u16 {
+    ///
+    /// Before the need of any block is known, that of the blocks in `asked` is taken for it, as far as it shows by now.
+    /// In a large group the first round of requests takes seconds, and each block of it would be asked for by many.
+    pub(super) fn proactive(&self, source: u16, parity: u16, asked: impl Iterator<Item = u16>) -> u16 {
+        let of = |(mean, variance): (f64, f64)| {
+            ((mean - variance.sqrt()) * f64::from(source)).round().max(0.0) as u16
+        };
         let symbols = match (self.proactive, self.known) {
             (Proactive::Fixed(symbols), _) => symbols,
-            (Proactive::Adaptive, None) => 0,
-            (Proactive::Adaptive, Some((mean, variance))) => {
-                ((mean - variance.sqrt()) * f64::from(source)).round().max(0.0) as u16
+            (Proactive::Adaptive, Some(known)) => of(known),
+            (Proactive::Adaptive, None) => {
+                let mut first = Self::new(Proactive::Adaptive);
+                asked.for_each(|need| first.block(source, need));
+                first.known.map_or(0, of)
             }
         };
         symbols.min(parity)
@@ -57,24 +65,36 @@ const MAX_LOSS: f64 = 0.5;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::iter::empty;
+
+    #[test]
+    fn before_any_is_known_it_is_what_has_been_asked_for_so_far() {
+        let need = Need::new(Proactive::Adaptive);
+        let found = need.proactive(64, 64, [20, 24].into_iter());
+        assert!((15..=18).contains(&found), "{found}: the mean is 21, the deviation about 4");
+        assert_eq!(Need::new(Proactive::Fixed(3)).proactive(64, 64, [20, 24].into_iter()), 3);
+        let mut known = need;
+        known.block(64, 0);
+        assert_eq!(known.proactive(64, 64, [20, 24].into_iter()), 0);
+    }
 
     #[test]
     fn it_is_what_the_group_asks_for_in_any_case() {
         let mut need = Need::new(Proactive::Adaptive);
-        assert_eq!(need.proactive(64, 64), 0);
+        assert_eq!(need.proactive(64, 64, empty()), 0);
         (0..40).for_each(|block| need.block(64, 16 + 4 * (block % 2)));
-        let found = need.proactive(64, 64);
+        let found = need.proactive(64, 64, empty());
         assert!((15..=17).contains(&found), "{found}: the mean is 18, the deviation 2");
-        assert_eq!(need.proactive(64, 5), 5);
+        assert_eq!(need.proactive(64, 5, empty()), 5);
         assert!((need.loss() - 18.0 / 82.0).abs() < 0.02);
         (0..40).for_each(|_| need.block(64, 0));
-        assert_eq!(need.proactive(64, 64), 0);
+        assert_eq!(need.proactive(64, 64, empty()), 0);
     }
 
     #[test]
     fn a_number_that_was_set_stays() {
         let mut need = Need::new(Proactive::Fixed(8));
         (0..9).for_each(|_| need.block(64, 30));
-        assert_eq!(need.proactive(64, 64), 8);
+        assert_eq!(need.proactive(64, 64, empty()), 8);
     }
 }

@@ -377,7 +377,14 @@ impl Sender {
     }
 
     fn block_ended(&mut self, now: Instant, number: u64, block: u32, source: u16) {
-        let parity = self.need.proactive(source, self.config.parity);
+        let need = |&(_, number, block): &(Instant, u64, u32)| {
+            self.objects.get(&number).and_then(|object| object.blocks.get(&block)?.need)
+        };
+        // Of those before one that was asked for, nobody lacks anything as far as is known.
+        let last = self.source.settle.iter().rposition(|block| need(block).is_some());
+        let asked = self.source.settle.iter().take(last.map_or(0, |last| last + 1));
+        let asked = asked.map(|block| need(block).unwrap_or(0));
+        let parity = self.need.proactive(source, self.config.parity, asked);
         self.source.proactive = (parity > 0).then_some((block, parity));
         // A round of requests later what it needed is known: it is sent until the next block begins, and answered.
         let sending = self.rate().time_for(u64::from(parity + 4) * u64::from(self.config.segment));
