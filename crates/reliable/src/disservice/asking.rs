@@ -307,10 +307,8 @@ impl Asking {
             asked.retain(|asked| asked.until > now);
         }
         self.asked.retain(|_, asked| !asked.is_empty());
-        if view.neighbours.count(now) == 0 {
-            // Whoever comes is news.
-            return None;
-        }
+        // Whoever comes is news.
+        view.neighbours.present(now).next()?;
         let wants = self.wants(now, view);
         if wants.is_empty() {
             let expected = self.asked.values().flatten().map(|asked| asked.until).min();
@@ -362,13 +360,15 @@ impl Asking {
 
     /// Whether anything is missing at all.
     fn is_missing(&self, view: &View<'_>) -> bool {
-        view.catalogue.iter().any(|(_, series)| self.asks_for(series) && series.missing().next().is_some())
+        let mut incomplete = view.catalogue.incomplete();
+        incomplete.any(|(_, series)| self.asks_for(series) && series.missing().next().is_some())
     }
 
     fn wants(&mut self, now: Instant, view: &View<'_>) -> Vec<Want> {
         let mut budget = Budget { room: self.room, fragments: MAX_FRAGMENTS };
         let mut wants: Vec<Want> = Vec::new();
-        let series: Vec<_> = view.catalogue.iter().filter(|(_, series)| self.asks_for(series)).collect();
+        let series: Vec<_> =
+            view.catalogue.incomplete().filter(|(_, series)| self.asks_for(series)).collect();
         for (id, series) in series {
             for sequence in series.missing() {
                 if budget.is_spent() || wants.len() >= MAX_WANTS {

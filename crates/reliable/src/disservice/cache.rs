@@ -76,9 +76,13 @@ impl Cache {
         self.messages.get(&id).map(|held| &held.message)
     }
 
-    /// Messages of a publisher to a group, by sequence number.
-    pub(super) fn series(&self, id: MessageId) -> impl Iterator<Item = (MessageId, &Message)> {
-        let all = MessageId { sequence: 0, ..id }..=MessageId { sequence: u32::MAX, ..id };
+    /// Messages of a series that are held, from one on to before number `end`.
+    pub(super) fn of_series(
+        &self,
+        first: MessageId,
+        end: u32,
+    ) -> impl Iterator<Item = (MessageId, &Message)> {
+        let all = first..MessageId { sequence: end.max(first.sequence), ..first };
         self.messages.range(all).map(|(&id, held)| (id, &held.message))
     }
 

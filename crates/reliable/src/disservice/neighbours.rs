@@ -1,11 +1,12 @@
 //! The members that are heard, and their state by their own summaries.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use hopcast_core::{Duration, Instant, Stream};
 
 use super::series::SeriesId;
-use super::wire::{MemberId, MessageId, Sent, Summary};
+use super::wire::{MemberId, MessageId, Sent, Series, Summary};
 use crate::runs::Runs;
 
 /// A member that is heard.
@@ -88,15 +89,17 @@ impl Neighbours {
         let Some(neighbour) = self.all.get_mut(&summary.from.member) else { return };
         neighbour.nodes = summary.heard.iter().copied().collect();
         if summary.is_all {
-            neighbour.series.clear();
+            let said: BTreeSet<SeriesId> = summary.series.iter().map(SeriesId::from).collect();
+            neighbour.series.retain(|id, _| said.contains(id));
         }
         for series in &summary.series {
-            let id = SeriesId { group: series.group, publisher: series.publisher };
-            if neighbour.series.len() >= MAX_TOLD && !neighbour.series.contains_key(&id) {
-                continue;
+            let is_full = neighbour.series.len() >= MAX_TOLD;
+            match neighbour.series.entry(series.into()) {
+                Entry::Vacant(entry) if !is_full => _ = entry.insert(Told::new(series)),
+                Entry::Vacant(_) => {}
+                // Most of them say the same again.
+                Entry::Occupied(mut entry) => entry.get_mut().update(series),
             }
-            let held = Runs::of(&series.held);
-            neighbour.series.insert(id, Told { is_wanted: series.is_wanted, newest: series.newest, held });
         }
     }
 
@@ -156,6 +159,20 @@ impl Neighbours {
     }
 }
 
+impl Told {
+    fn new(series: &Series) -> Self {
+        let held = Runs::of(&series.held);
+        Self { is_wanted: series.is_wanted, newest: series.newest, held }
+    }
+
+    fn update(&mut self, series: &Series) {
+        (self.is_wanted, self.newest) = (series.is_wanted, series.newest);
+        if !self.held.ranges().eq(series.held.iter().cloned()) {
+            self.held = Runs::of(&series.held);
+        }
+    }
+}
+
 impl Neighbour {
     fn answers(&self, now: Instant) -> bool {
         self.unanswered < MAX_UNANSWERED || now.since(self.given_up) >= RETRIED_AFTER
@@ -182,7 +199,6 @@ impl Neighbour {
 mod tests {
     use hopcast_core::Seed;
 
-    use super::super::wire::Series;
     use super::*;
 
     fn member(node: u32) -> MemberId {

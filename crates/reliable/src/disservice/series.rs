@@ -1,14 +1,14 @@
 //! The messages of one publisher to one group: which are known of, which are held, and which are handed up next.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
 use hopcast_core::{Duration, Instant};
 
 use super::config::Group;
 use super::object::tag;
-use super::wire::{MemberId, MessageId};
+use super::wire::{self, MemberId, MessageId};
 use crate::runs::Runs;
 use crate::{Join, Order, Subscription};
 
@@ -28,6 +28,12 @@ impl SeriesId {
 impl From<MessageId> for SeriesId {
     fn from(id: MessageId) -> Self {
         Self { group: id.group, publisher: id.publisher }
+    }
+}
+
+impl From<&wire::Series> for SeriesId {
+    fn from(series: &wire::Series) -> Self {
+        Self { group: series.group, publisher: series.publisher }
     }
 }
 
@@ -192,6 +198,9 @@ pub(super) struct Catalogue {
     /// Time for which a message is asked for of which nobody holds anything.
     patience: Duration,
     all: BTreeMap<SeriesId, Series>,
+    /// Series that have changed since they were seen to lack nothing: no others are to be looked at for what is
+    /// missing, however many there are.
+    open: BTreeSet<SeriesId>,
     subscriptions: BTreeMap<u32, (Group, Subscription)>,
     /// Series that there was no room for.
     pub(super) refused: u64,
@@ -204,8 +213,9 @@ const MAX_SERIES: usize = 4096;
 const MAX_AHEAD: u32 = 1 << 20;
 
 impl Catalogue {
-    pub(super) const fn new(patience: Duration) -> Self {
-        Self { patience, all: BTreeMap::new(), subscriptions: BTreeMap::new(), refused: 0 }
+    pub(super) fn new(patience: Duration) -> Self {
+        let (all, open) = (BTreeMap::new(), BTreeSet::new());
+        Self { patience, all, open, subscriptions: BTreeMap::new(), refused: 0 }
     }
 
     /// Subscribes to a group, of which nothing is known yet or some series are.
@@ -213,8 +223,9 @@ impl Catalogue {
         let tag = tag(group);
         self.subscriptions.insert(tag, (group.clone(), subscription));
         let series = self.all.iter_mut().filter(|(id, _)| id.group == tag && id.publisher != own);
-        for (_, series) in series.filter(|(_, series)| series.wanted.is_none()) {
+        for (&id, series) in series.filter(|(_, series)| series.wanted.is_none()) {
             series.wanted = Some(Wanted::from_now(subscription, series.newest));
+            self.open.insert(id);
         }
     }
 
@@ -222,7 +233,10 @@ impl Catalogue {
     pub(super) fn unsubscribe(&mut self, group: &Group) {
         let tag = tag(group);
         self.subscriptions.remove(&tag);
-        self.all.iter_mut().filter(|(id, _)| id.group == tag).for_each(|(_, series)| series.wanted = None);
+        for (&id, series) in self.all.iter_mut().filter(|(id, _)| id.group == tag) {
+            series.wanted = None;
+            self.open.insert(id);
+        }
     }
 
     /// The group of a tag, if this member subscribes to it.
@@ -234,8 +248,27 @@ impl Catalogue {
         self.all.get(&id)
     }
 
+    /// A series that is to be changed.
     pub(super) fn get_mut(&mut self, id: SeriesId) -> Option<&mut Series> {
-        self.all.get_mut(&id)
+        let found = self.all.get_mut(&id)?;
+        self.open.insert(id);
+        Some(found)
+    }
+
+    /// Looks which series lack something, so that [`incomplete`](Self::incomplete) has no others.
+    pub(super) fn find_incomplete(&mut self) {
+        let all = &self.all;
+        self.open.retain(|id| all.get(id).is_some_and(|series| series.missing().next().is_some()));
+    }
+
+    /// The series that may lack something.
+    pub(super) fn incomplete(&self) -> impl Iterator<Item = (SeriesId, &Series)> {
+        self.open.iter().filter_map(|&id| Some((id, self.all.get(&id)?)))
+    }
+
+    /// Whether a series may lack something.
+    pub(super) fn may_lack(&self, id: SeriesId) -> bool {
+        self.open.contains(&id)
     }
 
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = (SeriesId, &Series)> {
@@ -248,8 +281,8 @@ impl Catalogue {
 
     /// A packet of a message was heard. Whether the message is news.
     pub(super) fn heard(&mut self, now: Instant, own: MemberId, id: MessageId) -> bool {
-        if let Some(series) = self.all.get_mut(&id.into()) {
-            return series.exists(now, id.sequence, self.patience);
+        if let Some(is_news) = self.exists(now, id.into(), id.sequence) {
+            return is_news;
         }
         let subscription = self.subscription(own, id.into());
         let wanted = subscription.map(|subscription| Wanted::beginning(subscription, id.sequence));
@@ -262,12 +295,25 @@ impl Catalogue {
             // Of what this member publishes it knows itself.
             return false;
         }
-        if let Some(series) = self.all.get_mut(&id) {
-            return newest - newest.min(series.newest) < MAX_AHEAD
-                && series.exists(now, newest, self.patience);
+        if let Some(series) = self.all.get(&id)
+            && newest - newest.min(series.newest) >= MAX_AHEAD
+        {
+            return false;
+        }
+        if let Some(is_news) = self.exists(now, id, newest) {
+            return is_news;
         }
         let wanted = self.subscription(own, id).map(|subscription| Wanted::beginning(subscription, newest));
         newest < MAX_AHEAD && self.add(id, Series::new(now, newest, wanted))
+    }
+
+    /// Notes that a message of a series exists, and says whether that is news; `None` if the series itself is.
+    fn exists(&mut self, now: Instant, id: SeriesId, sequence: u32) -> Option<bool> {
+        let is_news = self.all.get_mut(&id)?.exists(now, sequence, self.patience);
+        if is_news {
+            self.open.insert(id);
+        }
+        Some(is_news)
     }
 
     fn subscription(&self, own: MemberId, id: SeriesId) -> Option<Subscription> {
@@ -283,8 +329,10 @@ impl Catalogue {
                 return false;
             };
             self.all.remove(&oldest);
+            self.open.remove(&oldest);
         }
         self.all.insert(id, series);
+        self.open.insert(id);
         true
     }
 
@@ -419,6 +467,36 @@ mod tests {
         catalogue.all.values_mut().for_each(|series| series.held.insert(1));
         assert!(!catalogue.told(Instant::ZERO, OWN, SeriesId { group: u32::MAX, ..id }, 1));
         assert_eq!(catalogue.refused, 1);
+    }
+
+    #[test]
+    fn only_series_that_lack_something_are_looked_at_for_it() {
+        let (mut catalogue, id) =
+            catalogue(Subscription { join: Join::Everything, ..Subscription::default() });
+        let of = |node| SeriesId { publisher: MemberId { node, run: 1 }, ..id };
+        let incomplete = |catalogue: &Catalogue| catalogue.incomplete().map(|(id, _)| id).collect::<Vec<_>>();
+        for node in 10..200 {
+            catalogue.heard(Instant::ZERO, OWN, of(node).message(0));
+            catalogue.get_mut(of(node)).unwrap().whole(0, 0);
+        }
+        catalogue.find_incomplete();
+        assert_eq!(incomplete(&catalogue), []);
+        // Each way in which one comes to lack something.
+        assert!(!catalogue.heard(Instant::ZERO, OWN, of(20).message(0)) && !catalogue.may_lack(of(20)));
+        catalogue.heard(Instant::ZERO, OWN, of(20).message(1));
+        catalogue.told(Instant::ZERO, OWN, of(30), 1);
+        catalogue.told(Instant::ZERO, OWN, of(5), 1);
+        catalogue.get_mut(of(40)).unwrap().held.remove_run(0..1);
+        catalogue.get_mut(of(50)).unwrap().whole(0, 0);
+        assert!(catalogue.may_lack(of(50)));
+        catalogue.find_incomplete();
+        assert_eq!(incomplete(&catalogue), [5, 20, 30, 40].map(of));
+        let group: Group = b"recon"[..].into();
+        catalogue.unsubscribe(&group);
+        catalogue.subscribe(OWN, &group, Subscription { join: Join::Everything, ..Subscription::default() });
+        assert_eq!(incomplete(&catalogue).len(), 191);
+        catalogue.find_incomplete();
+        assert_eq!(incomplete(&catalogue), [5, 20, 30, 40].map(of));
     }
 
     #[test]

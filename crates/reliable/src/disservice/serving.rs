@@ -1,6 +1,6 @@
 //! The requests of others that this member answers, and what it has sent and heard of late.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use hopcast_core::bytes::complete;
 use hopcast_core::{Duration, Instant, Stream};
@@ -16,8 +16,12 @@ use crate::runs::Runs;
 #[derive(Debug)]
 pub(super) struct Serving {
     jobs: BTreeMap<MessageId, Job>,
-    /// The messages in the order in which they are served, a packet each.
-    turn: VecDeque<MessageId>,
+    /// The messages that are served now, in their order.
+    ready: BTreeMap<u64, MessageId>,
+    /// The messages that are served later, with when.
+    later: BTreeSet<(Instant, u64, MessageId)>,
+    /// Jobs that there have been.
+    number: u64,
     /// The parts that this member has sent of late, each with the number of its transmission.
     sent: VecDeque<(u64, MessageId, Part)>,
     /// Network traffic memory: fragments that were heard or sent.
@@ -35,6 +39,8 @@ struct Job {
     /// Members that were asked before: what they send is beside this.
     beside: Vec<MemberId>,
     not_before: Instant,
+    /// Its place among the jobs.
+    number: u64,
 }
 
 /// Part of a message.
@@ -62,10 +68,12 @@ const MAX_SENT: usize = 512;
 const MAX_MEMORY: usize = 8192;
 
 impl Serving {
-    pub(super) const fn new(remembers: Duration, draws: bool) -> Self {
+    pub(super) fn new(remembers: Duration, draws: bool) -> Self {
         Self {
             jobs: BTreeMap::new(),
-            turn: VecDeque::new(),
+            ready: BTreeMap::new(),
+            later: BTreeSet::new(),
+            number: 0,
             sent: VecDeque::new(),
             memory: Recent::new(remembers, MAX_MEMORY),
             draws,
@@ -74,7 +82,10 @@ impl Serving {
 
     /// When the next may be sent.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.jobs.values().map(|job| job.not_before).min()
+        if !self.ready.is_empty() {
+            return Some(Instant::ZERO);
+        }
+        self.later.first().map(|&(at, ..)| at)
     }
 
     /// Takes what a request names as far as it is held, and says what of it is not. `before` are those that were asked
@@ -90,15 +101,17 @@ impl Serving {
         mut serves: impl FnMut(MessageId) -> bool,
     ) -> Vec<Want> {
         let mut rest = Vec::new();
-        let heard = heard.map(|heard| complete(heard.into(), 16, transmissions));
+        let under_way =
+            heard.map_or(Vec::new(), |heard| self.sent_since(complete(heard.into(), 16, transmissions)));
+        let taken = Taken { not_before, remembers: heard.is_none(), under_way };
         for want in wants {
             if let Missing::Whole(count) = want.missing {
-                self.take_whole(not_before, (want.id, count), heard, cache, &mut serves, &mut rest);
+                self.take_whole(&taken, (want.id, count), cache, &mut serves, &mut rest);
                 continue;
             }
             match cache.get(want.id).filter(|_| serves(want.id)) {
                 Some(message) => {
-                    rest.extend(self.take_part(not_before, want, heard, message));
+                    rest.extend(self.take_part(&taken, want, message));
                     if let Some(job) = self.jobs.get_mut(&want.id) {
                         job.beside = before.to_vec();
                     }
@@ -110,11 +123,18 @@ impl Serving {
         rest
     }
 
+    /// What was sent after a transmission, by message.
+    fn sent_since(&self, heard: u64) -> Vec<(MessageId, Part)> {
+        let since = self.sent.iter().rev().take_while(|&&(number, ..)| number > heard);
+        let mut sent: Vec<_> = since.map(|&(_, id, part)| (id, part)).collect();
+        sent.sort_unstable();
+        sent
+    }
+
     fn take_whole(
         &mut self,
-        not_before: Instant,
+        taken: &Taken,
         (first, count): (MessageId, u32),
-        heard: Option<u64>,
         cache: &Cache,
         serves: &mut impl FnMut(MessageId) -> bool,
         rest: &mut Vec<Want>,
@@ -127,9 +147,9 @@ impl Serving {
                 rest.push(Want { id, missing: Missing::Whole(to - from) });
             }
         };
-        for (id, message) in cache.series(first).skip_while(|(id, _)| id.sequence < first.sequence) {
-            if id.sequence >= end {
-                break;
+        for (id, message) in cache.of_series(first, end) {
+            if self.jobs.len() >= MAX_JOBS {
+                return;
             }
             if !serves(id) {
                 continue;
@@ -139,28 +159,15 @@ impl Serving {
             let all: Vec<_> = std::iter::once(0..message.shape.fragments()).collect();
             let want = Want { id, missing: Missing::Fragments(all) };
             // Of one that is incomplete here the rest is asked for again, by its fragments.
-            let _ = self.take_part(not_before, &want, heard, message);
+            let _ = self.take_part(taken, &want, message);
         }
         lacks(next, end);
     }
 
     /// Takes what is held of a message, and gives back what is not.
-    fn take_part(
-        &mut self,
-        not_before: Instant,
-        want: &Want,
-        heard: Option<u64>,
-        message: &Message,
-    ) -> Option<Want> {
-        let under_way: Vec<Part> = match heard {
-            // What was sent after what was heard is under way.
-            Some(heard) => {
-                let since = self.sent.iter().rev().take_while(|&&(number, ..)| number > heard);
-                since.filter(|&&(_, id, _)| id == want.id).map(|&(_, _, part)| part).collect()
-            }
-            None => Vec::new(),
-        };
-        let (id, now) = (want.id, not_before);
+    fn take_part(&mut self, taken: &Taken, want: &Want, message: &Message) -> Option<Want> {
+        let (id, not_before) = (want.id, taken.not_before);
+        let under_way = taken.under_way(id);
         match &want.missing {
             Missing::Whole(_) => None,
             Missing::Fragments(runs) => {
@@ -177,14 +184,14 @@ impl Serving {
                         at = absent + 1;
                     }
                 }
-                for part in under_way {
-                    if let Part::Fragment(index) = part {
+                for (_, part) in under_way {
+                    if let &Part::Fragment(index) = part {
                         serve.remove_run(index.into()..u64::from(index) + 1);
                     }
                 }
-                if heard.is_none() {
+                if taken.remembers {
                     let is_remembered =
-                        |&index: &u64| self.memory.has(now, (id, Part::Fragment(index as u32)));
+                        |&index: &u64| self.memory.has(not_before, (id, Part::Fragment(index as u32)));
                     let known: Vec<u64> = serve.numbers().filter(is_remembered).collect();
                     known.into_iter().for_each(|index| serve.remove_run(index..index + 1));
                 }
@@ -198,7 +205,7 @@ impl Serving {
             Missing::Combinations { chunk, count, unknown } => {
                 let mut unknown = Runs::of(unknown);
                 let can = message.can_give(*chunk, &unknown).min(usize::from(*count)) as u32;
-                let sent = under_way.iter().filter(|&&part| part == Part::Chunk(*chunk)).count() as u32;
+                let sent = under_way.iter().filter(|&&(_, part)| part == Part::Chunk(*chunk)).count() as u32;
                 let left = can.saturating_sub(sent);
                 if left > 0
                     && let Some(job) = self.job(id, not_before)
@@ -231,9 +238,11 @@ impl Serving {
             if self.jobs.len() >= MAX_JOBS {
                 return None;
             }
-            self.turn.push_back(id);
-            let job = Job { fragments: Runs::new(), chunks: BTreeMap::new(), beside: Vec::new(), not_before };
-            self.jobs.insert(id, job);
+            self.number += 1;
+            let number = self.number;
+            self.later.insert((not_before, number, id));
+            let (fragments, chunks) = (Runs::new(), BTreeMap::new());
+            self.jobs.insert(id, Job { fragments, chunks, beside: Vec::new(), not_before, number });
         }
         self.jobs.get_mut(&id)
     }
@@ -262,8 +271,10 @@ impl Serving {
 
     /// Ends what was to be sent of a message.
     pub(super) fn end(&mut self, id: MessageId) {
-        self.jobs.remove(&id);
-        self.turn.retain(|&other| other != id);
+        if let Some(job) = self.jobs.remove(&id) {
+            self.ready.remove(&job.number);
+            self.later.remove(&(job.not_before, job.number, id));
+        }
     }
 
     /// This member sends a part, as the transmission of that number.
@@ -277,8 +288,13 @@ impl Serving {
 
     /// The next repair, and whether it is the last of its message.
     pub(super) fn next(&mut self, now: Instant, random: &mut Stream) -> Option<(MessageId, Repair, bool)> {
-        let is_due = |id: &&MessageId| self.jobs.get(id).is_some_and(|job| job.not_before <= now);
-        let &id = self.turn.iter().find(is_due)?;
+        while let Some(&(at, number, id)) = self.later.first()
+            && at <= now
+        {
+            self.later.pop_first();
+            self.ready.insert(number, id);
+        }
+        let (_, &id) = self.ready.first_key_value()?;
         let job = self.jobs.get_mut(&id)?;
         let repair = if let Some(index) = job.take_fragment(self.draws, random) {
             Repair::Fragment(index)
@@ -295,6 +311,24 @@ impl Serving {
             self.end(id);
         }
         Some((id, repair, is_last))
+    }
+}
+
+/// Circumstances of a request that is taken.
+struct Taken {
+    /// When to answer.
+    not_before: Instant,
+    /// Whether what this member has heard of late is not to be sent.
+    remembers: bool,
+    /// What this member has sent since the request's sender heard it last, in order.
+    under_way: Vec<(MessageId, Part)>,
+}
+
+impl Taken {
+    fn under_way(&self, id: MessageId) -> &[(MessageId, Part)] {
+        let first = self.under_way.partition_point(|&(other, _)| other < id);
+        let len = self.under_way[first..].partition_point(|&(other, _)| other == id);
+        &self.under_way[first..first + len]
     }
 }
 

@@ -186,7 +186,9 @@ impl Peer {
     fn lost(&mut self, id: MessageId) {
         self.serving.end(id);
         self.asking.forget(id);
-        self.unsent.retain(|&(unsent, _)| unsent != id);
+        if id.publisher == self.config.member {
+            self.unsent.retain(|&(unsent, _)| unsent != id);
+        }
         self.store(&message_key(id), &[]);
         if let Some(series) = self.catalogue.get_mut(id.into()) {
             let was_wanted = series.wants(id.sequence);

@@ -1,5 +1,7 @@
 //! The packets that a member receives.
 
+use std::collections::BTreeSet;
+
 use hopcast_core::{Datagram, Duration, Instant};
 
 use super::super::cache::Value;
@@ -188,22 +190,14 @@ impl Peer {
         self.neighbours.summary(summary);
         let mut is_same = true;
         for theirs in &summary.series {
-            let id = SeriesId { group: theirs.group, publisher: theirs.publisher };
+            let id = SeriesId::from(theirs);
             if self.catalogue.told(now, own, id, theirs.newest) {
                 is_same = false;
                 self.trickle.reset(now);
             }
             is_same &= self.agrees(now, id, theirs);
         }
-        let knows_more = summary.is_all
-            && self.catalogue.iter().any(|(id, series)| {
-                self.is_settled(now, series.last_rise())
-                    && !summary
-                        .series
-                        .iter()
-                        .any(|theirs| (theirs.group, theirs.publisher) == (id.group, id.publisher))
-            });
-        if knows_more {
+        if self.knows_more(now, summary) {
             self.trickle.reset(now);
         } else if is_same {
             self.trickle.heard_the_same();
@@ -215,10 +209,20 @@ impl Peer {
         }
     }
 
+    /// Whether a neighbour that says all that it knows of should have heard of more.
+    fn knows_more(&self, now: Instant, summary: &Summary) -> bool {
+        if !summary.is_all || self.catalogue.len() <= summary.series.len() {
+            return false;
+        }
+        let said: BTreeSet<SeriesId> = summary.series.iter().map(SeriesId::from).collect();
+        let mut others = self.catalogue.iter().filter(|(id, _)| !said.contains(id));
+        others.any(|(_, series)| self.is_settled(now, series.last_rise()))
+    }
+
     /// Compares what a neighbour says of a series with what is known here, and whether that is the same.
     fn agrees(&mut self, now: Instant, id: SeriesId, theirs: &Series) -> bool {
         let Some(series) = self.catalogue.get(id) else { return true };
-        let asks = self.asking.asks_for(series);
+        let asks = self.catalogue.may_lack(id) && self.asking.asks_for(series);
         if asks
             && series.missing().take(MAX_COMPARED).any(|sequence| {
                 theirs.publisher == id.publisher && theirs.held.iter().any(|run| run.contains(&sequence))
@@ -249,13 +253,7 @@ impl Peer {
         let (shape, expires) = (message.shape, message.expires);
         let history = Metadata::parse(&object).map_or(0, |(metadata, _)| metadata.history);
         self.store_message(now, id, shape, expires, &object);
-        // A neighbour may have waited for somebody to hold it.
-        let is_awaited = self.neighbours.present(now).any(|(_, neighbour)| {
-            neighbour.told(id.into()).is_some_and(|told| {
-                told.is_wanted && told.newest >= id.sequence && !told.held.contains(id.sequence.into())
-            })
-        });
-        if is_awaited && now.since(self.last_rise(id)) >= self.config.policy.summaries.0 * 4 {
+        if now.since(self.last_rise(id)) >= self.config.policy.summaries.0 * 4 && self.is_awaited(now, id) {
             self.trickle.reset(now);
         }
         let Some(series) = self.catalogue.get_mut(id.into()) else { return };
@@ -265,6 +263,15 @@ impl Peer {
         if history > 0 {
             self.asking.something_is_missing(now);
         }
+    }
+
+    /// Whether a neighbour may have waited for somebody to hold a message.
+    fn is_awaited(&self, now: Instant, id: super::MessageId) -> bool {
+        self.neighbours.present(now).any(|(_, neighbour)| {
+            neighbour.told(id.into()).is_some_and(|told| {
+                told.is_wanted && told.newest >= id.sequence && !told.held.contains(id.sequence.into())
+            })
+        })
     }
 
     fn last_rise(&self, id: super::MessageId) -> Instant {

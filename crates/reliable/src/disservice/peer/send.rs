@@ -46,8 +46,9 @@ impl Peer {
             self.control.push_back(Control::Summary);
         }
         if self.asking.deadline().is_some_and(|at| at <= now) {
-            let series: Vec<_> = self.catalogue.iter().map(|(id, _)| id).collect();
-            series.into_iter().for_each(|id| self.lose_patience(now, id));
+            self.catalogue.find_incomplete();
+            let incomplete: Vec<_> = self.catalogue.incomplete().map(|(id, _)| id).collect();
+            incomplete.into_iter().for_each(|id| self.lose_patience(now, id));
             let (asking, mut view) = self.asking();
             if let Some((server, is_again, wants)) = asking.wake(now, &mut view) {
                 let servers = server.into_iter().collect();
@@ -201,7 +202,8 @@ impl Peer {
 
     /// State of a series for a summary; `None` for one of which all messages still wait to be sent.
     fn said(&self, id: SeriesId, known: &series::Series) -> Option<Series> {
-        let newest = match next_of(id, &self.unsent) {
+        let unsent = (id.publisher == self.config.member).then(|| next_of(id, &self.unsent)).flatten();
+        let newest = match unsent {
             // Whoever was told of more would ask for it.
             Some((next, 0)) => next.sequence.checked_sub(1)?,
             Some((next, _)) => next.sequence,
