@@ -80,6 +80,10 @@ pub(crate) struct Net<S> {
     pub(crate) unheard: BTreeSet<(usize, usize)>,
     /// Share of packets that the second of two members loses of those of the first, where it is not that of its link.
     pub(crate) loss_between: BTreeMap<(usize, usize), f64>,
+    /// Rate that the members of a part share, if they do: their packets wait for each other.
+    pub(crate) shared: Option<Rate>,
+    /// When each part's shared medium is free.
+    shared_free: BTreeMap<u8, Instant>,
     pub(crate) seed: Seed,
 }
 
@@ -95,6 +99,8 @@ impl<S: Machine> Net<S> {
             number: 0,
             unheard: BTreeSet::new(),
             loss_between: BTreeMap::new(),
+            shared: None,
+            shared_free: BTreeMap::new(),
             seed: Seed::new(seed, 0),
         }
     }
@@ -171,11 +177,19 @@ impl<S: Machine> Net<S> {
         sender.sent += bytes;
         sender.packets += 1;
         sender.free = sender.free.max(self.now) + sender.link.rate.time_for(bytes);
-        let leaves = sender.free;
+        let mut leaves = sender.free;
         if sender.is_cut {
             return;
         }
         let (own, part) = (sender.link.delay, sender.part);
+        if let Some(rate) = self.shared {
+            let free = self.shared_free.entry(part).or_insert(leaves);
+            if free.since(self.now) > sender.link.queue {
+                return;
+            }
+            *free = (*free).max(self.now) + rate.time_for(bytes);
+            leaves = *free;
+        }
         let remote = datagram.remote;
         datagram.remote = address(from);
         for to in (0..self.members.len()).filter(|&to| to != from) {

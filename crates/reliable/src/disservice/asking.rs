@@ -13,6 +13,7 @@ use super::serving::Part;
 use super::wire::{
     DATA_OVERHEAD, HEADER, MAX_RUNS, MAX_SERVERS, MAX_WANTS, MemberId, MessageId, Missing, Want,
 };
+use crate::backoff::truncated_exponential;
 use crate::round_trip::RoundTrip;
 use crate::runs::Runs;
 
@@ -41,9 +42,37 @@ pub(super) struct Asking {
     asked: BTreeMap<MessageId, Vec<Asked>>,
     /// Time from a request to the first of its answer.
     answers: RoundTrip,
-    /// Requests of this member without any answer yet, by the member that was asked: when that was, and whether it was
-    /// the only time, so that the answer tells how long one takes (Karn's rule).
-    waiting: BTreeMap<MemberId, (Instant, bool)>,
+    /// Requests that were made or heard, without any answer yet, by the member that was asked: where one was made only
+    /// once, the answer tells how long one takes (Karn's rule).
+    waiting: BTreeMap<MemberId, Waiting>,
+    /// Members that answer requests, of whomever, and when they count as having ended if nothing comes.
+    answering: BTreeMap<MemberId, Instant>,
+    /// Factor by which answers are waited for longer, since one was late (RFC 6298, section 5.5).
+    late: u32,
+    /// The member that was heard to answer last.
+    current: Option<MemberId>,
+    /// Parts that may be expected before more is asked for.
+    window: u64,
+    /// Whether as many were expected when this member looked last.
+    is_full: bool,
+    /// Another member that asks for what is missing here: it goes on, and this one asks if it does not.
+    asker: Option<MemberId>,
+    /// Parts that others have asked for and that are not missing here, by the member that is to send them.
+    promised: BTreeMap<MemberId, u64>,
+    /// Fragments of the last message that was heard of.
+    fragments_each: u64,
+    /// Members that may ask for the same at one time.
+    group: usize,
+}
+
+/// A request without any answer yet.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    since: Instant,
+    /// Whether it was made only once.
+    is_once: bool,
+    /// Whether it is one of this member's own.
+    is_own: bool,
 }
 
 /// A request for parts of a message whose answer is still to come.
@@ -73,9 +102,17 @@ pub(super) struct View<'a> {
     pub(super) neighbours: &'a mut Neighbours,
 }
 
-/// Fragments in one request at most. Chosen: answers take some seconds at 1 Mbit/s, and no longer: the next request
-/// knows better.
-const MAX_FRAGMENTS: u64 = 256;
+/// Time for which parts that are asked for take to be sent, and the number of them. Chosen: so long that a request
+/// comes before the last one is answered, and no longer: it knows better.
+const WINDOW: Duration = Duration::from_secs(1);
+const MIN_WINDOW: u64 = 32;
+const MAX_WINDOW: u64 = 256;
+/// Maximum factor by which answers are waited for longer. Chosen: a queue of some seconds at 1 Mbit/s.
+const MAX_LATE: u32 = 16;
+/// Members among which a request is put off by up to one interval, and maximum number of intervals. Chosen: a request
+/// is heard by all within two packets' time, a quarter of an interval.
+const FEW: usize = 16;
+const MAX_BACK_OFF: f64 = 4.0;
 /// A longer time without data is a pause.
 const MAX_SPACING: Duration = Duration::from_millis(500);
 /// Longest time for which what is missing is gathered because data come slowly. Chosen: a third of DisService's
@@ -90,6 +127,20 @@ const LOST_PASSES: u32 = 4;
 const MAX_ANSWERING: usize = MAX_SERVERS;
 /// Messages of which something is asked for at a time, at most. Chosen: some requests full of single ones.
 const MAX_ASKED: usize = 4096;
+
+impl Asked {
+    /// When to give it up.
+    fn ends(&self, answering: &BTreeMap<MemberId, Instant>) -> Instant {
+        let answers =
+            self.server.filter(|_| !answering.is_empty()).and_then(|server| answering.get(&server).copied());
+        answers.map_or(self.until, |until| until.max(self.until))
+    }
+}
+
+/// Packets that are sent in a time, where eight take `every`.
+fn packets_in(time: Duration, every: Duration) -> u64 {
+    8 * time.as_nanos() / every.as_nanos().max(1)
+}
 
 impl Asking {
     pub(super) fn new(policy: &Policy, random: Stream) -> Self {
@@ -111,6 +162,15 @@ impl Asking {
             asked: BTreeMap::new(),
             answers: RoundTrip::new(every * 2),
             waiting: BTreeMap::new(),
+            answering: BTreeMap::new(),
+            late: 1,
+            current: None,
+            window: packets_in(WINDOW, every).clamp(MIN_WINDOW, MAX_WINDOW),
+            is_full: false,
+            asker: None,
+            promised: BTreeMap::new(),
+            fragments_each: 1,
+            group: 0,
         }
     }
 
@@ -126,7 +186,11 @@ impl Asking {
 
     /// Time at which what is asked for now, or comes now, is late.
     fn late_at(&self, now: Instant) -> Instant {
-        now + self.answers.timeout().max(self.every)
+        now + self.timeout()
+    }
+
+    fn timeout(&self) -> Duration {
+        (self.answers.timeout() * u64::from(self.late)).max(self.every)
     }
 
     /// Whether new data come.
@@ -143,7 +207,7 @@ impl Asking {
     /// Something may be missing now.
     pub(super) fn something_is_missing(&mut self, now: Instant) {
         if self.next.is_none() {
-            let wait = self.spread(self.gathers(now));
+            let wait = self.spread(self.gathers(now)) + self.backs_off();
             self.next = Some(now + wait);
         }
     }
@@ -152,7 +216,7 @@ impl Asking {
     pub(super) fn has_news(&mut self, now: Instant) {
         if !self.passes.is_empty() {
             self.passes.clear();
-            let wait = self.spread(self.every);
+            let wait = self.spread(self.every) + self.backs_off();
             self.next = self.next.map(|next| next.min(now + wait));
         }
         self.something_is_missing(now);
@@ -167,13 +231,19 @@ impl Asking {
         (id, part): (MessageId, Part),
         is_last: bool,
     ) {
-        if let Some((at, is_once)) = self.waiting.remove(&from)
-            && is_once
+        if let Some(waiting) = self.waiting.remove(&from)
+            && waiting.is_once
         {
-            self.answers.sample(now.since(at));
+            self.answers.sample(now.since(waiting.since));
+            self.late = 1;
         }
         let until = self.late_at(now);
+        self.answering.insert(from, until);
+        if let Some(parts) = self.promised.get_mut(&from) {
+            *parts = parts.saturating_sub(1);
+        }
         let Some(all) = self.asked.get_mut(&id) else { return };
+        self.current = Some(from);
         for asked in all.iter_mut().filter(|asked| asked.server.is_none_or(|server| server == from)) {
             asked.until = until;
             if let Part::Chunk(chunk) = part
@@ -189,7 +259,7 @@ impl Asking {
             }
             // While data come, others' answers end too, and one request asks for what they have left.
             let pause = if self.comes(now) { self.gathers(now) } else { self.every / 4 };
-            let soon = now + self.spread(pause);
+            let soon = now + self.spread(pause) + self.yields();
             self.next = Some(self.next.map_or(soon, |next| next.min(soon)));
         }
     }
@@ -219,12 +289,22 @@ impl Asking {
     pub(super) fn heard(
         &mut self,
         now: Instant,
-        server: Option<MemberId>,
+        (from, server): (MemberId, Option<MemberId>),
         passed_on_by: Option<MemberId>,
         wants: &[Want],
         view: &View<'_>,
     ) -> u64 {
         let until = self.late_at(now);
+        if let Some(server) = server {
+            if wants.iter().any(|want| self.asks_for_some(want, view)) {
+                self.asks(now, server, false);
+                self.asker = Some(from);
+            } else if self.promised.len() < MAX_ASKED {
+                *self.promised.entry(server).or_default() += self.parts(wants);
+                let until = self.answering.get(&server).map_or(until, |&other| other.max(until));
+                self.answering.insert(server, until);
+            }
+        }
         let mut suppressed = 0;
         for want in wants {
             let series = view.catalogue.get(want.id.into()).filter(|series| self.asks_for(series));
@@ -293,30 +373,60 @@ impl Asking {
             return None;
         }
         self.next = None;
+        self.group = view.neighbours.known();
+        if !self.is_crowd() {
+            self.answering.clear();
+            self.asker = None;
+            self.late = 1;
+        }
+        self.answering.retain(|_, until| *until > now);
+        let answering = &self.answering;
+        self.promised.retain(|server, _| answering.contains_key(server));
         let late: Vec<MemberId> = self
             .waiting
             .iter()
-            .filter(|(_, (at, _))| now.since(*at) >= self.answers.timeout())
+            .filter(|(_, waiting)| now.since(waiting.since) >= self.timeout())
             .map(|(&member, _)| member)
             .collect();
-        for member in late {
-            self.waiting.remove(&member);
-            view.neighbours.unanswered(now, member);
+        if !late.is_empty() {
+            self.late = (self.late * 2).min(MAX_LATE);
         }
-        for asked in self.asked.values_mut() {
-            asked.retain(|asked| asked.until > now);
+        for member in late {
+            let is_own = self.waiting.remove(&member).is_some_and(|waiting| waiting.is_own);
+            // One that answers others will come to it.
+            if is_own && !self.answering.contains_key(&member) {
+                view.neighbours.unanswered(now, member);
+            }
+        }
+        for all in self.asked.values_mut() {
+            all.retain(|asked| asked.ends(&self.answering) > now);
         }
         self.asked.retain(|_, asked| !asked.is_empty());
         // Whoever comes is news.
         view.neighbours.present(now).next()?;
-        let wants = self.wants(now, view);
-        if wants.is_empty() {
-            let expected = self.asked.values().flatten().map(|asked| asked.until).min();
-            let later = self.passes.values().map(|passes| passes.next).filter(|&next| next > now).min();
-            let earliest = [expected, later].into_iter().flatten().min();
-            self.next = earliest.or_else(|| self.is_missing(view).then(|| now + self.every));
+        let expected = self.expected(view.cache) + self.promised.values().sum::<u64>();
+        if self.is_crowd() && expected * 2 > self.window {
+            self.is_full = true;
+            self.next = Some(now + self.spread(self.every));
             return None;
         }
+        if std::mem::take(&mut self.is_full) && self.asker.is_some() {
+            // All see that more may be asked for, and one of them is to ask.
+            self.next = Some(now + self.yields());
+            return None;
+        }
+        let parts = if self.is_crowd() { self.window.saturating_sub(expected) } else { MAX_WINDOW };
+        let mut wants = self.wants(now, parts, view);
+        if wants.is_empty() {
+            let expected = self.asked.values().flatten().map(|asked| asked.ends(&self.answering)).min();
+            let later = self.passes.values().map(|passes| passes.next).filter(|&next| next > now).min();
+            let earliest = [expected, later].into_iter().flatten().min();
+            let next = earliest.or_else(|| self.is_missing(view).then(|| now + self.every));
+            let wait = self.yields();
+            self.next = next.map(|next| next + wait);
+            return None;
+        }
+        self.asker = None;
         let wait = self.spread(self.gathers(now));
         self.next = Some(now + wait);
         let server = match self.servers {
@@ -327,10 +437,20 @@ impl Asking {
                 let is_present = |&server: &MemberId| view.neighbours.get(server).is_some();
                 active.filter(is_present).or_else(|| {
                     let ids: Vec<MessageId> = wants.iter().map(|want| want.id).collect();
-                    view.neighbours.server(now, &ids, &[], &mut self.random)
+                    // What is missing of a message may be anywhere; of much, two would send the same.
+                    let is_whole = |want: &Want| matches!(want.missing, Missing::Whole(_));
+                    let current = self.current.filter(|_| self.is_crowd() && wants.iter().any(is_whole));
+                    view.neighbours.server(now, &ids, (&[], current), &mut self.random)
                 })
             }
         };
+        if let Some(server) = server.filter(|_| self.is_crowd())
+            && let Some(neighbour) = view.neighbours.get(server)
+            && wants.iter().any(|want| neighbour.holds(server, want.id))
+        {
+            // Another is asked for the rest, and not through this one.
+            wants.retain(|want| neighbour.holds(server, want.id));
+        }
         let is_again = wants.iter().any(|want| self.passes.contains_key(&want.id));
         let until = self.late_at(now);
         for want in &wants {
@@ -341,9 +461,67 @@ impl Asking {
             }
         }
         if let Some(server) = server {
-            self.waiting.entry(server).and_modify(|(_, is_once)| *is_once = false).or_insert((now, true));
+            self.asks(now, server, true);
         }
         Some((server, is_again, wants))
+    }
+
+    /// A member is asked, by this one or another.
+    fn asks(&mut self, now: Instant, server: MemberId, is_own: bool) {
+        self.current = Some(server);
+        if self.waiting.len() < MAX_ASKED || self.waiting.contains_key(&server) {
+            let new = Waiting { since: now, is_once: true, is_own };
+            let again = |waiting: &mut Waiting| {
+                waiting.is_once = false;
+                waiting.is_own |= is_own;
+            };
+            self.waiting.entry(server).and_modify(again).or_insert(new);
+        }
+    }
+
+    /// Whether so many hear each other that they have to take turns: of few, each asks for itself when it can.
+    const fn is_crowd(&self) -> bool {
+        self.group > FEW
+    }
+
+    /// Parts that wants name, as far as is known.
+    fn parts(&self, wants: &[Want]) -> u64 {
+        let parts = |want: &Want| {
+            let each = if matches!(want.missing, Missing::Whole(_)) { self.fragments_each } else { 1 };
+            want.parts() * each
+        };
+        wants.iter().map(parts).sum()
+    }
+
+    /// Whether a request of another member is for something that is missing here too.
+    fn asks_for_some(&self, want: &Want, view: &View<'_>) -> bool {
+        view.catalogue.get(want.id.into()).is_some_and(|series| {
+            self.asks_for(series) && series.missing_in(want.sequences()).next().is_some()
+        })
+    }
+
+    /// Number of parts that have been asked for and are still to come.
+    fn expected(&self, cache: &Cache) -> u64 {
+        let of = |(&id, all): (&MessageId, &Vec<Asked>)| {
+            let (missing, fragments) = match cache.get(id) {
+                Some(message) => {
+                    let fragments = u64::from(message.shape.fragments());
+                    (fragments - message.present().count(), fragments)
+                }
+                None => (self.fragments_each, self.fragments_each),
+            };
+            let asked = |asked: &Asked| {
+                let combinations = asked.combinations.values().copied().map(u64::from).sum::<u64>();
+                asked.fragments.count().min(fragments) + combinations
+            };
+            all.iter().map(asked).sum::<u64>().min(missing)
+        };
+        self.asked.iter().map(of).sum()
+    }
+
+    /// A message of this many fragments was heard of.
+    pub(super) const fn is_of(&mut self, fragments: u32) {
+        self.fragments_each = fragments as u64;
     }
 
     /// A message is asked for: not again for some time, if nothing comes.
@@ -364,8 +542,8 @@ impl Asking {
         incomplete.any(|(_, series)| self.asks_for(series) && series.missing().next().is_some())
     }
 
-    fn wants(&mut self, now: Instant, view: &View<'_>) -> Vec<Want> {
-        let mut budget = Budget { room: self.room, fragments: MAX_FRAGMENTS };
+    fn wants(&mut self, now: Instant, parts: u64, view: &View<'_>) -> Vec<Want> {
+        let mut budget = Budget { room: self.room, fragments: parts, each: self.fragments_each };
         let mut wants: Vec<Want> = Vec::new();
         let series: Vec<_> =
             view.catalogue.incomplete().filter(|(_, series)| self.asks_for(series)).collect();
@@ -387,7 +565,7 @@ impl Asking {
                             if SeriesId::from(*first) == id && first.sequence + *count == sequence =>
                         {
                             *count += 1;
-                            budget.fragments = budget.fragments.saturating_sub(1);
+                            budget.fragments = budget.fragments.saturating_sub(budget.each);
                             Vec::new()
                         }
                         _ => vec![Want { id: message, missing: Missing::Whole(1) }],
@@ -466,6 +644,23 @@ impl Asking {
         self.share >= 1.0 || self.passes.get(&id).is_some_and(is_fruitless) || self.random.chance(self.share)
     }
 
+    /// Time to wait for another member of many that asks for the same (RFC 5401, section 3.2.2).
+    fn backs_off(&mut self) -> Duration {
+        if !self.is_crowd() {
+            return Duration::ZERO;
+        }
+        let share = (self.group as f64 / FEW as f64).min(MAX_BACK_OFF);
+        truncated_exponential(&mut self.random, self.every.mul_f64(share), self.group as f64)
+    }
+
+    /// Time to wait for the member that asks for what is missing here too.
+    fn yields(&mut self) -> Duration {
+        if self.asker.is_none() {
+            return Duration::ZERO;
+        }
+        self.backs_off() + self.timeout() * 2
+    }
+
     /// An interval, give or take a fifth.
     fn spread(&mut self, interval: Duration) -> Duration {
         interval.mul_f64(0.8 + 0.4 * self.random.uniform())
@@ -478,6 +673,8 @@ const REQUEST_HEADER: usize = HEADER + 2 + 2 + 1 + MAX_SERVERS * MemberId::LEN;
 struct Budget {
     room: usize,
     fragments: u64,
+    /// Fragments of a whole message, as far as is known.
+    each: u64,
 }
 
 impl Budget {
@@ -486,7 +683,8 @@ impl Budget {
     }
 
     fn takes(&mut self, want: &Want) -> bool {
-        let (len, fragments) = (want.len(), want.parts());
+        let each = if matches!(want.missing, Missing::Whole(_)) { self.each } else { 1 };
+        let (len, fragments) = (want.len(), want.parts() * each);
         let fits = len + 4 <= self.room;
         if fits {
             self.room -= len;

@@ -114,6 +114,11 @@ impl Neighbours {
         self.present(now).count()
     }
 
+    /// Number of members that are remembered, even if they were silent for long.
+    pub(super) fn known(&self) -> usize {
+        self.all.len()
+    }
+
     /// The nodes that were heard last, `max` at most.
     pub(super) fn nodes(&self, now: Instant, max: usize) -> Vec<u32> {
         let mut present: Vec<_> =
@@ -126,19 +131,23 @@ impl Neighbours {
         self.all.get(&member)
     }
 
-    /// The neighbour that is to be asked for messages: one that is known to hold most of them, if it answers; drawn at
-    /// random where there are several.
+    /// The neighbour that is to be asked for messages: one that is known to hold most of them, if it answers; where
+    /// there are several, the one that answers already (`current`), or one at random.
     pub(super) fn server(
         &self,
         now: Instant,
         wanted: &[MessageId],
-        except: &[MemberId],
+        (except, current): (&[MemberId], Option<MemberId>),
         random: &mut Stream,
     ) -> Option<MemberId> {
         let candidates = self.present(now).filter(|(member, _)| !except.contains(member));
         let rated = candidates.map(|(member, neighbour)| {
             let holds = wanted.iter().filter(|id| neighbour.holds(member, **id)).count();
-            ((neighbour.answers(now), holds, u32::MAX - neighbour.unanswered, random.bits()), member)
+            let is_current = current == Some(member);
+            (
+                (neighbour.answers(now), holds, is_current, u32::MAX - neighbour.unanswered, random.bits()),
+                member,
+            )
         });
         rated.max().map(|(_, member)| member)
     }
@@ -238,7 +247,7 @@ mod tests {
         let from = Sent { member: member(2), transmission: 1 };
         neighbours.summary(&Summary { from, neighbours: 0, heard: vec![], is_all: true, series });
         let server = |neighbours: &Neighbours, second, random: &mut Stream| {
-            neighbours.server(at(second), &[id(3)], &[member(7)], random)
+            neighbours.server(at(second), &[id(3)], (&[member(7)], None), random)
         };
         assert!((0..50).all(|_| server(&neighbours, 1, &mut random) == Some(member(2))));
         (0..MAX_UNANSWERED).for_each(|_| neighbours.unanswered(at(1), member(2)));
@@ -248,7 +257,7 @@ mod tests {
         neighbours.answered(member(2));
         assert_eq!(server(&neighbours, 2, &mut random), Some(member(2)));
         let all = [member(1), member(2), member(3)];
-        assert_eq!(neighbours.server(at(2), &[id(3)], &all, &mut random), None);
+        assert_eq!(neighbours.server(at(2), &[id(3)], (&all, None), &mut random), None);
     }
 
     #[test]

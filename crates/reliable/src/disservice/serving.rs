@@ -23,11 +23,20 @@ pub(super) struct Serving {
     /// Jobs that there have been.
     number: u64,
     /// The parts that this member has sent of late, each with the number of its transmission.
-    sent: VecDeque<(u64, MessageId, Part)>,
+    sent: VecDeque<Sent>,
     /// Network traffic memory: fragments that were heard or sent.
     memory: Recent<(MessageId, Part)>,
     /// Whether fragments are drawn at random, as where anybody answers.
     draws: bool,
+}
+
+/// A part that was sent.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    at: Instant,
+    number: u64,
+    id: MessageId,
+    part: Part,
 }
 
 /// The parts of a message that are to be sent.
@@ -50,6 +59,17 @@ pub(super) enum Part {
     Fragment(u32),
     /// A combination of a chunk.
     Chunk(u32),
+}
+
+/// What the sender of a request has heard of this member, so that what is under way is not sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// The transmissions up to this one.
+    Until(u16),
+    /// What was sent before a time, and is missing still.
+    AllBefore(Instant),
+    /// That is not known: the request is to anyone.
+    Nothing,
 }
 
 /// A packet that answers a request.
@@ -96,14 +116,20 @@ impl Serving {
         &mut self,
         not_before: Instant,
         (wants, before): (&[Want], &[MemberId]),
-        (heard, transmissions): (Option<u16>, u64),
+        (heard, transmissions): (Heard, u64),
         cache: &Cache,
         mut serves: impl FnMut(MessageId) -> bool,
     ) -> Vec<Want> {
         let mut rest = Vec::new();
-        let under_way =
-            heard.map_or(Vec::new(), |heard| self.sent_since(complete(heard.into(), 16, transmissions)));
-        let taken = Taken { not_before, remembers: heard.is_none(), under_way };
+        let under_way = match heard {
+            Heard::Nothing => Vec::new(),
+            Heard::Until(heard) => {
+                let heard = complete(heard.into(), 16, transmissions);
+                self.last_sent(|sent| sent.number > heard)
+            }
+            Heard::AllBefore(at) => self.last_sent(|sent| sent.at > at),
+        };
+        let taken = Taken { not_before, remembers: heard == Heard::Nothing, under_way };
         for want in wants {
             if let Missing::Whole(count) = want.missing {
                 self.take_whole(&taken, (want.id, count), cache, &mut serves, &mut rest);
@@ -123,10 +149,10 @@ impl Serving {
         rest
     }
 
-    /// What was sent after a transmission, by message.
-    fn sent_since(&self, heard: u64) -> Vec<(MessageId, Part)> {
-        let since = self.sent.iter().rev().take_while(|&&(number, ..)| number > heard);
-        let mut sent: Vec<_> = since.map(|&(_, id, part)| (id, part)).collect();
+    /// What was sent last, by message.
+    fn last_sent(&self, is_last: impl Fn(&Sent) -> bool) -> Vec<(MessageId, Part)> {
+        let last = self.sent.iter().rev().take_while(|sent| is_last(sent));
+        let mut sent: Vec<_> = last.map(|sent| (sent.id, sent.part)).collect();
         sent.sort_unstable();
         sent
     }
@@ -279,7 +305,7 @@ impl Serving {
 
     /// This member sends a part, as the transmission of that number.
     pub(super) fn sends(&mut self, now: Instant, number: u64, id: MessageId, part: Part) {
-        self.sent.push_back((number, id, part));
+        self.sent.push_back(Sent { at: now, number, id, part });
         if self.sent.len() > MAX_SENT {
             self.sent.pop_front();
         }

@@ -2,6 +2,8 @@
 
 use hopcast_core::{Duration, Instant, Stream};
 
+use crate::backoff::truncated_exponential;
+
 /// The timer of Trickle: it goes off once in each interval, unless enough others have said the same, and intervals
 /// double up to a maximum while there is no news.
 #[derive(Debug)]
@@ -14,15 +16,20 @@ pub(super) struct Trickle {
     at: Option<Instant>,
     /// Others that have said the same in this interval.
     heard: u32,
+    /// Members that may speak at the same time.
+    group: usize,
     random: Stream,
 }
 
 /// Others that say the same after which a member does not (k of RFC 6206, section 4.1). Chosen: one can be lost.
 const ENOUGH: u32 = 2;
 
+/// Members among which the point is drawn evenly.
+const FEW: usize = 16;
+
 impl Trickle {
     pub(super) fn new(now: Instant, (min, max): (Duration, Duration), random: Stream) -> Self {
-        let mut trickle = Self { min, max, interval: min, end: now, at: None, heard: 0, random };
+        let mut trickle = Self { min, max, interval: min, end: now, at: None, heard: 0, group: 1, random };
         trickle.begin(now);
         trickle
     }
@@ -59,10 +66,21 @@ impl Trickle {
         }
     }
 
-    /// A point in the second half of the interval (RFC 6206, section 4.2).
+    /// There are so many others.
+    pub(super) const fn is_among(&mut self, group: usize) {
+        self.group = group;
+    }
+
+    /// A point in the second half of the interval (RFC 6206, section 4.2). Few of a large group draw an
+    /// early one, so that the others hear of it in time.
     fn begin(&mut self, now: Instant) {
         let half = self.interval / 2;
-        self.at = Some(now + half + half.mul_f64(self.random.uniform()));
+        if self.group <= FEW {
+            self.at = Some(now + half + half.mul_f64(self.random.uniform()));
+            (self.end, self.heard) = (now + self.interval, 0);
+            return;
+        }
+        self.at = Some(now + half + truncated_exponential(&mut self.random, half, self.group as f64));
         (self.end, self.heard) = (now + self.interval, 0);
     }
 }

@@ -9,7 +9,7 @@ use super::super::config::{PublisherRepairs, Servers};
 use super::super::message::{Arrival, Message};
 use super::super::object::Metadata;
 use super::super::series::SeriesId;
-use super::super::serving::Part;
+use super::super::serving::{Heard, Part};
 use super::super::wire::{Data, Packet, Request, Series, Summary, Symbol, Want};
 use super::send::Control;
 use super::{Peer, next_of};
@@ -25,14 +25,25 @@ impl Peer {
             // Its own, by way of the network, or somebody who says so: nothing that it does not know.
             return;
         }
-        if self.neighbours.heard(now, from) {
-            self.trickle.reset(now);
+        let is_new = self.neighbours.heard(now, from);
+        if is_new {
+            self.trickle.is_among(self.neighbours.known());
             self.asking.has_news(now);
         }
-        match packet {
-            Packet::Data(data) => self.on_data(now, &data, datagram),
-            Packet::Request(request) => self.on_request(now, request),
+        let knows_as_much = match packet {
+            Packet::Data(data) => {
+                self.on_data(now, &data, datagram);
+                false
+            }
+            Packet::Request(request) => {
+                self.on_request(now, request);
+                false
+            }
             Packet::Summary(summary) => self.on_summary(now, &summary),
+        };
+        // In a large segment most members are silent for long, since others speak for them.
+        if is_new && !(knows_as_much && self.neighbours.known() > FEW) {
+            self.trickle.reset(now);
         }
     }
 
@@ -73,6 +84,7 @@ impl Peer {
                 let lifetime = data.lifetime.map(|left| now + Duration::from_millis(left.into()));
                 let value = if is_wanted { Value::Wanted } else { Value::Others };
                 self.cache.insert(id, Message::new(now, data.shape, lifetime), value);
+                self.asking.is_of(data.shape.fragments());
             }
             None => {
                 self.counted.refused += 1;
@@ -107,7 +119,8 @@ impl Peer {
         self.counted.requests.heard += 1;
         let (asking, view) = self.asking();
         let passed_on_by = (request.servers.len() > 1).then_some(request.from.member);
-        let suppressed = asking.heard(now, server, passed_on_by, &request.wants, &view);
+        let suppressed =
+            asking.heard(now, (request.from.member, server), passed_on_by, &request.wants, &view);
         self.counted.requests.suppressed += u64::from(suppressed > 0);
         match server {
             Some(server) if server != own => return,
@@ -120,9 +133,12 @@ impl Peer {
             Some(_) => now,
             None => now + self.config.policy.repairs.delay.mul_f64(self.random.uniform()),
         };
-        // Nothing is under way of what was asked for in vain.
-        let all = self.transmissions as u16;
-        let heard = server.map(|_| if request.is_again { all } else { request.heard });
+        let heard = match server {
+            None => Heard::Nothing,
+            // Nothing is under way of what was asked for in vain, but what another has asked for just now.
+            Some(_) if request.is_again => Heard::AllBefore(now - self.config.policy.ask_interval() / 2),
+            Some(_) => Heard::Until(request.heard),
+        };
         let serves_own = self.serves_own(now, &request);
         let unsent = &self.unsent;
         let is_sent = |id: super::MessageId| {
@@ -178,14 +194,15 @@ impl Peer {
         let mut except = servers.clone();
         except.push(request.from.member);
         let ids: Vec<_> = rest.iter().map(|want| want.id).collect();
-        if let Some(next) = self.neighbours.server(now, &ids, &except, &mut self.random) {
+        if let Some(next) = self.neighbours.server(now, &ids, (&except, None), &mut self.random) {
             servers.insert(0, next);
             self.counted.passed_on += 1;
             self.control.push_back(Control::Request { is_again: request.is_again, servers, wants: rest });
         }
     }
 
-    fn on_summary(&mut self, now: Instant, summary: &Summary) {
+    /// Takes a summary, and says whether its sender knows the same.
+    fn on_summary(&mut self, now: Instant, summary: &Summary) -> bool {
         let own = self.config.member;
         self.neighbours.summary(summary);
         let mut is_same = true;
@@ -199,6 +216,7 @@ impl Peer {
         }
         if self.knows_more(now, summary) {
             self.trickle.reset(now);
+            is_same = false;
         } else if is_same {
             self.trickle.heard_the_same();
         }
@@ -207,6 +225,7 @@ impl Peer {
                 self.serving.push(now, id, message);
             }
         }
+        is_same
     }
 
     /// Whether a neighbour that says all that it knows of should have heard of more.
@@ -279,5 +298,7 @@ impl Peer {
     }
 }
 
+/// Members among which whoever comes is told at once what is known.
+const FEW: usize = 16;
 /// Missing messages that are compared with what a neighbour holds. Chosen: those of a request.
 const MAX_COMPARED: usize = 128;

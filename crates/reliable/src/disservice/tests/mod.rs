@@ -2,6 +2,7 @@
 
 mod disruption;
 mod hostile;
+mod meeting;
 mod random;
 mod scale;
 mod tactical;
