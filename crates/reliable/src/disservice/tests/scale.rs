@@ -65,8 +65,7 @@ fn what_is_said_does_not_grow_with_the_messages_that_are_held() {
     assert!(said[2] < said[1] * 11 / 10, "{said:?} bytes in 200 s each");
 }
 
-/// For the time that it takes: an hour is to be simulated within two minutes on one core. The module's documentation
-/// has what was measured.
+/// For the time that it takes: an hour is to be simulated within two minutes on one core.
 #[test]
 #[ignore = "takes a minute; how long is looked at by hand"]
 fn two_hundred_members_for_an_hour() {
