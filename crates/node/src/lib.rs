@@ -9,6 +9,8 @@ pub mod logging;
 mod metrics;
 pub mod runtime;
 pub mod status;
+#[allow(dead_code)] // until the next commit
+mod store;
 #[cfg(test)]
 mod test_network;
 #[doc(hidden)]
