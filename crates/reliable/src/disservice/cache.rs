@@ -72,6 +72,10 @@ impl Cache {
         self.bytes
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.messages.len()
+    }
+
     pub(super) fn get(&self, id: MessageId) -> Option<&Message> {
         self.messages.get(&id).map(|held| &held.message)
     }

@@ -67,6 +67,7 @@ pub use config::{
 };
 pub use object::{MAX_NAME, Metadata};
 pub use peer::Peer;
+pub use store::aged;
 
 #[cfg(test)]
 mod tests;

@@ -222,7 +222,7 @@ impl Catalogue {
     pub(super) fn subscribe(&mut self, own: MemberId, group: &Group, subscription: Subscription) {
         let tag = tag(group);
         self.subscriptions.insert(tag, (group.clone(), subscription));
-        let series = self.all.iter_mut().filter(|(id, _)| id.group == tag && id.publisher != own);
+        let series = self.all.iter_mut().filter(|(id, _)| id.group == tag && id.publisher.node != own.node);
         for (&id, series) in series.filter(|(_, series)| series.wanted.is_none()) {
             series.wanted = Some(Wanted::from_now(subscription, series.newest));
             self.open.insert(id);
@@ -318,7 +318,8 @@ impl Catalogue {
 
     fn subscription(&self, own: MemberId, id: SeriesId) -> Option<Subscription> {
         let subscription = self.subscriptions.get(&id.group).map(|&(_, subscription)| subscription);
-        subscription.filter(|_| id.publisher != own)
+        // What it published before it began again is not for itself either.
+        subscription.filter(|_| id.publisher.node != own.node)
     }
 
     fn add(&mut self, id: SeriesId, series: Series) -> bool {

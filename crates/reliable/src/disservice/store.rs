@@ -9,6 +9,7 @@
 //!   that were handed up or given up its first number and the one after its last (32 each).
 
 use hopcast_core::bytes::{Malformed, Reader};
+use hopcast_core::{Duration, Message as Unit};
 
 use super::series::SeriesId;
 use super::wire::{MemberId, MessageId, Shape};
@@ -23,6 +24,18 @@ pub(super) enum Record<'a> {
 
 /// Runs that are restored of a series, at most. Chosen: 64 KiB of them.
 const MAX_RUNS: usize = 8192;
+
+/// Place of the time that a message has left in its record's value: behind length, fragment, chunk and digest.
+const LIFETIME: std::ops::Range<usize> = 11..19;
+
+/// A record as it is some time after it was handed out: its message has less time left. `None` if that has expired.
+pub fn aged(mut record: Unit, by: Duration) -> Option<Unit> {
+    let parsed = record.name.as_deref().and_then(|key| Record::parse(key, &record.payload).ok());
+    let Some(Record::Message { lifetime: Some(left), .. }) = parsed else { return Some(record) };
+    let left = left.checked_sub(by.as_millis()).filter(|&left| left > 0)?;
+    record.payload[LIFETIME].copy_from_slice(&left.to_be_bytes());
+    Some(record)
+}
 
 pub(super) fn message_key(id: MessageId) -> Vec<u8> {
     let mut key = vec![b'm'];
@@ -107,6 +120,8 @@ impl<'a> Record<'a> {
 
 #[cfg(test)]
 mod tests {
+    use hopcast_core::Buffer;
+
     use super::*;
 
     #[test]
@@ -120,6 +135,16 @@ mod tests {
         for record in [of(None), of(Some(77)), Record::Series { id, newest: 12, done }] {
             assert_eq!(Record::parse(&record.key(), &record.value()), Ok(record));
         }
+        let after = |record: Record<'_>, seconds| {
+            let unit = Unit::new(0, Buffer::copy_from(&record.value())).named(record.key());
+            let aged = aged(unit, Duration::from_secs(seconds))?;
+            let parsed = Record::parse(&record.key(), &aged.payload).unwrap();
+            let Record::Message { lifetime, object, .. } = parsed else { panic!("{parsed:?}") };
+            assert_eq!(object, b"abc");
+            Some(lifetime)
+        };
+        assert_eq!((after(of(Some(7000)), 5), after(of(Some(7000)), 7)), (Some(Some(2000)), None));
+        assert_eq!(after(of(None), 1_000_000), Some(None));
         let record = of(None);
         assert!(Record::parse(&record.key(), &record.value()[1..]).is_err());
         assert!(Record::parse(b"x", b"").is_err());

@@ -170,7 +170,12 @@ impl Peer {
                 let newest = held.as_ref().map_or(newest, |&(known, _)| known.max(newest));
                 self.catalogue.restore(now, own, id, newest, done);
                 if let (Some((_, held)), Some(series)) = (held, self.catalogue.get_mut(id)) {
-                    series.held = held;
+                    series.held = held.clone();
+                    // Those that were handed up are not wanted any more.
+                    for sequence in held.numbers() {
+                        let message = id.message(sequence as u32);
+                        self.cache.set_value(message, self.restored_value(message));
+                    }
                 }
             }
             Record::Message { id, shape, lifetime, object } => {
@@ -184,11 +189,15 @@ impl Peer {
                 let Some(series) = self.catalogue.get_mut(id.into()) else { return };
                 series.whole(id.sequence, history);
                 self.asking.is_of(shape.fragments());
-                let value = if id.publisher == own { Value::Done } else { self.value_of(id) };
+                let value = self.restored_value(id);
                 self.cache.insert(id, Message::whole(now, shape, expires, object), value);
                 self.shrink(id);
             }
         }
+    }
+
+    fn restored_value(&self, id: MessageId) -> Value {
+        if id.publisher.node == self.config.member.node { Value::Done } else { self.value_of(id) }
     }
 
     /// Hands up what is held and has not been: after a restart, or a subscription to what was overheard before.

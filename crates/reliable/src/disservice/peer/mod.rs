@@ -135,6 +135,16 @@ impl Peer {
         self.unsent.is_empty()
     }
 
+    /// Bytes of messages that it has published and not sent yet.
+    pub const fn unsent(&self) -> u64 {
+        self.unsent_bytes
+    }
+
+    /// Number of messages that it holds something of.
+    pub fn messages(&self) -> usize {
+        self.cache.len()
+    }
+
     /// Whether it holds a whole message.
     pub fn holds(&self, id: MessageId) -> bool {
         self.cache.get(id).is_some_and(super::message::Message::is_whole)

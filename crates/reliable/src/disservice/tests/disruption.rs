@@ -124,6 +124,47 @@ fn who_begins_again_has_its_cache_and_is_handed_nothing_twice() {
 }
 
 #[test]
+fn who_begins_again_as_another_run_serves_what_it_published_before_and_is_not_handed_it() {
+    let policy = policy();
+    let mut net = Network::new(8);
+    let of = |member| Config { has_store: true, ..config(member, Some(everything()), &policy) };
+    (0..2).for_each(|member| _ = join(&mut net, of(member), link(0.1)));
+    net.members[1].is_cut = true;
+    let messages = messages(5);
+    messages.iter().take(4).for_each(|message| publish(&mut net, 0, message));
+    net.run(Duration::from_secs(5), |_| false);
+    restart(&mut net, 0, Config { member: MemberId { node: 1, run: 2 }, ..of(0) });
+    net.members[1].is_cut = false;
+    publish(&mut net, 0, &messages[4]);
+    let until = seconds(&net, 60);
+    net.run(until, |net| net.members[1].up.len() >= messages.len());
+    assert_eq!(counted(received(&net, 1)), counted(messages));
+    assert_eq!(received(&net, 0).len(), 0, "they are its own");
+    assert_eq!((net.members[0].session.messages(), net.members[0].session.unsent()), (5, 0));
+}
+
+#[test]
+fn who_begins_again_and_lacks_room_drops_what_it_was_handed_first() {
+    let policy = Policy { cache: 64 << 10, ..policy() };
+    let mut net = Network::new(9);
+    let of = |member| Config { has_store: true, ..config(member, Some(everything()), &policy) };
+    (0..2).for_each(|member| _ = join(&mut net, of(member), link(0.0)));
+    let publish_some = |net: &mut Network, numbers: std::ops::Range<u64>| {
+        for at in numbers {
+            publish(net, 0, &contents(6000, at));
+            let until = seconds(net, 2);
+            net.run(until, |_| false);
+        }
+    };
+    publish_some(&mut net, 0..8);
+    restart(&mut net, 1, of(1));
+    publish_some(&mut net, 8..14);
+    assert_eq!(received(&net, 1).len(), 14);
+    let dropped: Vec<_> = net.members[1].session.dropped().map(|dropped| dropped.id.sequence).collect();
+    assert_eq!(dropped, [0, 1, 2, 3]);
+}
+
+#[test]
 fn what_has_expired_is_not_held_back_for_and_not_brought_on() {
     let policy = Policy { lifetime: Some(Duration::from_secs(10)), ..policy() };
     let mut net = network(5, 1, 1, &policy, 0.0);

@@ -311,7 +311,7 @@ impl MessageId {
 }
 
 /// Numbers of messages, lengths and fragments are below this, so that sums of them are numbers too.
-pub(super) const MAX_NUMBER: u32 = 1 << 30;
+pub const MAX_NUMBER: u32 = 1 << 30;
 
 fn number(reader: &mut Reader<'_>, field: &'static str) -> Result<u32, Malformed> {
     let number = reader.varint(field)?;
