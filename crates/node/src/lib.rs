@@ -9,7 +9,6 @@ pub mod logging;
 mod metrics;
 pub mod runtime;
 pub mod status;
-#[allow(dead_code)] // until the next commit
 mod store;
 #[cfg(test)]
 mod test_network;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::status::{CarrierStatus, GroupMemberStatus, PeerStatus, Status};
+use crate::status::{CarrierStatus, GroupMemberStatus, HeldStatus, PeerStatus, Status};
 
 /// A metric of each peer: name, kind, help, and the value if there is one.
 type PeerMetric = (&'static str, &'static str, &'static str, fn(&PeerStatus) -> Option<f64>);
@@ -120,7 +120,7 @@ const CARRIER: [(&str, &str, &str); 33] = [
 /// A metric of each member of each group: name, kind, help, and the value if there is one.
 type MemberMetric = (&'static str, &'static str, &'static str, fn(&GroupMemberStatus) -> Option<f64>);
 
-const MEMBER: [MemberMetric; 10] = [
+const MEMBER: [MemberMetric; 11] = [
     ("up", "gauge", "Whether the member is up.", |member| Some(f64::from(u8::from(member.up)))),
     ("silent_seconds", "gauge", "Time since the member said what it has, or asked.", |member| {
         member.silent_s
@@ -150,10 +150,42 @@ const MEMBER: [MemberMetric; 10] = [
     ("received_bytes_total", "counter", "Bytes of the files of the member that have come.", |member| {
         Some(member.bytes_received as f64)
     }),
+    (
+        "messages_received_total",
+        "counter",
+        "Messages of the member that have come, where members hold them for each other.",
+        |member| Some(member.messages_received as f64),
+    ),
+];
+
+/// A metric of each group whose members hold messages for each other: name, kind, help, and the value if there is one.
+type HeldMetric = (&'static str, &'static str, &'static str, fn(&HeldStatus) -> Option<f64>);
+
+const HELD: [HeldMetric; 10] = [
+    ("files_published", "gauge", "Files of the directory that have been published.", |held| {
+        Some(held.files_published as f64)
+    }),
+    ("files_due", "gauge", "Files of the directory that have not been published yet.", |held| {
+        Some(held.files_due as f64)
+    }),
+    ("files_waiting", "gauge", "Files of others that wait to be written.", |held| {
+        Some(held.files_waiting as f64)
+    }),
+    ("held_messages", "gauge", "Files and messages that the site holds.", |held| Some(held.messages as f64)),
+    ("held_bytes", "gauge", "Bytes of memory that they take.", |held| Some(held.bytes as f64)),
+    ("held_max_bytes", "gauge", "Bytes of memory that they may take.", |held| Some(held.max_bytes as f64)),
+    ("unsent_bytes", "gauge", "Bytes published and not sent yet.", |held| Some(held.unsent_bytes as f64)),
+    ("disk_bytes", "gauge", "Bytes of the store on disk.", |held| held.disk_bytes.map(|bytes| bytes as f64)),
+    ("dropped_total", "counter", "Files and messages dropped for want of room.", |held| {
+        Some(held.dropped as f64)
+    }),
+    ("expired_total", "counter", "Files and messages dropped because their time was over.", |held| {
+        Some(held.expired as f64)
+    }),
 ];
 
 /// Metrics of each group: name, the machines' counter, help.
-const GROUP: [(&str, &str, &str); 18] = [
+const GROUP: [(&str, &str, &str); 24] = [
     (
         "data_bytes",
         "data_bytes_sent",
@@ -184,6 +216,16 @@ const GROUP: [(&str, &str, &str); 18] = [
     ("messages_refused", "messages_refused", "Messages of programs dropped since too many waited."),
     ("messages_received", "messages_received", "Messages of members that were given to programs."),
     ("malformed", "statements_malformed", "What came of members and made no sense."),
+    (
+        "files_received",
+        "files_received",
+        "Files of members that were written, where members hold them for each other.",
+    ),
+    ("files_repeated", "files_repeated", "Files that came and had been written before."),
+    ("files_overtaken", "files_overtaken", "Files that came when a newer one of their name was there."),
+    ("files_given_up", "files_given_up", "Files that came and could not be written."),
+    ("records_damaged", "records_damaged", "Damaged places of the store that were passed over at the start."),
+    ("records_lost", "records_lost", "Records that the store could not write."),
 ];
 
 /// Values of the sockets that are gauges, not counters: bytes that wait for readers, and the maximum lateness.
@@ -280,6 +322,15 @@ impl Page {
                 }
             }
         }
+        for (name, kind, help, value) in HELD {
+            let name = format!("hopcast_group_{name}");
+            self.family(&name, kind, help);
+            for group in &status.groups {
+                if let Some(value) = group.held.as_ref().and_then(value) {
+                    self.value(&name, &[("group", &group.name)], value);
+                }
+            }
+        }
         let name = "hopcast_group_file_has";
         self.family(
             name,
@@ -325,6 +376,7 @@ mod tests {
         let mut group = GroupStatus { name: "charts".into(), ..GroupStatus::default() };
         (group.members, group.files) = (vec![member], vec![file]);
         group.counters.insert("nacks_received".into(), 4);
+        group.held = Some(HeldStatus { messages: 9, dropped: 2, ..HeldStatus::default() });
         let mut status =
             Status { peers: vec![peer], carriers: vec![carrier], groups: vec![group], ..Status::default() };
         status.sockets.extend([("streams_held_bytes".into(), 5), ("wakes".into(), 6)]);
@@ -350,6 +402,9 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("hopcast_group_nacks_received_total{group=\"charts\"} 4\n"), "{text}");
+        assert!(text.contains("hopcast_group_held_messages{group=\"charts\"} 9\n"), "{text}");
+        assert!(text.contains("hopcast_group_dropped_total{group=\"charts\"} 2\n"), "{text}");
+        assert!(!text.contains("hopcast_group_disk_bytes{"), "there is no store: {text}");
         let has = "hopcast_group_file_has{group=\"charts\",file=\"a \\\"b\\\"\",member=\"shore\"} 1\n";
         assert!(text.contains(has), "{text}");
         assert!(text.contains("hopcast_peer_up{peer=\"a\\\"b\"} 1\n"), "{text}");

@@ -9,7 +9,10 @@ use hopcast_config::yaml::Node;
 use crate::transport::{Layer, PortKind, Row};
 use crate::transports::{TRANSPORTS, layer};
 
-pub use crate::transport::{GroupMember, GroupTransport, MemoryShare, SiteEdge, SiteRelay, SiteTransport};
+pub use crate::transport::{
+    GroupMember, GroupService, GroupTransport, Holder, Holding, MemoryShare, SiteEdge, SiteRelay,
+    SiteTransport, StoreAndForward, StoringMember,
+};
 pub use crate::transports::{Splice, Tunnel};
 
 /// A layer that can be between sites.
@@ -77,8 +80,13 @@ impl GroupLayer {
     ///
     /// # Panics
     /// Never: there is no such layer without one.
-    pub fn transport(&self) -> &dyn GroupTransport {
+    pub fn transport(&self) -> GroupService<'_> {
         self.0.settings().among_members().expect("it was read as one")
+    }
+
+    /// Whether its members hold messages for each other.
+    pub fn stores_and_forwards(&self) -> bool {
+        matches!(self.transport(), GroupService::StoreAndForward(_))
     }
 
     /// Maximum number of members, this site included, if there is one; they have addresses of IPv6.
@@ -119,8 +127,9 @@ mod tests {
                 row.name
             );
         }
-        assert_eq!(among_members().map(|row| row.name).collect::<Vec<_>>(), ["norm", "nakack"]);
+        assert_eq!(among_members().map(|row| row.name).collect::<Vec<_>>(), ["norm", "nakack", "disservice"]);
         assert_eq!(GroupLayer::default().to_string(), "norm");
+        assert!(!GroupLayer::default().stores_and_forwards());
     }
 
     #[test]

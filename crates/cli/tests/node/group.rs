@@ -8,17 +8,17 @@ use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::lab::{Lab, Node, possible, repository, within};
 
-const SITES: [&str; 3] = ["ship1", "shore", "ship2"];
+pub(crate) const SITES: [&str; 3] = ["ship1", "shore", "ship2"];
 
 /// Three sites, of which the one between the others forwards for them; each loses a tenth of what it receives.
-struct Sites {
-    lab: Lab,
+pub(crate) struct Sites {
+    pub(crate) lab: Lab,
     /// The transport.
     over: &'static str,
 }
 
 impl Sites {
-    fn new(over: &'static str) -> Self {
+    pub(crate) fn new(over: &'static str) -> Self {
         let lab = Lab::row(&SITES);
         lab.default_route("ship1", "192.0.2.2");
         lab.default_route("ship2", "192.0.3.1");
@@ -30,12 +30,12 @@ impl Sites {
         Self { lab, over }
     }
 
-    fn path(&self, name: &str, kind: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str, kind: &str) -> PathBuf {
         self.lab.dir.path().join(format!("{name}-{kind}"))
     }
 
     /// Starts the node of a site. All of them have the same lines of the group but for their directories.
-    fn start(&self, name: &str) -> Node {
+    pub(crate) fn start(&self, name: &str) -> Node {
         let addresses = [("ship1", "192.0.2.1"), ("shore", "192.0.2.2"), ("ship2", "192.0.3.2")];
         let peers: Vec<String> = addresses
             .iter()
@@ -61,23 +61,25 @@ carry:
     messages: {{ socket: {} }}
     rate: 20 Mbit/s
     over: {}
+state: {}
 ",
                 peers.join(", "),
                 path("out"),
                 path("in"),
                 path("messages"),
                 self.over,
+                path("state"),
             ),
         )
     }
 
     /// Whether a site has another one's file.
-    fn has(&self, name: &str, from: &str, file: &str, bytes: &[u8]) -> bool {
+    pub(crate) fn has(&self, name: &str, from: &str, file: &str, bytes: &[u8]) -> bool {
         fs::read(self.path(name, "in").join(from).join(file)).is_ok_and(|found| found == bytes)
     }
 
     /// A program at the message port of a site.
-    fn program(&self, name: &str) -> Socket {
+    pub(crate) fn program(&self, name: &str) -> Socket {
         let socket = Socket::new(Domain::UNIX, Type::SEQPACKET, None).unwrap();
         socket.connect(&SockAddr::unix(self.path(name, "messages")).unwrap()).unwrap();
         socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -85,14 +87,14 @@ carry:
     }
 }
 
-fn receive(mut socket: &Socket) -> String {
+pub(crate) fn receive(mut socket: &Socket) -> String {
     let mut bytes = [0; 256];
     let len = std::io::Read::read(&mut socket, &mut bytes).unwrap();
     String::from_utf8(bytes[..len].to_vec()).unwrap()
 }
 
 /// Bytes that look like nothing else.
-fn contents(len: usize) -> Vec<u8> {
+pub(crate) fn contents(len: usize) -> Vec<u8> {
     (0..len as u32).map(|place| (place.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
 }
 
@@ -180,18 +182,22 @@ fn every_member_gets_each_file_and_each_message(over: &'static str) {
 #[test]
 fn the_example_of_the_page_is_read() {
     let page = repository("docs/node.md");
-    let example = page.split("```").find(|block| block.contains("group:")).expect("an example of a group");
+    let examples: Vec<_> = page.split("```").filter(|block| block.contains("  group:")).collect();
+    assert_eq!(examples.len(), 2, "a group whose members are there, and one of those that carry messages on");
     let dir = tempfile::tempdir().unwrap();
     let place = dir.path().display().to_string();
     fs::create_dir_all(dir.path().join("charts/out")).unwrap();
     fs::create_dir_all(dir.path().join("charts/in")).unwrap();
-    let text = example.trim_start_matches("yaml").replace("/srv", &place);
-    let file = dir.path().join("node.yaml");
-    fs::write(&file, format!("name: shore\nlisten: 0.0.0.0:7400\npeers: {{ ship1: 192.0.2.1:7400, ship2: 192.0.3.2:7400 }}\n{text}")).unwrap();
-    let output = std::process::Command::new(env!("CARGO_BIN_EXE_hopcast"))
-        .args(["node", "--check"])
-        .arg(&file)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for example in examples {
+        let text = example.trim_start_matches("yaml").replace("/srv", &place);
+        let file = dir.path().join("node.yaml");
+        let peers = "ship1: 192.0.2.1:7400, ship2: 192.0.3.2:7400";
+        fs::write(&file, format!("name: shore\nlisten: 0.0.0.0:7400\npeers: {{ {peers} }}\n{text}")).unwrap();
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_hopcast"))
+            .args(["node", "--check"])
+            .arg(&file)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
 }

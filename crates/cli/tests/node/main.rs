@@ -13,4 +13,5 @@ mod lab;
 mod limits;
 mod mistakes;
 mod scenario;
+mod store_forward;
 mod trouble;

@@ -16,8 +16,10 @@ use log::LevelFilter;
 
 use super::{Carrier, Config, Connections, Packets, Peer, PeerAddress, Relay, Timing, address, group};
 
-const KEYS: [&str; 11] =
-    ["name", "listen", "peers", "carry", "relay", "mtu", "hello", "memory", "status", "metrics", "log"];
+const KEYS: [&str; 12] = [
+    "name", "listen", "peers", "carry", "relay", "mtu", "hello", "memory", "status", "state", "metrics",
+    "log",
+];
 const LEVELS: [&str; 5] = ["off", "error", "warn", "info", "debug"];
 /// Maximum number of peers. Chosen: each costs a hello a second; a node with more neighbours would be a server.
 const MAX_PEERS: usize = 64;
@@ -56,7 +58,9 @@ pub(super) fn config(root: &Node) -> Result<Config, Diagnostic> {
     }
     let mtu = fields.read("mtu", |node, key| whole(node, key, 576..=9000))?.unwrap_or(1500) as u16;
     let status = fields.read("status", |node, key| Ok(PathBuf::from(text(node, key)?)))?;
+    let state = fields.read("state", group::path)?;
     let config = Config {
+        state: state.unwrap_or_else(|| Config::default_state(&own)),
         status: status.unwrap_or_else(|| Config::default_socket(&own)),
         name: own,
         listen,

@@ -47,44 +47,64 @@ fn group(
 ) -> Result<Group, Diagnostic> {
     const KEYS: [&str; 8] = ["name", "members", "send", "receive", "messages", "address", "rate", "over"];
     let fields = Fields::of(node, "`group`", &KEYS)?;
+    let over = fields.get("over").map(GroupLayer::read).transpose()?.unwrap_or_default();
+    let named = fields.need("members", "members: [ship1, shore]")?;
+    let (members, afar) = members(named, own, peers, &over)?;
     let group = Group {
         name: name(fields.need("name", "name: charts")?, "name")?.to_owned(),
-        members: members(fields.need("members", "members: [ship1, shore]")?, own, peers)?,
+        members,
+        afar,
         channel,
         send: fields.get("send").map(send).transpose()?,
         receive: fields.get("receive").map(receive).transpose()?,
         messages: fields.get("messages").map(messages).transpose()?,
         address: fields.read("address", |node, key| multicast(node, key, listen))?,
         rate: fields.read("rate", rate)?,
-        over: fields.get("over").map(GroupLayer::read).transpose()?.unwrap_or_default(),
+        over,
     };
     // The members know each other by addresses of IPv6, whatever those of their hosts are.
     if let Some(max) = group.over.max_members().filter(|&max| group.members.len() >= max) {
         let (members, over) = (group.members.len() + 1, &group.over);
         return Err(node.error(format!("`members`: {members} with this node, and `{over}` serves {max}")));
     }
-    if group.send.is_none() && group.receive.is_none() && group.messages.is_none() {
+    // Where members hold messages for each other, one may do nothing else.
+    if !group.takes_part() && !group.over.stores_and_forwards() {
         return Err(node.error("`group` needs `send`, `receive`, `messages` or several of them"));
     }
     Ok(group)
 }
 
 /// The others of those that a file names, which may have this node among them: so that all members have one list.
-fn members(node: &Node, own: &str, peers: &[Peer]) -> Result<Vec<usize>, Diagnostic> {
-    let mut members = Vec::new();
+/// Those that are peers, by their places, and the names of those that are not, which only a transport reaches whose
+/// members hold messages for each other.
+fn members(
+    node: &Node,
+    own: &str,
+    peers: &[Peer],
+    over: &GroupLayer,
+) -> Result<(Vec<usize>, Vec<String>), Diagnostic> {
+    let (mut members, mut afar) = (Vec::new(), Vec::<String>::new());
     let mut numbers = BTreeMap::from([(number(own), own.to_owned())]);
-    for node in one_or_list(node) {
+    let listed = one_or_list(node);
+    for node in listed {
         let found = name(node, "members")?;
         if found == own {
             continue;
         }
-        let place = peers.iter().position(|peer| peer.name == found).ok_or_else(|| {
-            let names: Vec<&str> = peers.iter().map(|peer| peer.name.as_str()).collect();
-            let hint = did_you_mean(found, names.iter().copied().chain([own]));
+        let place = peers.iter().position(|peer| peer.name == found);
+        let names: Vec<&str> = peers.iter().map(|peer| peer.name.as_str()).collect();
+        let is_listed =
+            |name: &str| listed.iter().any(|node| text(node, "members").is_ok_and(|it| it == name));
+        let unlisted = names.iter().copied().chain([own]).filter(|name| !is_listed(name));
+        let is_slip = || !over.stores_and_forwards() || !did_you_mean(found, unlisted.clone()).is_empty();
+        if place.is_none() && is_slip() {
+            let hint = did_you_mean(found, unlisted);
             let names = names.join(", ");
-            node.error(format!("`members`: `{found}` is neither this node nor a peer{hint} (peers: {names})"))
-        })?;
-        if members.contains(&place) {
+            return Err(node.error(format!(
+                "`members`: `{found}` is neither this node nor a peer{hint} (peers: {names})"
+            )));
+        }
+        if place.is_some_and(|place| members.contains(&place)) || afar.iter().any(|name| name == found) {
             return Err(node.error(format!("`members`: `{found}` is listed twice")));
         }
         if let Some(other) = numbers.insert(number(found), found.to_owned()) {
@@ -92,12 +112,18 @@ fn members(node: &Node, own: &str, peers: &[Peer]) -> Result<Vec<usize>, Diagnos
                 "`members`: `{found}` and `{other}` have the same number on the wire: give one of them another name"
             )));
         }
-        members.push(place);
+        match place {
+            Some(place) => members.push(place),
+            None => afar.push(found.to_owned()),
+        }
     }
     if members.is_empty() {
-        return Err(node.error("`members`: expected at least one peer"));
+        let names: Vec<&str> = peers.iter().map(|peer| peer.name.as_str()).collect();
+        return Err(
+            node.error(format!("`members`: expected at least one peer (peers: {})", names.join(", ")))
+        );
     }
-    Ok(members)
+    Ok((members, afar))
 }
 
 fn send(node: &Node) -> Result<PathBuf, Diagnostic> {
@@ -118,7 +144,7 @@ fn messages(node: &Node) -> Result<PathBuf, Diagnostic> {
 }
 
 /// An absolute path: a service has another working directory than the person who wrote it.
-fn path(node: &Node, key: &str) -> Result<PathBuf, Diagnostic> {
+pub(super) fn path(node: &Node, key: &str) -> Result<PathBuf, Diagnostic> {
     let found = text(node, key)?;
     match Path::new(found).is_absolute() {
         true => Ok(PathBuf::from(found)),

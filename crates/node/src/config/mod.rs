@@ -50,6 +50,9 @@ pub struct Config {
     pub memory: u64,
     /// Path of the Unix socket that answers `hopcast node status`.
     pub status: PathBuf,
+    /// Directory of what outlasts the node: what it holds for others. Default: `/var/lib/hopcast/node-NAME`, or where
+    /// the service manager or the user have such things.
+    pub state: PathBuf,
     /// Address at which counters are served in Prometheus' format, if any.
     pub metrics: Option<SocketAddr>,
     /// The lowest level that is logged.
@@ -159,8 +162,10 @@ pub struct Connections {
 pub struct Group {
     /// Its name, the same at all members.
     pub name: String,
-    /// The other members, by their places in [`Config::peers`].
+    /// The other members that are peers, by their places in [`Config::peers`].
     pub members: Vec<usize>,
+    /// The others, whom this site reaches by way of members only.
+    pub afar: Vec<String>,
     /// Number that tells it apart from other groups with a member of it.
     pub channel: u8,
     /// The directory whose files are sent.
@@ -177,6 +182,13 @@ pub struct Group {
     pub rate: Option<Rate>,
     /// The transport that carries it.
     pub over: GroupLayer,
+}
+
+impl Group {
+    /// Whether this site sends or receives anything itself, and does not only hold messages for others.
+    pub fn takes_part(&self) -> bool {
+        self.send.is_some() || self.receive.is_some() || self.messages.is_some()
+    }
 }
 
 /// Where files of others go.
@@ -240,6 +252,21 @@ impl Config {
             return Err(Diagnostic::of_file(name, "expected a node's configuration, found nothing"));
         }
         decode::config(&yaml::parse(text, &source)?)
+    }
+
+    /// Directory of a node's state, unless its file names another.
+    pub fn default_state(name: &str) -> PathBuf {
+        let of = |variable: &str| {
+            let value = std::env::var_os(variable).filter(|value| !value.is_empty())?;
+            // A service manager may list several.
+            std::env::split_paths(&value).next()
+        };
+        let of_user = || {
+            let home = || Some(of("HOME")?.join(".local/state"));
+            of("XDG_STATE_HOME").or_else(home).filter(|_| !rustix::process::geteuid().is_root())
+        };
+        let directory = of("STATE_DIRECTORY").or_else(|| Some(of_user()?.join("hopcast")));
+        directory.unwrap_or_else(|| PathBuf::from("/var/lib/hopcast")).join(format!("node-{name}"))
     }
 
     /// Path of a node's status socket, unless its file names another.

@@ -91,7 +91,7 @@ fn a_slip_is_one_line_that_says_what_to_write() {
             "listen:",
             "lisen:",
             "node.yaml:2:1: unknown key `lisen` in a node's configuration: did you mean `listen`? (allowed here: name, \
-             listen, peers, carry, relay, mtu, hello, memory, status, metrics, log)",
+             listen, peers, carry, relay, mtu, hello, memory, status, state, metrics, log)",
         ),
         (
             "192.0.2.1:7400",
@@ -207,6 +207,47 @@ fn what_does_not_fit_together_is_said() {
     );
     assert!(read(&format!("{two}carry: {{ to: far, via: [b, c], {tcp} }}")).is_ok());
     assert_eq!(complaint(""), "node.yaml: expected a node's configuration, found nothing");
+}
+
+#[test]
+fn over_a_transport_that_holds_messages_members_may_be_no_peers_and_do_nothing_else() {
+    let head = "name: ferry\nlisten: 0.0.0.0:7400\npeers: { island: 192.0.2.1:7400 }\n";
+    let of = |members: &str, more: &str| {
+        format!("{head}carry: {{ group: {{ name: charts, members: [{members}]{more} }} }}")
+    };
+    let config = read(&of("island, ferry, shore", ", over: { disservice: { lifetime: 1 h } }")).unwrap();
+    let [group] = config.groups.as_slice() else { panic!("one group") };
+    assert_eq!((group.members.as_slice(), group.afar.as_slice()), (&[0][..], &["shore".to_owned()][..]));
+    assert!(!group.takes_part());
+    assert_eq!(group.over.to_string(), "disservice (lifetime 3600s)");
+    assert!(config.state.ends_with("hopcast/node-ferry") || config.state.ends_with("node-ferry"));
+    let state = format!("{}\nstate: /srv/held", of("island", ", over: disservice"));
+    assert_eq!(read(&state).unwrap().state, std::path::Path::new("/srv/held"));
+
+    assert_eq!(
+        complaint(&of("island", "")),
+        "node.yaml:4:17: `group` needs `send`, `receive`, `messages` or several of them"
+    );
+    assert_eq!(
+        complaint(&of("island, shore", ", over: norm")),
+        "node.yaml:4:51: `members`: `shore` is neither this node nor a peer (peers: island)"
+    );
+    assert_eq!(
+        complaint(&of("iland, shore", ", over: disservice")),
+        "node.yaml:4:43: `members`: `iland` is neither this node nor a peer: did you mean `island`? (peers: island)"
+    );
+    assert_eq!(
+        complaint(&of("ferry, shore", ", over: disservice")),
+        "node.yaml:4:42: `members`: expected at least one peer (peers: island)"
+    );
+    assert_eq!(
+        complaint(&of("island", ", over: { disservice: { lifetme: 1 h } }")).split(" (allowed").next(),
+        Some("node.yaml:4:74: unknown key `lifetme` in `disservice`: did you mean `lifetime`?")
+    );
+    assert_eq!(
+        complaint(&format!("{}\nstate: held", of("island", ", over: disservice"))),
+        "node.yaml:5:8: `state`: expected a path that begins with `/`, found `held`"
+    );
 }
 
 #[test]

@@ -117,7 +117,7 @@ pub fn run(config: &Config) -> Result<(), Error> {
     if was_killed {
         sweep_later().map_err(Error::Thread)?;
     }
-    groups.iter().try_for_each(GroupPart::start).map_err(Error::Thread)?;
+    groups.iter().try_for_each(|group| group.start(clock.now())).map_err(Error::Thread)?;
     let mut names = Names::new(&config.peers, config.listen.is_ipv4()).map_err(Error::Thread)?;
     let mut report = Report::new(config, parts, groups, board);
     report.publish(clock.now(), &site.get(), &runtime);
@@ -225,7 +225,10 @@ fn greet(config: &Config) {
         let [one, other] = relay.between.map(|peer| &config.peers[peer].name);
         format!("relaying between `{one}` and `{other}`")
     });
-    let groups = config.groups.iter().map(|group| format!("in the group `{}`", group.name));
+    let groups = config.groups.iter().map(|group| match group.takes_part() {
+        true => format!("in the group `{}`", group.name),
+        false => format!("holding for the group `{}`", group.name),
+    });
     let what: Vec<_> = sites.chain(groups).chain(relays).collect();
     info!("node `{}` at {}: {}", config.name, config.listen, what.join(", "));
     let open =

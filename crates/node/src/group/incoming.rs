@@ -21,11 +21,34 @@ const MAX_REST: Duration = Duration::from_secs(86_400);
 /// Time after which a file for which there was no room may be tried again.
 const REFUSED_TIME: Duration = Duration::from_secs(30);
 
+/// Files of one member that were complete, the last [`MAX_KNOWN`] of them.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    ids: BTreeSet<u64>,
+    order: VecDeque<u64>,
+}
+
+impl Known {
+    pub(crate) fn insert(&mut self, id: u64) {
+        if self.ids.insert(id) {
+            self.order.push_back(id);
+        }
+        if self.order.len() > MAX_KNOWN
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.ids.remove(&oldest);
+        }
+    }
+
+    pub(crate) fn contains(&self, id: u64) -> bool {
+        self.ids.contains(&id)
+    }
+}
+
 /// The files of one member.
 #[derive(Debug, Default)]
 pub(crate) struct Incoming {
-    known: BTreeSet<u64>,
-    order: VecDeque<u64>,
+    known: Known,
     partial: BTreeMap<u64, Partial>,
     refused: BTreeMap<u64, (Refusal, Instant)>,
     pub(crate) stored: u64,
@@ -68,21 +91,12 @@ pub(crate) enum Progress {
 impl Incoming {
     /// Files that were complete in earlier runs.
     pub(crate) fn remember(&mut self, ids: impl IntoIterator<Item = u64>) {
-        for id in ids {
-            if self.known.insert(id) {
-                self.order.push_back(id);
-            }
-            if self.order.len() > MAX_KNOWN
-                && let Some(oldest) = self.order.pop_front()
-            {
-                self.known.remove(&oldest);
-            }
-        }
+        ids.into_iter().for_each(|id| self.known.insert(id));
     }
 
     /// The pieces that this site has of a file.
     pub(crate) fn standing(&self, id: u64) -> Standing {
-        if self.known.contains(&id) {
+        if self.known.contains(id) {
             return Standing::Has;
         }
         if let Some(&(why, _)) = self.refused.get(&id) {
@@ -110,7 +124,7 @@ impl Incoming {
         (room, quota): (u64, u64),
         gone: &mut Vec<u64>,
     ) -> Verdict {
-        if self.known.contains(&piece.id) || self.refused.contains_key(&piece.id) {
+        if self.known.contains(piece.id) || self.refused.contains_key(&piece.id) {
             return Verdict::Nothing;
         }
         if !self.partial.contains_key(&piece.id) {

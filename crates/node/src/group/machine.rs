@@ -10,6 +10,7 @@ use log::Level;
 use super::catalogue::Catalogue;
 use super::disk::{Command, Disk, Event};
 use super::incoming::{Incoming, Progress, Verdict};
+use super::lane;
 use super::statements::Statements;
 use super::talk::Talk;
 use super::transfer::Transfer;
@@ -18,14 +19,14 @@ use super::wire::{Kind, Piece, Refusal, pieces};
 /// Pieces that wait for the disk. Chosen: 16 MiB; more are memory while a disk stalls, and what is dropped comes again.
 const MAX_WRITES: usize = 256;
 /// Lines that wait to be logged. Chosen: they are read ten times a second.
-const MAX_LINES: usize = 64;
+pub(super) const MAX_LINES: usize = 64;
 /// Time after which members that had no room for a file are asked again. Chosen; shorter costs datagrams while a disk
 /// is full, longer delays the file once there is room.
 const LOOK_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Time between two turns, in which what the disk says is taken. Chosen; shorter takes processor time where nothing
 /// happens, longer delays files of a few pieces.
-const TURN: Duration = Duration::from_millis(100);
+pub(super) const TURN: Duration = Duration::from_millis(100);
 
 /// A machine of the transport.
 pub(crate) type Session = Box<dyn Machine>;
@@ -204,6 +205,8 @@ impl LocalMember {
                 self.writes = self.writes.saturating_sub(usize::from(piece.is_some()));
                 self.refuse(now, from, id, why);
             }
+            // Of whole files, which this machine does not order.
+            Event::ReadWhole { .. } | Event::Overtaken { .. } => {}
             Event::Used(bytes) => self.used = bytes,
             Event::Trouble(line) => self.say(Level::Warn, format!("group `{}`: {line}", self.config.name)),
         }
@@ -421,22 +424,16 @@ impl LocalMember {
     }
 
     /// Sends a datagram to a member, or to all.
-    pub(super) fn send(&mut self, kind: Kind, mut datagram: Datagram) {
-        datagram.payload.prepend(1)[0] = kind.byte();
-        if datagram.remote != self.config.group || self.config.is_multicast {
-            self.out.down(Item::Datagram(datagram));
-            return;
-        }
-        for (&is_up, &(_, address)) in self.up.iter().zip(&self.config.members) {
-            if is_up {
-                self.out.down(Item::Datagram(Datagram { remote: address, ..datagram.clone() }));
-            }
-        }
+    pub(super) fn send(&mut self, kind: Kind, datagram: Datagram) {
+        let copied = (!self.config.is_multicast).then_some(self.config.group);
+        let members = self.up.iter().zip(&self.config.members);
+        let up = members.filter(|(is_up, _)| **is_up).map(|(_, &(_, address))| address);
+        lane::send(&mut self.out, kind, datagram, copied, up);
     }
 }
 
 /// A counter of a machine, by its name.
-fn count(machine: &dyn Machine, name: &str) -> u64 {
+pub(super) fn count(machine: &dyn Machine, name: &str) -> u64 {
     let mut sum = 0;
     machine.counters(&mut |counter, value| sum += value * u64::from(counter == name));
     sum

@@ -14,17 +14,21 @@
 //! 4. Messages of programs are datagrams of a second machine of the transport, so that files do not delay them, and
 //!    are numbered ([`talk`]): receipts say how many came.
 //!
+//! Where the members of the transport hold messages for each other, none of that is needed: [`store_forward`].
+//!
 //! [`LocalMember`] is the machine that composes these. Ten times a second it takes what the disk says; the thread that
 //! carries data tells it as often who is up.
 
 pub(crate) mod catalogue;
 pub(crate) mod disk;
 pub(crate) mod incoming;
+mod lane;
 mod machine;
 mod names;
 mod pieces;
 mod report;
 mod statements;
+mod store_forward;
 mod talk;
 #[cfg(test)]
 mod tests;
@@ -32,3 +36,4 @@ mod transfer;
 pub(crate) mod wire;
 
 pub(crate) use machine::{LocalMember, MemberConfig};
+pub(crate) use store_forward::{Other, StoreForward, StoringConfig};

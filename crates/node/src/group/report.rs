@@ -56,6 +56,7 @@ impl LocalMember {
             messages_last: told.last.into(),
             files_received: incoming.stored,
             bytes_received: incoming.stored_bytes,
+            ..GroupMemberStatus::default()
         }
     }
 

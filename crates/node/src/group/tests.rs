@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use hopcast_config::yaml::{Source, parse};
 use hopcast_core::{Buffer, Duration, Instant, Item, Machine, Message, Port, Rate, Seed};
-use hopcast_stack::site::{GroupLayer, GroupMember};
+use hopcast_stack::site::{GroupLayer, GroupMember, GroupService};
 
 use super::disk::{Command, Disk, Event};
 use super::transfer::WINDOW;
@@ -78,8 +78,9 @@ fn member(over: &GroupLayer, site: usize, run: u64) -> (LocalMember, Receiver<Co
     let (orders, commands) = channel();
     let (events, told) = channel();
     let others: Vec<usize> = (0..NAMES.len()).filter(|&other| other != site).collect();
+    let GroupService::Direct(service) = over.transport() else { panic!("{over}") };
     let transport = |random| {
-        over.transport().member(GroupMember {
+        service.member(GroupMember {
             datagram: 1400,
             overhead: 30,
             slack: Duration::ZERO,
@@ -145,6 +146,7 @@ impl Site {
                     self.partial.remove(&(from, id));
                     continue;
                 }
+                Command::ReadWhole(_) | Command::Deliver { .. } => panic!("{command:?}"),
             };
             self.events.send(event).unwrap();
         }

@@ -152,8 +152,37 @@ pub struct GroupStatus {
     pub received_bytes: u64,
     /// See above.
     pub quota: u64,
+    /// What this site holds for others, over a transport whose members do.
+    #[serde(default)]
+    pub held: Option<HeldStatus>,
     /// Counters of its machines, by name.
     pub counters: BTreeMap<String, u64>,
+}
+
+/// What a site holds of a group whose members hold messages for each other: files and messages of programs together,
+/// its own and others'.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldStatus {
+    /// Files of the directory that have been published, and those that have not been yet.
+    pub files_published: u64,
+    /// See above.
+    pub files_due: u64,
+    /// Files of others that wait to be written.
+    pub files_waiting: u64,
+    /// Files and messages that it holds something of.
+    pub messages: u64,
+    /// Bytes of memory that they take, and may take.
+    pub bytes: u64,
+    /// See above.
+    pub max_bytes: u64,
+    /// Bytes that it has published and not sent yet.
+    pub unsent_bytes: u64,
+    /// Bytes of its store on disk; `None` without one.
+    pub disk_bytes: Option<u64>,
+    /// Files and messages that it dropped for want of room since its start, and because their time was over.
+    pub dropped: u64,
+    /// See above.
+    pub expired: u64,
 }
 
 /// Another member of a group.
@@ -163,6 +192,9 @@ pub struct GroupMemberStatus {
     pub name: String,
     /// Whether it is up.
     pub up: bool,
+    /// Whether it is no peer: what it publishes comes by others.
+    #[serde(default)]
+    pub afar: bool,
     /// Time since it said last what it has, or asked.
     pub silent_s: Option<f64>,
     /// Files of this site that it has.
@@ -181,6 +213,9 @@ pub struct GroupMemberStatus {
     pub files_received: u64,
     /// Bytes of those.
     pub bytes_received: u64,
+    /// Messages of it that have come, over a transport whose members hold them for each other.
+    #[serde(default)]
+    pub messages_received: u64,
 }
 
 /// A file that this site offers.

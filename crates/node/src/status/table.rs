@@ -3,7 +3,7 @@
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 
-use super::{CarrierStatus, GroupFile, GroupStatus, PeerStatus, Status};
+use super::{CarrierStatus, GroupFile, GroupStatus, HeldStatus, PeerStatus, Status};
 
 /// The status as a few aligned lines.
 pub fn table(status: &Status) -> String {
@@ -48,19 +48,11 @@ fn dropped(status: &Status) -> String {
     if dropped.is_empty() { String::new() } else { format!("\ndropped: {}\n", dropped.join(", ")) }
 }
 
-/// Members of a group with what each has of this site's files and messages, and the files that were found last.
-fn of_group(group: &GroupStatus) -> String {
-    let GroupStatus { name, over, members, .. } = group;
+/// Bytes that a group's transport has sent, by kind, and its requests.
+fn sent(group: &GroupStatus) -> String {
     let count = |name: &str| group.counters.get(name).copied().unwrap_or(0);
-    let mut text = format!(
-        "group {name} over {over}: {} files offered, {} at all members; {} messages sent, {} received\n",
-        group.files_offered,
-        group.files_everywhere,
-        group.messages_sent,
-        count("messages_received")
-    );
     let bytes = ["data", "repair", "control", "feedback"].map(|kind| count(&format!("{kind}_bytes_sent")));
-    text.push_str(&format!(
+    format!(
         "sent {} B of data, {} of repairs, {} of control, {} of feedback; {} NACKs received, {} sent\n",
         bytes[0],
         bytes[1],
@@ -68,7 +60,63 @@ fn of_group(group: &GroupStatus) -> String {
         bytes[3],
         count("nacks_received"),
         count("nacks_sent")
+    )
+}
+
+/// What a site holds of a group whose members hold messages for each other, and what came of each member.
+fn of_holder(group: &GroupStatus, held: &HeldStatus) -> String {
+    let GroupStatus { name, over, members, .. } = group;
+    let count = |name: &str| group.counters.get(name).copied().unwrap_or(0);
+    let mut text = format!(
+        "group {name} over {over}: {} files published, {} due, {} received, {} waiting; {} messages published, {} received\n",
+        held.files_published,
+        held.files_due,
+        count("files_received"),
+        held.files_waiting,
+        group.messages_sent,
+        count("messages_received")
+    );
+    let disk = held.disk_bytes.map_or("no store on disk".to_owned(), |bytes| format!("{bytes} B on disk"));
+    text.push_str(&format!(
+        "holds {}, {} of {} B, {disk}; {} dropped for want of room, {} expired\n",
+        held.messages, held.bytes, held.max_bytes, held.dropped, held.expired
     ));
+    text.push_str(&sent(group));
+    let rows = members.iter().map(|member| {
+        let state = match (member.afar, member.up) {
+            (true, _) => "no peer",
+            (false, true) => "up",
+            (false, false) => "down",
+        };
+        vec![
+            member.name.clone(),
+            state.to_owned(),
+            member.silent_s.map_or("-".to_owned(), span),
+            member.files_received.to_string(),
+            member.bytes_received.to_string(),
+            member.messages_received.to_string(),
+        ]
+    });
+    text.push_str(&aligned(&["member", "state", "heard", "files", "bytes", "messages"], 2, rows));
+    text.push('\n');
+    text
+}
+
+/// Members of a group with what each has of this site's files and messages, and the files that were found last.
+fn of_group(group: &GroupStatus) -> String {
+    let GroupStatus { name, over, members, .. } = group;
+    let count = |name: &str| group.counters.get(name).copied().unwrap_or(0);
+    if let Some(held) = &group.held {
+        return of_holder(group, held);
+    }
+    let mut text = format!(
+        "group {name} over {over}: {} files offered, {} at all members; {} messages sent, {} received\n",
+        group.files_offered,
+        group.files_everywhere,
+        group.messages_sent,
+        count("messages_received")
+    );
+    text.push_str(&sent(group));
     let head =
         ["member", "state", "heard", "has", "lacks", "refuses", "unknown", "messages", "sent us", "bytes"];
     let rows = members.iter().map(|member| {

@@ -1,7 +1,7 @@
 //! The files of a store: segments, to the last of which records are appended.
 //!
 //! A record is dead once another of its key follows. Where dead ones take more than live ones, the oldest segment goes:
-//! what is alive of it is appended again. A removal is dead from the start, since all that it takes away lies before it.
+//! what is alive of it is appended again. A removal is dead from the start: what it takes away lies before it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};

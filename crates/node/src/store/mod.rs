@@ -1,10 +1,10 @@
 //! A store of records on disk that outlasts the node: keys with their last values.
 //!
-//! A thread of its own writes, since a disk may take any time. What waits for it is kept by key, so that a record that is
-//! written often and one that is taken away again cost no more than their last state. A full disk costs what could not
-//! be written, and one line; so does a store that cannot be opened. [`log`] has the files, [`record`] their format.
+//! A thread of its own writes, since a disk may take any time. What waits for it is kept by key, so that a record that
+//! is written often and one that is taken away again cost no more than their last state. A full disk costs what could
+//! not be written, and one line. [`log`] has the files, [`record`] their format.
 //!
-//! The thread syncs once a second: a crash of the machine costs what was written since, a crash of the node what waited.
+//! The thread syncs once a second: a crash of the host costs what was written since, a crash of the node what waited.
 
 mod log;
 mod record;

@@ -38,7 +38,10 @@ pub use ports::{PortKind, Ports};
 pub(crate) use program::on_loopback;
 pub use program::{ProgramCommand, ProgramEnds, ProgramPair, ReadyAt};
 pub use row::{Count, Feedback, ReadOptions, Row, Socket};
-pub use site::{GroupMember, GroupTransport, MemoryShare, SiteEdge, SiteRelay, SiteTransport};
+pub use site::{
+    GroupMember, GroupService, GroupTransport, Holder, Holding, MemoryShare, SiteEdge, SiteRelay,
+    SiteTransport, StoreAndForward, StoringMember,
+};
 
 /// The settings of a transport, and how it is put on the nodes of a flow.
 pub trait Transport: fmt::Debug + Send + Sync + Any {
@@ -118,7 +121,7 @@ pub trait Transport: fmt::Debug + Send + Sync + Any {
     }
 
     /// The same transport among the members of a group of sites, if it can be there.
-    fn among_members(&self) -> Option<&dyn GroupTransport> {
+    fn among_members(&self) -> Option<GroupService<'_>> {
         None
     }
 

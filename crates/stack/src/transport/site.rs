@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use hopcast_core::{Duration, Machine, Rate, Stream};
+use hopcast_core::{Duration, Machine, Message, Rate, Stream};
 
 /// A transport that carries packets or streams between sites, with relays at nodes between them.
 pub trait SiteTransport {
@@ -59,6 +59,15 @@ pub struct MemoryShare {
     pub queue: u64,
 }
 
+/// How a transport serves the members of a group of sites.
+#[derive(Clone, Copy)]
+pub enum GroupService<'a> {
+    /// The members that are there hear each other.
+    Direct(&'a dyn GroupTransport),
+    /// Any member holds what it hears, and brings it to others later.
+    StoreAndForward(&'a dyn StoreAndForward),
+}
+
 /// A transport that brings datagrams and messages to every other member of a group of sites.
 pub trait GroupTransport {
     /// The machine at a member. Above it are datagrams, which arrive in their sender's order, and messages, which
@@ -92,4 +101,52 @@ pub struct GroupMember {
     pub rate: Option<Rate>,
     /// Its random stream.
     pub random: Stream,
+}
+
+/// A transport whose members hold messages for each other, so that one outlives its sender and crosses a network that
+/// is cut.
+pub trait StoreAndForward {
+    /// The machine at a member. Above it are messages: down those to publish, up those of others, each once. Above its
+    /// second port are records: up those that a store is to keep, each a message with its key as its name, or without a
+    /// payload to be taken away; down those of earlier runs, before anything else. Its datagrams for
+    /// [`GroupMember::group`] are for all that it can reach.
+    fn member(&self, member: StoringMember) -> Box<dyn Holder>;
+
+    /// Bytes that a member of this memory holds at most, and the maximum length of a message, in bytes.
+    fn room(&self, memory: u64) -> (u64, u64);
+
+    /// A record as it is some time after it was handed out; `None` if its message has expired.
+    fn aged(&self, record: Message, by: Duration) -> Option<Message>;
+}
+
+/// One member of a group that stores and forwards, for [`StoreAndForward::member`].
+pub struct StoringMember {
+    /// What it has in common with others. Who the others are is not used, since any member's messages may come from any
+    /// other.
+    pub member: GroupMember,
+    /// Number of the group: messages of another are not handed up.
+    pub group: u32,
+    /// Whether messages are handed up, and not held for others only.
+    pub subscribes: bool,
+    /// Whether the option for the order counts; otherwise each message is handed up as soon as it is whole.
+    pub in_order: bool,
+    /// The number of a site by its name, for options that name sites.
+    pub number_of: fn(&str) -> u32,
+}
+
+/// A machine that holds messages.
+pub trait Holder: Machine {
+    /// What it holds.
+    fn holding(&self) -> Holding;
+}
+
+/// Messages that a machine holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Holding {
+    /// Bytes that it has published and not sent yet.
+    pub unsent: u64,
+    /// Number of messages of which it holds something.
+    pub messages: u64,
+    /// Bytes of memory that they take.
+    pub bytes: u64,
 }

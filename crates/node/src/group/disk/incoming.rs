@@ -8,6 +8,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
 use nix::libc;
 
@@ -79,6 +80,31 @@ impl Inbox {
         }
         let file = self.open.get(&(from, id)).ok_or(io::ErrorKind::NotFound)?;
         file.write_all_at(bytes, u64::from(piece) * PIECE)
+    }
+
+    /// Writes all of a file, unless one of its name that was changed later is there. Whether it was written; it is
+    /// remembered in any case.
+    pub(super) fn deliver(
+        &mut self,
+        from: usize,
+        id: u64,
+        name: &str,
+        changed: u64,
+        bytes: &[u8],
+    ) -> io::Result<bool> {
+        let changed = UNIX_EPOCH + Duration::from_nanos(changed);
+        let is_newer = |there: fs::Metadata| there.is_file() && there.modified().is_ok_and(|at| at > changed);
+        if fs::symlink_metadata(self.of(from).join(name)).is_ok_and(is_newer) {
+            remember(&self.of(from), id)?;
+            return Ok(false);
+        }
+        self.write(from, id, 0, bytes)?;
+        if let Some(file) = self.open.get(&(from, id)) {
+            file.set_len(bytes.len() as u64)?;
+            file.set_modified(changed)?;
+        }
+        self.finish(from, id, name)?;
+        Ok(true)
     }
 
     /// Gives a complete file its name, and remembers it: in this order, so that one that is remembered is there.
@@ -209,6 +235,22 @@ mod tests {
         assert!(inbox.finish(1, 3, "a").is_err());
         inbox.discard(1, 3);
         assert_eq!(visible(&dir.path().join("shore")), ["a"]);
+    }
+
+    #[test]
+    fn a_whole_file_takes_the_place_of_an_older_one_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut inbox = inbox(dir.path());
+        let of = |seconds: u64| seconds * 1_000_000_000;
+        assert!(inbox.deliver(0, 1, "a", of(50), b"first and long").unwrap());
+        assert!(inbox.deliver(0, 2, "a", of(70), b"third").unwrap());
+        assert!(!inbox.deliver(0, 3, "a", of(60), b"second").unwrap());
+        let path = dir.path().join("ship1/a");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "third");
+        let changed = fs::metadata(&path).unwrap().modified().unwrap();
+        assert_eq!(changed.duration_since(UNIX_EPOCH).unwrap().as_secs(), 70);
+        let known: Vec<_> = inbox.begin().into_iter().map(|event| format!("{event:?}")).collect();
+        assert_eq!(known[0], "Known { from: 0, ids: [1, 2, 3] }");
     }
 
     #[test]

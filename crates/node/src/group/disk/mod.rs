@@ -41,6 +41,10 @@ pub(crate) struct Places {
 pub(crate) enum Command {
     /// Read a piece of a file that was found.
     Read { id: u64, piece: u32 },
+    /// Read all of a file that was found.
+    ReadWhole(u64),
+    /// Write all of a member's file, which was changed so many nanoseconds after 1970.
+    Deliver { from: usize, id: u64, name: Arc<str>, changed: u64, bytes: Arc<[u8]> },
     /// Write a piece of a member's file.
     Write { from: usize, id: u64, piece: u32, bytes: Buffer },
     /// Give a member's file its name.
@@ -62,6 +66,10 @@ pub(crate) enum Event {
     Gone(u64),
     /// A piece that was read.
     Read { id: u64, piece: u32, bytes: Vec<u8> },
+    /// All of a file, and how many nanoseconds after 1970 it was changed.
+    ReadWhole { id: u64, changed: u64, bytes: Vec<u8> },
+    /// A member's file came when a newer one of its name was there.
+    Overtaken { from: usize, id: u64 },
     /// A piece was written.
     Written { from: usize, id: u64, piece: u32 },
     /// A file has its name.
@@ -155,6 +163,21 @@ impl Worker {
                     let event = watched.read(id, piece);
                     self.say(event);
                 }
+            }
+            Command::ReadWhole(id) => {
+                if let Some(watched) = &mut self.watched {
+                    let event = watched.read_whole(id);
+                    self.say(event);
+                }
+            }
+            Command::Deliver { from, id, name, changed, bytes } => {
+                let Some(inbox) = &mut self.inbox else { return };
+                let event = match inbox.deliver(from, id, &name, changed, &bytes) {
+                    Ok(true) => Event::Stored { from, id, name },
+                    Ok(false) => Event::Overtaken { from, id },
+                    Err(error) => self.failed((from, id, None), &error),
+                };
+                self.say(event);
             }
             Command::Write { from, id, piece, bytes } => {
                 let Some(inbox) = &mut self.inbox else { return };

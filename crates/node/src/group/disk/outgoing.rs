@@ -87,29 +87,53 @@ impl Watched {
     pub(super) fn read(&mut self, id: u64, piece: u32) -> Event {
         match self.read_piece(id, piece) {
             Ok(bytes) => Event::Read { id, piece, bytes },
-            Err(_) => {
-                self.open = None;
-                // It is offered again once it has been seen unchanged for a while.
-                if let Some(name) = self.offered.remove(&id) {
-                    self.seen.remove(&name);
-                }
-                Event::Gone(id)
-            }
+            Err(_) => self.has_changed(id),
         }
+    }
+
+    /// Reads all of a file that is offered, if it is as it was.
+    pub(super) fn read_whole(&mut self, id: u64) -> Event {
+        match self.read_all(id) {
+            Ok((changed, bytes)) => Event::ReadWhole { id, changed, bytes },
+            Err(_) => self.has_changed(id),
+        }
+    }
+
+    /// A file is offered no more, until it has been seen unchanged for a while.
+    fn has_changed(&mut self, id: u64) -> Event {
+        self.open = None;
+        if let Some(name) = self.offered.remove(&id) {
+            self.seen.remove(&name);
+        }
+        Event::Gone(id)
+    }
+
+    fn read_all(&self, id: u64) -> io::Result<(u64, Vec<u8>)> {
+        let name = self.offered.get(&id).ok_or(io::ErrorKind::NotFound)?;
+        let file = self.open(name)?;
+        let metadata = file.metadata()?;
+        let mut bytes = vec![0; usize::try_from(metadata.len()).map_err(io::Error::other)?];
+        file.read_exact_at(&mut bytes, 0)?;
+        // It may have changed while it was read.
+        if identity(name, &metadata) != id || identity(name, &file.metadata()?) != id {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let changed = i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec());
+        Ok((u64::try_from(changed.max(0)).unwrap_or(u64::MAX), bytes))
+    }
+
+    /// A link that took the file's place meanwhile is not followed.
+    fn open(&self, name: &str) -> io::Result<File> {
+        let options =
+            OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).to_owned();
+        options.open(self.directory.join(name))
     }
 
     fn read_piece(&mut self, id: u64, piece: u32) -> io::Result<Vec<u8>> {
         let name = self.offered.get(&id).ok_or(io::ErrorKind::NotFound)?;
         let file = match self.open.take() {
             Some((open, file)) if open == id => file,
-            _ => {
-                // A link that took the file's place meanwhile is not followed.
-                let options = OpenOptions::new()
-                    .read(true)
-                    .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-                    .to_owned();
-                options.open(self.directory.join(name))?
-            }
+            _ => self.open(name)?,
         };
         let metadata = file.metadata()?;
         if identity(name, &metadata) != id {
@@ -243,6 +267,9 @@ mod tests {
         let found = (0..3).flat_map(|_| watched.look()).next();
         let Some(Event::Found { id, .. }) = found else { panic!("{found:?}") };
         assert!(matches!(watched.read(id, 1), Event::Read { bytes, .. } if bytes == [7]));
+        let whole = watched.read_whole(id);
+        assert!(matches!(&whole, Event::ReadWhole { bytes, changed, .. }
+            if bytes.len() as u64 == PIECE + 1 && *changed > 1_600_000_000_000_000_000));
         fs::write(&path, vec![8; PIECE as usize]).unwrap();
         assert!(matches!(watched.read(id, 0), Event::Gone(gone) if gone == id));
         fs::remove_file(&path).unwrap();

@@ -2,6 +2,7 @@
 //! they hear.
 
 mod options;
+mod site;
 
 use hopcast_reliable::disservice::wire::DATA_OVERHEAD;
 use hopcast_reliable::disservice::{Config, Forwarding, Group, Peer, Policy, Replication};
@@ -12,7 +13,7 @@ use crate::error::{BuildError, Cause};
 use crate::group::Exchange;
 use crate::network::NodeId;
 use crate::platform::LowerPort;
-use crate::transport::{End, Feedback, PortKind, Ports, Row, Transport};
+use crate::transport::{End, Feedback, GroupService, PortKind, Ports, Row, Transport};
 
 pub(super) static DISSERVICE: Row = Row {
     name: "disservice",
@@ -69,11 +70,15 @@ impl DisService {
         if self.policy.is_coded { self.policy.chunk.into() } else { 0 }
     }
 
+    /// Bytes of a message in a datagram of `room` bytes.
+    fn fragment(&self, room: u16) -> u16 {
+        let room = usize::from(room).saturating_sub(DATA_OVERHEAD + self.coefficients()) as u16;
+        self.fragment.map_or(room, |asked| asked.min(room))
+    }
+
     /// The settings of a network's members, with the numbers of the nodes that messages are brought to.
     fn policy(&self, end: &End<'_, '_>) -> Result<Policy, BuildError> {
-        let room = usize::from(end.room()).saturating_sub(DATA_OVERHEAD + self.coefficients()) as u16;
-        let fragment = self.fragment.map_or(room, |asked| asked.min(room));
-        let mut policy = Policy { fragment, ..self.policy.clone() };
+        let mut policy = Policy { fragment: self.fragment(end.room()), ..self.policy.clone() };
         if let Replication::Targets(targets) = &mut policy.replication {
             let nodes = end.flow().network.nodes;
             for name in &self.targets {
@@ -121,6 +126,10 @@ impl Transport for DisService {
 
     fn grants_datagrams(&self) -> bool {
         true
+    }
+
+    fn among_members(&self) -> Option<GroupService<'_>> {
+        Some(GroupService::StoreAndForward(self))
     }
 
     fn exchange(&self) -> Exchange {

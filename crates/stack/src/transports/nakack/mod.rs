@@ -17,7 +17,7 @@ use crate::error::BuildError;
 use crate::network::NodeId;
 use crate::platform::LowerPort;
 use crate::transport::{
-    End, Feedback, FlowPlan, GroupMember, GroupTransport, PortKind, Ports, Row, Transport,
+    End, Feedback, FlowPlan, GroupMember, GroupService, GroupTransport, PortKind, Ports, Row, Transport,
 };
 
 pub(super) static NAKACK: Row = Row {
@@ -80,8 +80,8 @@ impl Transport for Nakack {
         Some(if ipv6 { MAX_MEMBERS_IPV6 } else { MAX_MEMBERS })
     }
 
-    fn among_members(&self) -> Option<&dyn GroupTransport> {
-        Some(self)
+    fn among_members(&self) -> Option<GroupService<'_>> {
+        Some(GroupService::Direct(self))
     }
 }
 

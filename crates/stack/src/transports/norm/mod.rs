@@ -9,7 +9,9 @@ use hopcast_reliable::norm::{Config, Framing, Join, RateControl, ReceiverConfig,
 use self::options::{Norm, OPTIONS};
 use crate::error::BuildError;
 use crate::platform::LowerPort;
-use crate::transport::{End, Feedback, GroupMember, GroupTransport, PortKind, Ports, Row, Transport};
+use crate::transport::{
+    End, Feedback, GroupMember, GroupService, GroupTransport, PortKind, Ports, Row, Transport,
+};
 
 pub(super) static NORM: Row = Row {
     name: "norm",
@@ -87,8 +89,8 @@ impl Transport for Norm {
         true
     }
 
-    fn among_members(&self) -> Option<&dyn GroupTransport> {
-        Some(self)
+    fn among_members(&self) -> Option<GroupService<'_>> {
+        Some(GroupService::Direct(self))
     }
 }
 
