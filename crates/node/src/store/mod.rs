@@ -18,7 +18,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration as Time, SystemTime, UNIX_EPOCH};
 
-use hopcast_core::{Duration, Instant};
+use hopcast_core::{Buffer, Duration, Instant};
 
 pub(crate) use self::log::Found;
 use self::log::Log;
@@ -53,7 +53,7 @@ struct Shared {
 /// Records that wait for the thread.
 #[derive(Debug, Default)]
 struct Waiting {
-    records: BTreeMap<Vec<u8>, Vec<u8>>,
+    records: BTreeMap<Vec<u8>, Buffer>,
     bytes: usize,
     is_over: bool,
 }
@@ -81,15 +81,15 @@ impl Store {
     }
 
     /// Keeps a value under a key, in the place of the one before; an empty one takes the record away.
-    pub(crate) fn put(&self, key: Vec<u8>, value: &[u8]) {
+    pub(crate) fn put(&self, key: Vec<u8>, value: Buffer) {
         let mut waiting = self.shared.waiting();
-        let before = waiting.records.get(&key).map_or(0, Vec::len);
+        let before = waiting.records.get(&key).map_or(0, |value| value.len());
         if waiting.bytes - before >= MAX_WAITING && !value.is_empty() {
             self.shared.lost.fetch_add(1, Ordering::Relaxed);
             return;
         }
         waiting.bytes = waiting.bytes - before + value.len();
-        waiting.records.insert(key, value.to_vec());
+        waiting.records.insert(key, value);
         drop(waiting);
         self.shared.changed.notify_one();
     }
@@ -171,7 +171,7 @@ impl Writer {
     }
 
     /// Waits for records, until the next sync at most. The second part says whether no more will come.
-    fn next_records(&self) -> (BTreeMap<Vec<u8>, Vec<u8>>, bool) {
+    fn next_records(&self) -> (BTreeMap<Vec<u8>, Buffer>, bool) {
         let interval = Time::from_nanos(SYNC_INTERVAL.as_nanos());
         let is_idle = |waiting: &mut Waiting| waiting.records.is_empty() && !waiting.is_over;
         let waited = self.shared.changed.wait_timeout_while(self.shared.waiting(), interval, is_idle);
@@ -209,6 +209,10 @@ mod tests {
         name.as_bytes().to_vec()
     }
 
+    fn put(store: &Store, key: Vec<u8>, value: &[u8]) {
+        store.put(key, Buffer::copy_from(value));
+    }
+
     #[test]
     fn the_next_run_finds_what_the_last_one_put_and_nothing_that_it_took_away() {
         let dir = tempfile::tempdir().unwrap();
@@ -216,10 +220,10 @@ mod tests {
         let (store, found) = Store::open(&place, MAX).unwrap();
         assert_eq!(found.records, []);
         for round in 0..100_u8 {
-            store.put(key("last"), &[round; 10]);
-            store.put(key(&format!("gone {round}")), b"x");
+            put(&store, key("last"), &[round; 10]);
+            put(&store, key(&format!("gone {round}")), b"x");
         }
-        (0..100).for_each(|round| store.put(key(&format!("gone {round}")), b""));
+        (0..100).for_each(|round| put(&store, key(&format!("gone {round}")), b""));
         drop(store);
         let (store, found) = Store::open(&place, MAX).unwrap();
         let records: Vec<_> = found.records.iter().map(|it| (it.key.clone(), it.value.clone())).collect();
@@ -243,11 +247,11 @@ mod tests {
             })
         };
         for lost in 1..=3 {
-            store.put(key("a"), b"1");
+            put(&store, key("a"), b"1");
             assert!(until(&|| store.lost() == lost));
         }
         fs::remove_dir(&segment).unwrap();
-        store.put(key("b"), b"2");
+        put(&store, key("b"), b"2");
         assert!(until(&|| store.bytes() > 0));
         let line = store.trouble().unwrap();
         assert!(line.contains("not there after a restart") && line.contains("store: "), "{line}");
@@ -266,12 +270,12 @@ mod tests {
         // Nobody takes what waits.
         let store = Store { shared, troubles, over };
         let value = vec![0; 1 << 20];
-        (0..100_u8).for_each(|number| store.put(vec![number], &value));
+        (0..100_u8).for_each(|number| put(&store, vec![number], &value));
         assert_eq!((store.shared.waiting().bytes, store.lost()), (MAX_WAITING, 100 - 16));
         // In the place of one there is room for another, and what is taken away makes room.
-        store.put(vec![0], &value);
-        store.put(vec![1], b"");
-        store.put(vec![200], &value);
+        put(&store, vec![0], &value);
+        put(&store, vec![1], b"");
+        put(&store, vec![200], &value);
         assert_eq!((store.shared.waiting().bytes, store.lost()), (MAX_WAITING, 100 - 16));
     }
 }

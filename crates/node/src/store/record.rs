@@ -17,8 +17,9 @@ use crate::group::wire::hash;
 
 /// Beginning of a record: by it the next one is found behind one that is damaged.
 const MARK: [u8; 4] = *b"hcr1";
-/// Length of a record without its key and value, in bytes.
-pub(super) const HEADER: usize = 4 + 8 + 8 + 2 + 4;
+/// Place of what the hash covers, and length of a record without its key and value, in bytes.
+const HASHED: usize = 4 + 8;
+pub(super) const HEADER: usize = HASHED + 8 + 2 + 4;
 /// Marks of a segment behind which there is no sound record, at most. Chosen: more are no disk's damage, and each may
 /// cost a hash of all that follows.
 const MAX_DAMAGED: u64 = 256;
@@ -35,16 +36,16 @@ pub(super) struct Found<'a> {
 
 /// The bytes of a record.
 pub(super) fn emit(key: &[u8], value: &[u8], time: u64) -> Vec<u8> {
-    let mut behind = Vec::with_capacity(HEADER + key.len() + value.len());
-    behind.extend(time.to_be_bytes());
-    behind.extend((key.len() as u16).to_be_bytes());
-    behind.extend((value.len() as u32).to_be_bytes());
-    behind.extend(key);
-    behind.extend(value);
-    let mut record = Vec::with_capacity(12 + behind.len());
+    let mut record = Vec::with_capacity(HEADER + key.len() + value.len());
     record.extend(MARK);
-    record.extend(hash(&[&behind]).to_be_bytes());
-    record.append(&mut behind);
+    record.extend([0; 8]);
+    record.extend(time.to_be_bytes());
+    record.extend((key.len() as u16).to_be_bytes());
+    record.extend((value.len() as u32).to_be_bytes());
+    record.extend(key);
+    record.extend(value);
+    let sum = hash(&[&record[HASHED..]]);
+    record[MARK.len()..HASHED].copy_from_slice(&sum.to_be_bytes());
     record
 }
 
@@ -76,7 +77,7 @@ fn parse(bytes: &[u8], at: u64) -> Result<(Found<'_>, usize), Malformed> {
     let key = reader.take(key.into(), "key")?;
     let value = reader.take(value as usize, "value")?;
     let len = HEADER + key.len() + value.len();
-    Malformed::unless(hash(&[&behind[..len - 12]]) == sum, "hash")?;
+    Malformed::unless(hash(&[&behind[..len - HASHED]]) == sum, "hash")?;
     Ok((Found { key, value, time, place: at..at + len as u64 }, len))
 }
 

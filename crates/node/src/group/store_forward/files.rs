@@ -1,6 +1,6 @@
 //! The files of a member that stores and forwards: those that it publishes, and those that come.
 
-use hopcast_core::Instant;
+use hopcast_core::{Buffer, Instant};
 use log::Level;
 
 use super::StoreForward;
@@ -36,7 +36,7 @@ impl StoreForward {
                     self.keep_published(id, false);
                 }
             }
-            Event::ReadWhole { id, changed, bytes } => self.publish(now, id, changed, &bytes),
+            Event::ReadWhole { id, changed, bytes } => self.publish(now, id, changed, bytes),
             Event::Stored { from, id, name } => {
                 let bytes = self.arrivals.written(from, id);
                 self.used += bytes;
@@ -64,10 +64,11 @@ impl StoreForward {
     }
 
     /// Publishes a file that was read.
-    fn publish(&mut self, now: Instant, id: u64, changed: u64, bytes: &[u8]) {
+    fn publish(&mut self, now: Instant, id: u64, changed: u64, bytes: Vec<u8>) {
         let Some(name) = self.outgoing.was_read(id) else { return };
         let publisher = self.config.number;
-        let file = File { publisher, id, changed, name: &name, bytes }.emit();
+        let file = File { publisher, id, changed, name: &name, bytes: &bytes }.emit();
+        drop(bytes);
         if self.is_taken(now, FILES, file) {
             self.counts.files_published += 1;
             self.keep_published(id, true);
@@ -77,8 +78,8 @@ impl StoreForward {
     }
 
     /// A file that has come whole, for the first time in whatever run.
-    pub(super) fn on_file(&mut self, now: Instant, payload: &[u8]) {
-        let Ok(file) = File::parse(payload) else {
+    pub(super) fn on_file(&mut self, now: Instant, payload: Buffer) {
+        let Ok(file) = File::parse(&payload) else {
             self.counts.malformed += 1;
             return;
         };

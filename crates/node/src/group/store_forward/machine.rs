@@ -235,10 +235,10 @@ impl StoreForward {
                 match (port, item) {
                     (Port::Below(_), Item::Datagram(datagram)) => self.send(kind, datagram),
                     (Port::Above(1), Item::Message(Message { name: Some(key), payload, .. })) => {
-                        self.put([&[place as u8], &key[..]].concat(), &payload);
+                        self.put([&[place as u8], &key[..]].concat(), payload);
                     }
                     (Port::Above(0), Item::Message(message)) if place == FILES => {
-                        self.on_file(now, &message.payload);
+                        self.on_file(now, message.payload);
                     }
                     (Port::Above(0), Item::Message(message)) => self.on_message(&message.payload),
                     _ => {}

@@ -45,7 +45,7 @@ impl StoreForward {
                 _ => true,
             };
             if is_over {
-                store.put(record.key, &[]);
+                store.put(record.key, Buffer::copy_from(&[]));
             }
         }
         self.store = Some(store);
@@ -67,14 +67,15 @@ impl StoreForward {
         }
     }
 
-    pub(super) fn put(&self, key: Vec<u8>, value: &[u8]) {
+    pub(super) fn put(&self, key: Vec<u8>, value: Buffer) {
         if let Some(store) = &self.store {
             store.put(key, value);
         }
     }
 
     pub(super) fn keep_published(&self, id: u64, is_published: bool) {
-        self.put([&[OWN, PUBLISHED], &id.to_be_bytes()[..]].concat(), if is_published { b"1" } else { b"" });
+        let value: &[u8] = if is_published { b"1" } else { b"" };
+        self.put([&[OWN, PUBLISHED], &id.to_be_bytes()[..]].concat(), Buffer::copy_from(value));
     }
 
     pub(super) fn waiting_key(&self, from: usize, id: u64) -> Vec<u8> {
@@ -83,6 +84,6 @@ impl StoreForward {
     }
 
     pub(super) fn forget_waiting(&self, from: usize, id: u64) {
-        self.put(self.waiting_key(from, id), &[]);
+        self.put(self.waiting_key(from, id), Buffer::copy_from(&[]));
     }
 }
