@@ -334,14 +334,16 @@ mod tests {
 
     const MAX: u64 = 64 << 20;
 
+    type KeyAndValue = (Vec<u8>, Vec<u8>);
+
     /// The keys and values of a store that is opened, and what was passed over: damaged, foreign, beyond.
-    fn opened(directory: &Path, max: u64) -> (Vec<(Vec<u8>, Vec<u8>)>, [u64; 3]) {
+    fn opened(directory: &Path, max: u64) -> (Vec<KeyAndValue>, [u64; 3]) {
         let (_, found) = Log::open(directory, max).unwrap();
         let records = found.records.into_iter().map(|record| (record.key, record.value)).collect();
         (records, [found.damaged, found.foreign, found.beyond])
     }
 
-    fn record(key: u8, value: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    fn record(key: u8, value: &[u8]) -> KeyAndValue {
         (vec![key], value.to_vec())
     }
 

@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn what_is_damaged_costs_no_more_than_the_record_that_it_is_in() {
-        let all: Vec<Vec<u8>> = (0..5_u8).map(|key| emit(&[key], &vec![key; 40], key.into())).collect();
+        let all: Vec<Vec<u8>> = (0..5_u8).map(|key| emit(&[key], &[key; 40], key.into())).collect();
         let whole = all.concat();
         let keys = |bytes: &[u8]| {
             let (found, damaged) = records(bytes);
