@@ -122,6 +122,21 @@ fn a_loss_above_two_receivers_is_repaired_once_by_a_repairer() {
 }
 
 #[test]
+fn what_one_branch_has_lost_comes_from_a_repairer_in_another() {
+    let services = "services:
+  - { name: pgm, run: pgm-router, on: [r0, r1], redirect: on }
+  - { name: store, run: pgm-router, on: r2, store: 2 MB }";
+    let run = tree("r0-r1", services);
+    let repairs = counter(&run, "repair_packets_sent");
+    let (redirected, stored) =
+        (element(&run, "requests_redirected"), run.hosts["store.element_repairs_of_store"]);
+    assert!(redirected > 20 && stored > 20);
+    // Those of the first losses, before the repairer has answered the poll, and of what did not come from there.
+    assert!(repairs * 5 <= stored, "{repairs} repairs by the source, {stored} by the repairer");
+    carries_no_repairs(&run, "r2", "c");
+}
+
+#[test]
 fn parity_stays_in_its_branch_too() {
     let text = ELEMENTS.replace("services", "sweep: { flows.f.over: [parity] }\nservices");
     let run = tree("r1-a", &text);

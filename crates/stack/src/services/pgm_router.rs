@@ -2,13 +2,13 @@
 
 use std::ops::RangeInclusive;
 
-use hopcast_config::decode::{size, some_duration, whole};
+use hopcast_config::decode::{flag, size, some_duration, whole};
 use hopcast_core::{Bytes, Machine};
 use hopcast_host::Hook;
 use hopcast_reliable::pgm::router::{Config, HOOKS, Router};
 
 use crate::service::{HostConfig, Service, ServiceRow};
-use crate::table::{Form, Opt, Options, Worlds, shown};
+use crate::table::{Form, Opt, Options, Worlds, on_off, shown};
 
 pub(super) static PGM_ROUTER: ServiceRow = ServiceRow {
     name: "pgm-router",
@@ -64,6 +64,13 @@ static OPTIONS: Options<Config> = Options(&[
         form: Form::Size,
         set: |config, node, key| size(node, key, STORES).map(|found| config.store = found.get() as usize),
         show: |config| shown(&Bytes::new(config.store as u64)),
+    },
+    Opt {
+        key: "redirect",
+        about: "Whether a request goes first to a router below with a `store`, which has what another branch has lost (off-tree repairer, OPT_REDIRECT). It costs a poll in ten seconds of losses, and a round trip to a repairer that lacks the same.",
+        form: Form::Flag,
+        set: |config, node, key| flag(node, key).map(|found| config.redirect = found),
+        show: |config| on_off(config.redirect),
     },
 ]);
 

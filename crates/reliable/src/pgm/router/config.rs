@@ -30,6 +30,10 @@ pub struct Config {
     /// local repairer. Default: 0, none are kept. With more than passes by in a round trip of the receivers' requests,
     /// only what was lost before this node is requested of the source.
     pub store: usize,
+    /// Whether NAKs go to a repairer beside the tree first, which has what another branch lost (off-tree DLR, section
+    /// 9.5), and whether such are looked for. Default: false. It costs a poll in ten seconds of losses, and the round
+    /// trip to a repairer that lacks the same; who answers such polls can forge repairs.
+    pub redirect: bool,
     /// Hop limit of the NCFs and NAKs that are made here. Default: 255. Too low, and they do not reach the next
     /// element.
     pub hop_limit: u8,
@@ -45,6 +49,7 @@ impl Default for Config {
             sessions: 256,
             repairs: 4096,
             store: 0,
+            redirect: false,
             hop_limit: 255,
         }
     }

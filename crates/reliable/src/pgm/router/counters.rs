@@ -45,6 +45,12 @@ pub(super) struct Counters {
     pub(super) repairs_of_store: u64,
     /// NNAKs and ACKs forwarded, and NNAKs made here.
     pub(super) reports: u64,
+    /// Polls sent for repairers beside the tree.
+    pub(super) polls: u64,
+    /// Requests sent to a repairer beside the tree.
+    pub(super) requests_redirected: u64,
+    /// Repairers beside the tree that did not confirm a request, and were forgotten.
+    pub(super) repairers_silent: u64,
     /// Items that the port does not carry.
     pub(super) wrong_items: u64,
 }
@@ -72,6 +78,9 @@ impl Counters {
         report("element_repairs_missing", self.repairs_missing);
         report("element_repairs_of_store", self.repairs_of_store);
         report("element_reports", self.reports);
+        report("element_polls", self.polls);
+        report("element_requests_redirected", self.requests_redirected);
+        report("element_repairers_silent", self.repairers_silent);
         report("element_wrong_items", self.wrong_items);
     }
 }

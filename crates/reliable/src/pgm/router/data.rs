@@ -44,13 +44,13 @@ impl Router {
         if is_from_source && session.may_be_unasked(wanted) {
             return Verdict::Pass;
         }
+        if is_from_source && !packet.is_parity {
+            self.store.keep(key, data.sequence, &transit.packet);
+        }
         match interfaces {
             Some(interfaces) => {
                 self.counters.repairs += 1;
                 self.counters.repair_copies += interfaces.len() as u64;
-                if !packet.is_parity {
-                    self.store.keep(key, data.sequence, &transit.packet);
-                }
                 Verdict::Send(interfaces)
             }
             None => {

@@ -1,11 +1,12 @@
 //! Requests on their way up, and their confirmations on the way down (RFC 3208, sections 7.2 to 7.6).
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use hopcast_core::{Egress, Instant, Item, Transit};
 
-use super::encapsulation::{self, Encapsulation};
+use super::encapsulation::{self, Place};
 use super::machine::{Router, Verdict};
 use super::repair::{Decision, Wanted};
 use super::session::{Session, SessionKey};
@@ -25,10 +26,13 @@ impl Router {
         &mut self,
         now: Instant,
         (packet, nak): (&Packet<'_>, &Nak),
-        encapsulation: Encapsulation,
+        place: &Place,
         ingress: u32,
     ) -> Verdict {
         let key = self.session_of(nak.source, packet.session);
+        if let Some(key) = key.filter(|&key| self.is_redirected(key, place.header.source, ingress)) {
+            return self.repair_for_parent(now, key, (packet, nak));
+        }
         let Some((key, session)) = key.and_then(|key| Some((key, self.sessions.get_mut(&key)?))) else {
             // It may be that of a source on this node.
             self.counters.requests_unknown += 1;
@@ -37,9 +41,10 @@ impl Router {
         // What comes from the source's side would have repairs sent back there.
         let is_sound = nak.group == session.group && ingress != session.ingress;
         if is_sound {
-            session.upwards = encapsulation;
+            session.upwards = place.encapsulation;
         }
         let (mut confirmed, mut forwarded, mut repaired) = (Requests::new(), Requests::new(), Vec::new());
+        let mut redirected: BTreeMap<IpAddr, Requests> = BTreeMap::new();
         for request in session.wanted(packet, nak) {
             self.counters.requests += 1;
             let Some((wanted, count)) = request.filter(|_| is_sound) else {
@@ -60,7 +65,13 @@ impl Router {
             match session.repairs.ask(now, wanted, (ingress, count), &self.config) {
                 Decision::Forward(asked) => {
                     self.counters.requests_forwarded += 1;
-                    forwarded.push((wanted, asked));
+                    match session.repairs.redirect(wanted, &session.redirect.repairers, session.ingress) {
+                        Some(repairer) => {
+                            self.counters.requests_redirected += 1;
+                            redirected.entry(repairer).or_default().push((wanted, asked));
+                        }
+                        None => forwarded.push((wanted, asked)),
+                    }
                     confirmed.push((wanted, count));
                 }
                 Decision::Eliminate => {
@@ -72,6 +83,10 @@ impl Router {
         }
         self.send_confirmations(key, &confirmed, ingress);
         self.send_naks(key, &forwarded, &packet.options);
+        self.send_redirected(key, &redirected);
+        if self.config.redirect && !forwarded.is_empty() {
+            self.poll_repairers(now, key);
+        }
         self.send_stored(key, repaired, ingress);
         Verdict::End
     }
@@ -139,6 +154,7 @@ impl Router {
             self.counters.requests_repeated += due.again.len() as u64;
             self.counters.requests_unconfirmed += due.unconfirmed;
             self.counters.repairs_missing += due.unrepaired;
+            self.forget_repairers(key, &due.silent);
             self.send_naks(key, &due.again, &Options::default());
         }
     }
@@ -162,7 +178,7 @@ impl Router {
 
     /// Sends NAKs to the next element towards the source. Of the options of the NAK that they follow they have what is
     /// about congestion, which is the receiver's; what was heard so far is this element's.
-    fn send_naks(&mut self, key: SessionKey, requests: &Requests, options: &Options) {
+    pub(super) fn send_naks(&mut self, key: SessionKey, requests: &Requests, options: &Options) {
         let Some(session) = self.sessions.get(&key) else { return };
         let as_of = session.as_of();
         for mut nak in messages(key, session, requests, Body::Nak) {
@@ -176,15 +192,15 @@ impl Router {
     /// Sends a packet to the next element towards the source.
     pub(super) fn send_up(&mut self, key: SessionKey, packet: &Packet<'_>) {
         let Some(session) = self.sessions.get(&key) else { return };
-        let upstream = session.upstream;
-        let Some(own) = self.address(upstream) else { return };
-        let encapsulation = session.upwards;
-        let packet = encapsulation::wrap(
-            packet.emit(),
-            encapsulation,
-            (own, upstream),
-            (self.config.hop_limit, false),
-        );
+        self.send_to(key, session.upstream, packet);
+    }
+
+    /// Sends a packet to one other element, or to the source.
+    pub(super) fn send_to(&mut self, key: SessionKey, to: IpAddr, packet: &Packet<'_>) {
+        let Some(session) = self.sessions.get(&key) else { return };
+        let Some(own) = self.address(to) else { return };
+        let packet =
+            encapsulation::wrap(packet.emit(), session.upwards, (own, to), (self.config.hop_limit, false));
         self.out.down(Item::Packet(packet));
     }
 }

@@ -10,7 +10,7 @@ use super::counters::Counters;
 use super::encapsulation::{self, Place};
 use super::session::{Origin, Session, SessionKey};
 use super::store::Store;
-use crate::pgm::wire::{Body, Packet, Spm};
+use crate::pgm::wire::{Body, Packet, PollKind, Spm};
 
 /// A network element; see the [module's documentation](super).
 pub struct Router {
@@ -90,11 +90,21 @@ impl Router {
         match packet.body {
             Body::Spm(spm) => self.receive_spm(now, place, (packet, &spm), ingress),
             Body::Original(data) => self.receive_original(source, (packet, transit), data),
+            Body::Repair(data) if self.is_own(place) => {
+                self.receive_repairers_repair(now, place, packet, data)
+            }
+            Body::Confirmation(ncf) if self.is_own(place) => {
+                self.receive_repairers_ncf(now, (packet, &ncf), source)
+            }
+            Body::PollResponse(response) if self.is_own(place) => {
+                self.receive_poll_response(source, packet, response, ingress)
+            }
+            Body::Poll(poll) if poll.kind == PollKind::Repairers => {
+                self.receive_poll(source, packet, &poll, ingress)
+            }
             Body::Repair(data) => self.receive_repair(now, source, (packet, transit), data, ingress),
             Body::Confirmation(ncf) => self.receive_ncf(now, (packet, &ncf), source, ingress),
-            Body::Nak(nak) if self.is_own(place) => {
-                self.receive_nak(now, (packet, &nak), place.encapsulation, ingress)
-            }
+            Body::Nak(nak) if self.is_own(place) => self.receive_nak(now, (packet, &nak), place, ingress),
             Body::NullNak(_) | Body::Ack(_) if self.is_own(place) => self.forward_report(packet, ingress),
             Body::Nak(_)
             | Body::NullNak(_)

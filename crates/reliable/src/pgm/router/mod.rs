@@ -14,6 +14,8 @@
 //!   gets as many parity packets as the neediest receiver behind it has asked for.
 //! - **It may repair by itself.** With a [`store`](Config::store) it keeps data that passes by, answers NAKs from it,
 //!   and tells the source by a NNAK: a designated local repairer (DLR), on the tree.
+//! - **It may ask beside the tree.** With [`redirect`](Config::redirect) it looks for elements with a store among those
+//!   below it, and asks one for what another branch has lost: a DLR off the tree (section 9.5).
 //!
 //! The element has no state that anybody relies on. What an SPM says is said again by the next one; a repair that it
 //! has forgotten is asked for again, since receivers repeat NAKs until the data is there. Packets of a session that it
@@ -56,8 +58,12 @@
 //! - A NAK that names the element itself as the source is for the session that was there first with its TSI: OpenPGM's
 //!   receivers take the path in SPMs for the source's address.
 //! - Of a NAK's options the list and PGMCC's feedback are passed on; the feedback of NAKs that are eliminated is not.
-//! - POLL and POLR pass unread, so that a source's polls reach all receivers, and not only its neighbours (section
-//!   14.7). DLRs beside the tree, which POLR and OPT_REDIRECT announce (section 14.7.3), are not supported.
+//! - POLLs of all children and their POLRs pass unread, so that a source's polls reach all receivers, and not only its
+//!   neighbours (section 14.7); those for repairers end here. Ours ask for answers at once, and answer at once:
+//!   elements that repair are few. A packet is asked of a repairer beside the tree once; the RFC does not say how
+//!   often.
+//! - Upstream DLRs, which announce themselves by a POLR to the group (section 9.5.2.1), are here those on the tree, to
+//!   which NAKs come in any case: such POLRs are neither sent nor read.
 //! - The repairer keeps data packets, and no parity: NAKs for parity go on to the source.
 
 mod config;
@@ -66,6 +72,7 @@ mod data;
 mod encapsulation;
 mod feedback;
 mod machine;
+mod redirect;
 mod repair;
 mod repairer;
 mod session;

@@ -9,10 +9,12 @@
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use hopcast_core::{Duration, Instant};
 
 use super::config::Config;
+use super::redirect::Repairer;
 use crate::pgm::answer_time::AnswerTime;
 
 /// What is asked for.
@@ -44,6 +46,8 @@ pub(super) struct Due {
     pub(super) unconfirmed: u64,
     /// Number of repairs that have not come.
     pub(super) unrepaired: u64,
+    /// Repairers that have not confirmed a NAK.
+    pub(super) silent: Vec<IpAddr>,
 }
 
 /// The repairs that are waited for in one session.
@@ -64,6 +68,8 @@ struct Repair {
     /// When it was asked for upstream; `None` once anybody has repeated that, since then it is not known which request
     /// is answered.
     since: Option<Instant>,
+    /// The repairer beside the tree that was asked, and whether its answer is still awaited.
+    repairer: Option<(Repairer, bool)>,
     phase: Phase,
     deadline: Instant,
 }
@@ -99,14 +105,43 @@ impl Repairs {
             Phase::Confirmed { eliminates_until } => now < eliminates_until,
         };
         repair.since = if is_new { Some(now) } else { repair.since.filter(|_| !is_repeated) };
-        if eliminates && count <= repair.asked {
+        // Who is where the repairer is lacks it too, or is the repairer itself.
+        let is_refused =
+            repair.repairer.is_some_and(|(at, is_awaited)| is_awaited && at.interface == interface);
+        if eliminates && count <= repair.asked && !is_refused {
             return Decision::Eliminate;
         }
         repair.asked = repair.interfaces.values().copied().max().unwrap_or_default();
+        repair.repairer = repair.repairer.map(|(at, _)| (at, false));
         repair.phase = Phase::Pending { interval: config.retry, left: config.attempts.saturating_sub(1) };
         let asked = repair.asked;
         self.set_deadline(wanted, now + config.retry);
         Decision::Forward(asked)
+    }
+
+    /// Takes note that a packet that is to be asked for is asked of one of these repairers, and returns its address:
+    /// the first that is behind another interface than those that lack it, and than the source. None of them, if one
+    /// was asked for it before.
+    pub(super) fn redirect(
+        &mut self,
+        wanted: Wanted,
+        repairers: &[Repairer],
+        upstream: u32,
+    ) -> Option<IpAddr> {
+        let repair = self.waiting.get_mut(&wanted).filter(|repair| repair.repairer.is_none())?;
+        let is_free = |repairer: &&Repairer| {
+            repairer.interface != upstream && !repair.interfaces.contains_key(&repairer.interface)
+        };
+        let repairer = *repairers.iter().find(is_free).filter(|_| matches!(wanted, Wanted::Packet(_)))?;
+        // The time of its repairs says nothing about the source's.
+        (repair.repairer, repair.since) = (Some((repairer, true)), None);
+        Some(repairer.address)
+    }
+
+    /// Whether a packet is waited for that this repairer was asked for.
+    pub(super) fn is_asked_of(&self, wanted: Wanted, repairer: IpAddr) -> bool {
+        let asked = self.waiting.get(&wanted).and_then(|repair| repair.repairer);
+        asked.is_some_and(|(asked, _)| asked.address == repairer)
     }
 
     /// Notes that an NCF has come from upstream for `count` packets; `None` if there is no room for more state, or else
@@ -157,6 +192,15 @@ impl Repairs {
                 self.deadlines.remove(&(at, wanted));
                 continue;
             };
+            if let (Phase::Pending { interval, .. }, Some((at, is_awaited @ true))) =
+                (repair.phase, &mut repair.repairer)
+            {
+                *is_awaited = false;
+                due.silent.push(at.address);
+                due.again.push((wanted, repair.asked));
+                self.set_deadline(wanted, now + interval);
+                continue;
+            }
             match repair.phase {
                 Phase::Pending { interval, left: left @ 1.. } => {
                     let interval = interval + interval;
@@ -205,7 +249,7 @@ impl Repairs {
 impl Repair {
     fn new(now: Instant) -> Self {
         let phase = Phase::Confirmed { eliminates_until: now };
-        Self { interfaces: BTreeMap::new(), asked: 0, since: None, phase, deadline: now }
+        Self { interfaces: BTreeMap::new(), asked: 0, since: None, repairer: None, phase, deadline: now }
     }
 }
 
@@ -221,6 +265,7 @@ mod tests {
         sessions: 1,
         repairs: 4,
         store: 0,
+        redirect: false,
         hop_limit: 255,
     };
     const SEVEN: Wanted = Wanted::Packet(7);

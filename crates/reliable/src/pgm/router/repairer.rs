@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hopcast_core::{Buffer, Egress, Item, Transit};
 
-use super::encapsulation;
+use super::encapsulation::{self, Place};
 use super::feedback::{Requests, messages};
 use super::machine::Router;
 use super::repair::Wanted;
@@ -22,7 +22,11 @@ impl Router {
         let reports = messages(key, session, &requests, Body::NullNak);
         let (ingress, egress): (_, Arc<[u32]>) = (session.ingress, Arc::new([interface]));
         for (_, kept) in repaired {
-            if let Some(packet) = as_repair(&kept) {
+            if let Some((place, repair)) = as_repair(&kept) {
+                let header = place.header;
+                let ends = (header.source, header.destination);
+                let packet =
+                    encapsulation::wrap(repair.emit(), place.encapsulation, ends, (header.hop_limit, true));
                 let egress = Egress::Group(egress.clone());
                 self.counters.repairs_of_store += 1;
                 self.out.down(Item::Transit(Transit { packet, ingress: Some(ingress), egress }));
@@ -36,12 +40,9 @@ impl Router {
     }
 }
 
-/// A data packet as the repair of it.
-fn as_repair(kept: &[u8]) -> Option<Buffer> {
+/// A data packet as the repair of it, and the place that it had in its IP packet.
+pub(super) fn as_repair(kept: &[u8]) -> Option<(Place, Packet<'_>)> {
     let (place, packet) = encapsulation::read(kept)?;
     let (Body::Original(data) | Body::Repair(data)) = packet.body else { return None };
-    let repair = Packet { body: Body::Repair(data), ..packet };
-    let header = place.header;
-    let ends = (header.source, header.destination);
-    Some(encapsulation::wrap(repair.emit(), place.encapsulation, ends, (header.hop_limit, true)))
+    Some((place, Packet { body: Body::Repair(data), ..packet }))
 }

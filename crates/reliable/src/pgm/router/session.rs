@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use hopcast_core::{Duration, Instant};
 
 use super::encapsulation::Encapsulation;
+use super::redirect::Redirect;
 use super::repair::{Repairs, Wanted};
 use super::window::{Window, distance};
 use crate::pgm::wire::{AsOf, Nak, Packet, Spm, Tsi};
@@ -53,6 +54,7 @@ pub(super) struct Session {
     /// Whether the source sends all repairs that it was asked for before it sends anything else.
     repairs_first: bool,
     pub(super) repairs: Repairs,
+    pub(super) redirect: Redirect,
 }
 
 impl Session {
@@ -72,6 +74,7 @@ impl Session {
             is_proactive: false,
             repairs_first: false,
             repairs: Repairs::default(),
+            redirect: Redirect::default(),
         };
         session.set(now, spm, packet, from);
         session

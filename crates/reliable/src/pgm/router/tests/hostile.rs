@@ -9,7 +9,7 @@ use super::super::encapsulation::{self, Encapsulation};
 use super::net::{Below, Kind, Net, TSI};
 use super::tree::tree;
 use crate::pgm::router::{Config, Router};
-use crate::pgm::wire::{Ack, Body, Data, Nak, Packet, Spm, Tsi};
+use crate::pgm::wire::{Ack, Body, Data, Nak, Packet, Poll, PollKind, PollResponse, Spm, Tsi};
 
 fn small() -> Config {
     Config { sessions: 4, repairs: 32, ..Config::default() }
@@ -163,7 +163,7 @@ fn forged_spms_of_many_sessions_and_sources_leave_those_that_are_known() {
 
 /// A session that an element knows, and what may arrive of it.
 fn known() -> (Router, Net) {
-    let mut net = Net::new(&[None], &[0, 0], small());
+    let mut net = Net::new(&[None], &[0, 0], Config { redirect: true, store: 3_000, ..small() });
     net.parity = Some(8);
     net.spm();
     (0..20).for_each(|_| _ = net.data());
@@ -182,13 +182,29 @@ fn sound(net: &Net, kind: u8, number: u32) -> Buffer {
             let spm = Spm { sequence: number, trail: number, lead: number + 30, path: net.source() };
             Packet::new(TSI, 88, Body::Spm(spm))
         }
-        _ => {
+        5 => {
             let Packet { body: Body::Nak(nak), .. } = net.nak_of(&[number], false) else { unreachable!() };
             Packet::new(TSI, 88, Body::NullNak(nak))
         }
+        6 => {
+            let response = PollResponse { sequence: number % 2, round: 0 };
+            let mut packet = Packet::new(TSI, 88, Body::PollResponse(response));
+            packet.options.redirect = Some(net.receiver(0));
+            packet
+        }
+        _ => {
+            let (kind, path) = (PollKind::Repairers, net.source());
+            let poll = Poll { sequence: number, round: 0, kind, path, backoff: number, random: 0, mask: 0 };
+            Packet::new(TSI, 88, Body::Poll(poll))
+        }
     };
     match packet.body {
-        Body::Nak(_) | Body::NullNak(_) => {
+        Body::Nak(_) | Body::NullNak(_) | Body::PollResponse(_) => {
+            let sender = if kind & 16 == 0 { net.receiver(0) } else { net.source() };
+            let ends = (sender, net.address(1, 0));
+            encapsulation::wrap(packet.emit(), Encapsulation::Raw, ends, (64, false))
+        }
+        Body::Confirmation(_) | Body::Repair(_) if kind & 16 != 0 => {
             let ends = (net.receiver(0), net.address(1, 0));
             encapsulation::wrap(packet.emit(), Encapsulation::Raw, ends, (64, false))
         }
@@ -199,7 +215,7 @@ fn sound(net: &Net, kind: u8, number: u32) -> Buffer {
 proptest! {
     #[test]
     fn any_packets_in_any_order_are_borne_and_bounded(
-        steps in prop::collection::vec((0u8..16, 0u32..40, 0u32..3, 0u64..400, prop::option::of((0usize..80, 0u8..8))), 0..200)
+        steps in prop::collection::vec((0u8..32, 0u32..40, 0u32..3, 0u64..400, prop::option::of((0usize..80, 0u8..8))), 0..200)
     ) {
         let (mut router, net) = known();
         let mut now = Instant::ZERO + Duration::from_secs(10);

@@ -4,6 +4,7 @@ mod encapsulations;
 mod hostile;
 mod net;
 mod path;
+mod redirect;
 mod repairer;
 mod restart;
 mod tree;

@@ -22,6 +22,8 @@ pub(super) enum Kind {
     Ncf,
     NullNak,
     Ack,
+    Poll,
+    PollResponse,
 }
 
 /// A link by the node below it: a router, or a receiver.
@@ -112,6 +114,11 @@ impl Net {
 
     fn router(&self, number: usize) -> Router {
         Router::new(self.config, vec![self.address(1, number)])
+    }
+
+    /// Gives one router other settings than the rest.
+    pub(super) fn configure(&mut self, number: usize, config: Config) {
+        self.routers[number] = Some(Router::new(config, vec![self.address(1, number)]));
     }
 
     /// A router that has forgotten all.
@@ -316,6 +323,11 @@ impl Net {
         let (place, packet) = encapsulation::read(&bytes).unwrap();
         let (kind, to) = (kind(&packet), place.header.destination);
         assert_eq!(place.header.source, self.address(1, router));
+        let is_to = |below: &Below| matches!(below, Below::Router(n) if to == self.address(1, *n));
+        if let Some(&link @ Below::Router(below)) = self.below[router].iter().find(|below| is_to(below)) {
+            self.cross(link, kind, Arrival::Router(below, 0, bytes));
+            return;
+        }
         match self.parents.get(&Below::Router(router)) {
             Some(&(above, interface)) => {
                 assert_eq!(to, self.address(1, above), "each element asks the next");
@@ -396,6 +408,8 @@ fn kind(packet: &Packet<'_>) -> Kind {
         Body::Confirmation(_) => Kind::Ncf,
         Body::NullNak(_) => Kind::NullNak,
         Body::Ack(_) => Kind::Ack,
+        Body::Poll(_) => Kind::Poll,
+        Body::PollResponse(_) => Kind::PollResponse,
         _ => panic!("{packet:?}"),
     }
 }
