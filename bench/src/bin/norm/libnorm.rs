@@ -50,7 +50,7 @@ pub(crate) fn build() -> Result<Option<Program>, Failure> {
     if !Path::new("/usr/include/normApi.h").is_file() {
         return Ok(None);
     }
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/live/peers/norm/peer.cc");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/live/peers/norm.cc");
     let program = std::env::temp_dir().join(format!("hopcast-norm-peer-{}", std::process::id()));
     let mut build = Command::new("c++");
     let output = build.args(["-O3", "-std=c++17", "-o"]).arg(&program).arg(&source).arg("-lnorm").output()?;

@@ -7,6 +7,9 @@ use std::process::Command;
 
 use super::error::Error;
 
+/// What the programs in C++ include.
+pub(super) const CPP_PEER: (&str, &str) = ("peer.h", include_str!("../../peers/peer.h"));
+
 /// A program that is built when it is first needed.
 pub(crate) struct BuiltProgram {
     /// The application of a flow that it is.
@@ -21,8 +24,8 @@ pub(crate) struct BuiltProgram {
     pub(crate) compiler: &'static str,
     /// The compiler's arguments, for its source and what is built of it.
     pub(crate) arguments: fn(source: &Path, into: &Path) -> Vec<String>,
-    /// Name of the source, and the source.
-    pub(crate) source: (&'static str, &'static str),
+    /// The sources, each after its name: the one that is compiled, and those that it includes.
+    pub(crate) sources: &'static [(&'static str, &'static str)],
 }
 
 impl BuiltProgram {
@@ -31,13 +34,14 @@ impl BuiltProgram {
         (self.installed_at)().is_some_and(|path| path.is_file())
     }
 
-    /// The place of what is built, in the user's cache directory; each version of the source has its own.
+    /// The place of what is built, in the user's cache directory; each version of the sources has its own.
     pub(super) fn path(&self) -> Option<PathBuf> {
         let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let cache = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?;
-        // FNV-1a: two versions of one source are to differ, and nobody is to be kept from anything.
+        // FNV-1a: two versions of the sources are to differ, and nobody is to be kept from anything.
         let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-        let version = self.source.1.bytes().fold(0xcbf2_9ce4_8422_2325, step);
+        let version =
+            self.sources.iter().flat_map(|(_, text)| text.bytes()).fold(0xcbf2_9ce4_8422_2325, step);
         Some(cache.join("hopcast").join(format!("{}-peer-{version:016x}", self.app)))
     }
 
@@ -64,9 +68,12 @@ impl BuiltProgram {
 
     /// Builds the program in a directory of its own, and moves it to its place.
     fn build_in(&self, own: &Path, path: &Path) -> Result<(), Error> {
-        let (name, text) = self.source;
-        let (source, fresh) = (own.join(name), own.join("built"));
-        fs::write(&source, text).map_err(Error::file(&source))?;
+        for (name, text) in self.sources {
+            let source = own.join(name);
+            fs::write(&source, text).map_err(Error::file(&source))?;
+        }
+        let compiled = self.sources.first().map_or("", |(name, _)| name);
+        let (source, fresh) = (own.join(compiled), own.join("built"));
         let output = Command::new(self.compiler).args((self.arguments)(&source, &fresh)).output();
         let output = output.map_err(|error| Error::start(self.compiler, error))?;
         if !output.status.success() {
@@ -76,7 +83,7 @@ impl BuiltProgram {
             return Err(Error::NotBuilt { app: self.app, said });
         }
         match fs::rename(&fresh, path) {
-            // Somebody else's, of the same source.
+            // Somebody else's, of the same sources.
             Err(_) if path.exists() => Ok(()),
             renamed => renamed.map_err(Error::file(path)),
         }

@@ -15,7 +15,7 @@ pub(crate) static PROGRAM: BuiltProgram = BuiltProgram {
     installed_at: library,
     compiler: "javac",
     arguments,
-    source: ("Peer.java", include_str!("../../peers/jgroups/Peer.java")),
+    sources: &[("Peer.java", include_str!("../../peers/jgroups/Peer.java"))],
 };
 
 /// Where Maven keeps the library for this user.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use hopcast_twin::scenario::model::GroupFile;
 
-use super::built::BuiltProgram;
+use super::built::{BuiltProgram, CPP_PEER};
 use super::command::{CommandLine, GroupMember};
 use super::group_file::{Call, number, path};
 
@@ -15,7 +15,7 @@ pub(crate) static PROGRAM: BuiltProgram = BuiltProgram {
     installed_at: || Some("/usr/include/normApi.h".into()),
     compiler: "c++",
     arguments,
-    source: ("peer.cc", include_str!("../../peers/norm/peer.cc")),
+    sources: &[("norm.cc", include_str!("../../peers/norm.cc")), CPP_PEER],
 };
 
 fn arguments(source: &Path, into: &Path) -> Vec<String> {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use hopcast_twin::scenario::model::GroupFile;
 
-use super::built::BuiltProgram;
+use super::built::{BuiltProgram, CPP_PEER};
 use super::command::{CommandLine, GroupMember};
 use super::group_file::{Call, FILE, number, path};
 
@@ -15,7 +15,7 @@ pub(crate) static PROGRAM: BuiltProgram = BuiltProgram {
     installed_at: || Some("/usr/include/pgm-5.3/pgm/pgm.h".into()),
     compiler: "c++",
     arguments,
-    source: ("peer.cc", include_str!("../../peers/pgm/peer.cc")),
+    sources: &[("pgm.cc", include_str!("../../peers/pgm.cc")), CPP_PEER],
 };
 
 fn arguments(source: &Path, into: &Path) -> Vec<String> {

@@ -1,7 +1,8 @@
 //! A member of the real protocol's library: a program in `peers`, in a node of the network.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -104,6 +105,20 @@ impl Drop for Peer {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Builds a program of `peers` with these libraries, and returns its path.
+pub(crate) fn build(name: &str, libraries: &[&str]) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers").join(name).with_extension("cc");
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-peer"));
+    // Another process of tests may build it, or run it, at the same time.
+    let fresh = program.with_extension(std::process::id().to_string());
+    let mut build = Command::new("c++");
+    build.args(["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&fresh).arg(&source);
+    let built = build.args(libraries).output().unwrap();
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    std::fs::rename(&fresh, &program).unwrap();
+    program
 }
 
 /// FNV-1a of 64 bits, as the program prints it.

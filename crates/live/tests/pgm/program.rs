@@ -1,11 +1,11 @@
-//! The member of PGM on OpenPGM: the program in `peers/pgm`.
+//! The member of PGM on OpenPGM: the program `peers/pgm.cc`.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::OnceLock;
 
 use hopcast_node::testing::Requirement;
 
+use crate::peer::build;
 use crate::segment::{GROUP, address};
 
 /// Port of the encapsulation. OpenPGM's sender listens at that of the group alone, so that requests go there too.
@@ -30,16 +30,5 @@ pub(crate) fn place(node: usize) -> Vec<String> {
 /// The program, built when it is first asked for.
 pub(crate) fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/pgm/peer.cc");
-        let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pgm-peer");
-        // Another process of tests may build it, or run it, at the same time.
-        let fresh = program.with_extension(std::process::id().to_string());
-        let mut build = Command::new("c++");
-        build.args(["-std=c++17", "-O1", "-I/usr/include/pgm-5.3", "-o"]).arg(&fresh).arg(&source);
-        let built = build.arg("-lpgm").output().unwrap();
-        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-        std::fs::rename(&fresh, &program).unwrap();
-        program
-    })
+    PROGRAM.get_or_init(|| build("pgm", &["-I/usr/include/pgm-5.3", "-lpgm"]))
 }

@@ -1,37 +1,27 @@
 // A sender or receiver of PGM on OpenPGM: what hopcast's own is held against.
 //
-//   c++ -std=c++17 -O1 -I/usr/include/pgm-5.3 -o pgm-peer peer.cc -lpgm
+//   c++ -std=c++17 -O1 -I/usr/include/pgm-5.3 -o pgm-peer pgm.cc -lpgm
 //   pgm-peer KEY=VALUE ...
 //
 // A file is sent as its bytes, in messages of a packet each. A receiver knows the end by `size`, and without that by
 // `quiet`: OpenPGM announces the end of a session (OPT_FIN) and does not tell its own receivers.
 //
-// It says what happens on standard output, a JSON object in each line: "t" in seconds since the start, "event", and
-// what belongs to the event. Hashes are FNV-1a of 64 bits. It exits with 0 if it got done what it was to do, with 1 if
-// the time was over before that or data was lost, and with 2 if a setting is wrong.
+// It exits with 0 if it got done what it was to do, with 1 if the time was over before that or data was lost, and with
+// 2 if a setting is wrong.
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <time.h>
 
 // After poll.h, without which it has no pgm_poll_info.
 #include <pgm/pgm.h>
 
-#include <cstdarg>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <fstream>
-#include <map>
-#include <sstream>
-#include <string>
-#include <vector>
+#include "peer.h"
 
 namespace {
 
+const char *const program = "pgm-peer";
 const char *const usage =
     "pgm-peer KEY=VALUE ...\n"
     "  role=send|receive\n"
@@ -68,76 +58,15 @@ const char *const usage =
     "  back-off=SECONDS repeat=SECONDS repair=SECONDS retries=NUMBER   of NAKs; default: 0.05, 2, 2, 50\n"
     "  linger=SECONDS               time to stay after the end; default: 0.5\n";
 
-[[noreturn]] void wrong(const std::string &what) {
-    fprintf(stderr, "pgm-peer: %s\n%s", what.c_str(), usage);
-    exit(2);
+// The library takes whole numbers, and of times microseconds and no zero.
+int whole(const Settings &settings, const char *key, int otherwise) {
+    return static_cast<int>(settings.number(key, otherwise));
 }
 
-double now() {
-    timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec + time.tv_nsec * 1e-9;
+int micros(const Settings &settings, const char *key, double otherwise) {
+    const double value = settings.number(key, otherwise) * 1e6;
+    return value < 1 ? 1 : static_cast<int>(value);
 }
-
-double started;
-
-const uint64_t NO_HASH = 0xcbf29ce484222325;
-
-uint64_t hash(const char *bytes, size_t len, uint64_t from = NO_HASH) {
-    for (size_t i = 0; i < len; i++) from = (from ^ static_cast<uint8_t>(bytes[i])) * 0x100000001b3;
-    return from;
-}
-
-std::string contents(const std::string &path) {
-    std::ifstream file(path, std::ios::binary);
-    if (!file) wrong("cannot read " + path);
-    std::ostringstream all;
-    all << file.rdbuf();
-    return all.str();
-}
-
-void say(const char *event, const char *format = "", ...) {
-    printf("{\"t\":%.6f,\"event\":\"%s\"", now() - started, event);
-    va_list list;
-    va_start(list, format);
-    vprintf(format, list);
-    va_end(list);
-    printf("}\n");
-    fflush(stdout);
-}
-
-struct Settings {
-    std::map<std::string, std::string> values;
-
-    Settings(int count, char **words) {
-        for (int i = 1; i < count; i++) {
-            const std::string word = words[i];
-            const size_t at = word.find('=');
-            if (at == std::string::npos) wrong("expected KEY=VALUE, not " + word);
-            const std::string key = word.substr(0, at);
-            if (strstr(usage, (" " + key + "=").c_str()) == nullptr) wrong("no such key: " + key);
-            values[key] = word.substr(at + 1);
-        }
-    }
-
-    bool has(const char *key) const { return values.count(key) != 0; }
-    std::string text(const char *key, const char *otherwise) const { return has(key) ? values.at(key) : otherwise; }
-    bool yes(const char *key, bool otherwise = false) const { return text(key, otherwise ? "yes" : "no") == "yes"; }
-    double number(const char *key, double otherwise) const {
-        if (!has(key)) return otherwise;
-        char *end = nullptr;
-        const std::string &text = values.at(key);
-        const double number = strtod(text.c_str(), &end);
-        if (text.empty() || *end != 0 || number < 0) wrong(std::string(key) + ": expected a number, not " + text);
-        return number;
-    }
-    int whole(const char *key, int otherwise) const { return static_cast<int>(number(key, otherwise)); }
-    // The library counts in microseconds, and takes no zero.
-    int micros(const char *key, double otherwise) const {
-        const double value = number(key, otherwise) * 1e6;
-        return value < 1 ? 1 : static_cast<int>(value);
-    }
-};
 
 // The interface and the address on it by which a member sends and receives: the settings, with what they leave out.
 struct Place {
@@ -179,12 +108,12 @@ public:
         pgm_error_t *error = nullptr;
         must(pgm_socket(&socket, AF_INET, SOCK_SEQPACKET, raw ? IPPROTO_PGM : IPPROTO_UDP, &error), error);
         if (!raw) {
-            const int port = settings.whole("udp", 3056);
-            set(PGM_UDP_ENCAP_UCAST_PORT, settings.whole("unicast", port));
+            const int port = whole(settings, "udp", 3056);
+            set(PGM_UDP_ENCAP_UCAST_PORT, whole(settings, "unicast", port));
             set(PGM_UDP_ENCAP_MCAST_PORT, port);
         }
         set(PGM_IP_ROUTER_ALERT, settings.yes("alert") ? 1 : 0);
-        set(PGM_MTU, settings.whole("mtu", 1500));
+        set(PGM_MTU, whole(settings, "mtu", 1500));
         if (settings.text("role", "") == "send")
             set_sender(settings);
         else
@@ -193,8 +122,8 @@ public:
         pgm_sockaddr_t name = {};
         const uint32_t id = htonl(static_cast<uint32_t>(settings.number("id", 1)));
         memcpy(name.sa_addr.gsi.identifier + 2, &id, sizeof id);
-        name.sa_port = static_cast<uint16_t>(settings.whole("port", 7500));
-        name.sa_addr.sport = static_cast<uint16_t>(settings.whole("source-port", 0));
+        name.sa_port = static_cast<uint16_t>(whole(settings, "port", 7500));
+        name.sa_addr.sport = static_cast<uint16_t>(whole(settings, "source-port", 0));
         pgm_interface_req_t at = {};
         at.ir_interface = place.index;
         at.ir_address = place.address;
@@ -246,19 +175,19 @@ public:
 private:
     void set_sender(const Settings &settings) {
         set(PGM_SEND_ONLY, 1);
-        set(PGM_TXW_SQNS, settings.whole("window", 10000));
+        set(PGM_TXW_SQNS, whole(settings, "window", 10000));
         // In bytes, and no less than a packet.
         set(PGM_TXW_MAX_RTE, static_cast<int>(settings.number("rate", 1e6) / 8));
-        set(PGM_AMBIENT_SPM, settings.micros("ambient", 0.25));
+        set(PGM_AMBIENT_SPM, micros(settings, "ambient", 0.25));
         // After the last packet, as in the library's examples; the ambient ones follow.
         const int heartbeats[] = {100000, 100000, 100000, 100000, 1000000};
         set(PGM_HEARTBEAT_SPM, heartbeats);
         if (settings.has("block")) {
             pgm_fecinfo_t fec = {};
-            const int block = settings.whole("block", 8);
+            const int block = whole(settings, "block", 8);
             fec.group_size = static_cast<uint8_t>(block);
-            fec.block_size = static_cast<uint8_t>(block + settings.whole("parity", block));
-            fec.proactive_packets = static_cast<uint8_t>(settings.whole("proactive", 0));
+            fec.block_size = static_cast<uint8_t>(block + whole(settings, "parity", block));
+            fec.proactive_packets = static_cast<uint8_t>(whole(settings, "proactive", 0));
             fec.ondemand_parity_enabled = settings.yes("on-demand", true);
             fec.var_pktlen_enabled = !settings.yes("fixed");
             set(PGM_USE_FEC, fec);
@@ -269,14 +198,14 @@ private:
     void set_receiver(const Settings &settings) {
         set(PGM_RECV_ONLY, 1);
         set(PGM_PASSIVE, 0);
-        set(PGM_RXW_SQNS, settings.whole("window", 10000));
+        set(PGM_RXW_SQNS, whole(settings, "window", 10000));
         set(PGM_PEER_EXPIRY, 300 * 1000000);
         set(PGM_SPMR_EXPIRY, 250000);
-        set(PGM_NAK_BO_IVL, settings.micros("back-off", 0.05));
-        set(PGM_NAK_RPT_IVL, settings.micros("repeat", 2));
-        set(PGM_NAK_RDATA_IVL, settings.micros("repair", 2));
-        set(PGM_NAK_DATA_RETRIES, settings.whole("retries", 50));
-        set(PGM_NAK_NCF_RETRIES, settings.whole("retries", 50));
+        set(PGM_NAK_BO_IVL, micros(settings, "back-off", 0.05));
+        set(PGM_NAK_RPT_IVL, micros(settings, "repeat", 2));
+        set(PGM_NAK_RDATA_IVL, micros(settings, "repair", 2));
+        set(PGM_NAK_DATA_RETRIES, whole(settings, "retries", 50));
+        set(PGM_NAK_NCF_RETRIES, whole(settings, "retries", 50));
         set_control(settings);
     }
 
@@ -436,14 +365,13 @@ int receive(Member &member, const Settings &settings, double until) {
 }  // namespace
 
 int main(int count, char **words) {
-    started = now();
     const Settings settings(count, words);
     const std::string role = settings.text("role", "");
     if (role != "send" && role != "receive") wrong("role: expected send or receive");
     pgm_error_t *error = nullptr;
     pgm_messages_init();
     if (settings.has("debug")) {
-        pgm_log_mask = settings.whole("debug", 0);
+        pgm_log_mask = whole(settings, "debug", 0);
         pgm_min_log_level = PGM_LOG_LEVEL_TRACE;
     } else {
         pgm_min_log_level = PGM_LOG_LEVEL_ERROR;

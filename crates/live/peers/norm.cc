@@ -1,30 +1,21 @@
 // A sender or receiver of NORM on libnorm: what hopcast's own is held against.
 //
-//   c++ -O1 -o norm-peer peer.cc -lnorm
+//   c++ -O1 -o norm-peer norm.cc -lnorm
 //   norm-peer KEY=VALUE ...
 //
-// It says what happens on standard output, a JSON object in each line: "t" in seconds since the start, "event", and what
-// belongs to the event. Hashes are FNV-1a of 64 bits. It exits with 0 if it got done what it was to do, with 1 if the
-// time was over before that, and with 2 if a setting is wrong.
+// It exits with 0 if it got done what it was to do, with 1 if the time was over before that, and with 2 if a setting is
+// wrong.
 #include <normApi.h>
 
 #include <poll.h>
-#include <time.h>
 
-#include <cstdarg>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <fstream>
-#include <map>
 #include <set>
-#include <sstream>
-#include <string>
-#include <vector>
+
+#include "peer.h"
 
 namespace {
 
+const char *const program = "norm-peer";
 const char *const usage =
     "norm-peer KEY=VALUE ...\n"
     "  role=send|receive\n"
@@ -54,33 +45,11 @@ const char *const usage =
     "  unicast-nacks=yes silent=yes sync=current|stream|all robust=NUMBER buffer=BYTES\n"
     "  linger=SECONDS               time to stay after the last object; default: 0.5\n";
 
-[[noreturn]] void wrong(const std::string &what) {
-    fprintf(stderr, "norm-peer: %s\n%s", what.c_str(), usage);
-    exit(2);
-}
-
-double now() {
-    timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec + time.tv_nsec * 1e-9;
-}
-
-double started;
-
 bool hashing = true;
 
-uint64_t hash(const char *bytes, size_t len, uint64_t from = 0xcbf29ce484222325) {
-    if (!hashing) return 0;
-    for (size_t i = 0; i < len; i++) from = (from ^ static_cast<uint8_t>(bytes[i])) * 0x100000001b3;
-    return from;
-}
-
-std::string contents(const std::string &path) {
-    std::ifstream file(path, std::ios::binary);
-    if (!file) wrong("cannot read " + path);
-    std::ostringstream all;
-    all << file.rdbuf();
-    return all.str();
+// Like `hash`, unless hashes are to be left out.
+uint64_t hash_of(const char *bytes, size_t len, uint64_t from = NO_HASH) {
+    return hashing ? hash(bytes, len, from) : 0;
 }
 
 std::string quoted(const std::string &text) {
@@ -97,56 +66,22 @@ std::string quoted(const std::string &text) {
     return out + "\"";
 }
 
-void say(const char *event, const char *format = "", ...) {
-    printf("{\"t\":%.6f,\"event\":\"%s\"", now() - started, event);
-    va_list list;
-    va_start(list, format);
-    vprintf(format, list);
-    va_end(list);
-    printf("}\n");
-    fflush(stdout);
-}
-
-// The settings: each key with the values that it was given, and the objects in their order.
 struct Object {
     std::string kind, path, info;
 };
 
-struct Settings {
-    std::map<std::string, std::vector<std::string>> values;
+// The objects to be sent, in their order.
+std::vector<Object> objects_of(const Settings &settings) {
     std::vector<Object> objects;
-
-    Settings(int count, char **words) {
-        std::string info;
-        for (int i = 1; i < count; i++) {
-            const std::string word = words[i];
-            const size_t at = word.find('=');
-            if (at == std::string::npos) wrong("expected KEY=VALUE, not " + word);
-            const std::string key = word.substr(0, at), value = word.substr(at + 1);
-            if (strstr(usage, (key + "=").c_str()) == nullptr) wrong("no such key: " + key);
-            if (key == "info")
-                info = value;
-            else if (key == "data" || key == "file" || key == "stream")
-                objects.push_back({key, value, info});
-            else
-                values[key].push_back(value);
-        }
+    std::string info;
+    for (const auto &[key, value] : settings.ordered) {
+        if (key == "info")
+            info = value;
+        else if (key == "data" || key == "file" || key == "stream")
+            objects.push_back({key, value, info});
     }
-
-    bool has(const char *key) const { return values.count(key) != 0; }
-    std::string text(const char *key, const char *otherwise) const {
-        return has(key) ? values.at(key).back() : otherwise;
-    }
-    double number(const char *key, double otherwise) const {
-        if (!has(key)) return otherwise;
-        char *end = nullptr;
-        const std::string &text = values.at(key).back();
-        const double number = strtod(text.c_str(), &end);
-        if (text.empty() || *end != 0 || number < 0) wrong(std::string(key) + ": expected a number, not " + text);
-        return number;
-    }
-    bool yes(const char *key) const { return text(key, "no") == "yes"; }
-};
+    return objects;
+}
 
 const char *kind_of(NormObjectHandle object) {
     switch (NormObjectGetType(object)) {
@@ -173,6 +108,7 @@ class Sender {
     NormInstanceHandle instance;
     NormSessionHandle session;
     const Settings &settings;
+    const std::vector<Object> objects;
     size_t next = 0;
     NormObjectHandle last = NORM_OBJECT_INVALID, stream = NORM_OBJECT_INVALID;
     std::vector<std::string> kept;  // libnorm sends data objects from this memory
@@ -182,8 +118,8 @@ class Sender {
 
 public:
     Sender(NormInstanceHandle instance, NormSessionHandle session, const Settings &settings)
-        : instance(instance), session(session), settings(settings) {
-        kept.reserve(settings.objects.size());
+        : instance(instance), session(session), settings(settings), objects(objects_of(settings)) {
+        kept.reserve(objects.size());
         NormSetTxRate(session, settings.number("rate", 1e6));
         NormSetGrttEstimate(session, settings.number("grtt", 0.25));
         const std::string probing = settings.text("probing", "active");
@@ -247,7 +183,7 @@ public:
     }
 
 private:
-    bool all_given() const { return next == settings.objects.size() && stream == NORM_OBJECT_INVALID; }
+    bool all_given() const { return next == objects.size() && stream == NORM_OBJECT_INVALID; }
 
     // Gives the library what it takes now.
     void proceed() {
@@ -256,12 +192,12 @@ private:
                 if (!write_on()) return;
                 continue;
             }
-            if (next == settings.objects.size()) return;
-            const Object &object = settings.objects[next];
+            if (next == objects.size()) return;
+            const Object &object = objects[next];
             flushed = false;
             if (!give(object)) return;
             next++;
-            if (next == settings.objects.size() && stream == NORM_OBJECT_INVALID && settings.has("acknowledge"))
+            if (next == objects.size() && stream == NORM_OBJECT_INVALID && settings.has("acknowledge"))
                 NormSetWatermark(session, last);
         }
     }
@@ -279,7 +215,7 @@ private:
                 return false;
             }
             say("given", ",\"kind\":\"data\",\"size\":%zu,\"hash\":\"%016llx\"", own.size(),
-                static_cast<unsigned long long>(hash(own.data(), own.size())));
+                static_cast<unsigned long long>(hash_of(own.data(), own.size())));
         } else if (object.kind == "file") {
             const std::string name = object.path.substr(object.path.rfind('/') + 1);
             if (info_len == 0) {
@@ -289,9 +225,10 @@ private:
             last = NormFileEnqueue(session, object.path.c_str(), info, info_len);
             if (last == NORM_OBJECT_INVALID) return false;
             say("given", ",\"kind\":\"file\",\"size\":%zu,\"hash\":\"%016llx\"", bytes.size(),
-                static_cast<unsigned long long>(hash(bytes.data(), bytes.size())));
+                static_cast<unsigned long long>(hash_of(bytes.data(), bytes.size())));
         } else {
-            last = stream = NormStreamOpen(session, static_cast<UINT32>(settings.number("buffer", 4194304)), info, info_len);
+            const UINT32 buffer = static_cast<UINT32>(settings.number("buffer", 4194304));
+            last = stream = NormStreamOpen(session, buffer, info, info_len);
             if (stream == NORM_OBJECT_INVALID) return false;
             streaming = std::move(bytes);
             written = 0;
@@ -312,7 +249,7 @@ private:
         }
         NormStreamFlush(stream, true);
         say("given", ",\"kind\":\"stream\",\"size\":%zu,\"hash\":\"%016llx\"", streaming.size(),
-            static_cast<unsigned long long>(hash(streaming.data(), streaming.size())));
+            static_cast<unsigned long long>(hash_of(streaming.data(), streaming.size())));
         if (settings.has("acknowledge")) NormSetWatermark(session, stream);
         NormStreamClose(stream, true);
         stream = NORM_OBJECT_INVALID;
@@ -353,7 +290,7 @@ private:
 
 class Receiver {
     struct Progress {
-        uint64_t size = 0, hash = ::hash("", 0);
+        uint64_t size = 0, hash = hash_of("", 0);
         bool broken = false;
     };
     NormInstanceHandle instance;
@@ -456,7 +393,7 @@ private:
             }
             if (len == 0) return;
             progress.size += len;
-            progress.hash = hash(buffer, len, progress.hash);
+            progress.hash = hash_of(buffer, len, progress.hash);
         }
     }
 
@@ -469,7 +406,7 @@ private:
         switch (NormObjectGetType(event.object)) {
         case NORM_OBJECT_DATA: {
             found.size = static_cast<uint64_t>(NormObjectGetSize(event.object));
-            found.hash = hash(NormDataAccessData(event.object), found.size);
+            found.hash = hash_of(NormDataAccessData(event.object), found.size);
             break;
         }
         case NORM_OBJECT_FILE: {
@@ -477,7 +414,7 @@ private:
             NormFileGetName(event.object, path, sizeof path);
             const std::string bytes = contents(path);
             found.size = bytes.size();
-            found.hash = hash(bytes.data(), bytes.size());
+            found.hash = hash_of(bytes.data(), bytes.size());
             break;
         }
         default:
@@ -494,7 +431,6 @@ private:
 }  // namespace
 
 int main(int count, char **words) {
-    started = now();
     const Settings settings(count, words);
     hashing = settings.text("hash", "yes") != "no";
     NormSetDebugLevel(static_cast<unsigned>(settings.number("debug", 0)));
