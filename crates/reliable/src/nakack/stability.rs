@@ -88,4 +88,15 @@ mod tests {
         stability.note(at(60), 1, 0, 1);
         assert_eq!(stability.stalled(at(65), 0, 4, after), [0; 0]);
     }
+
+    #[test]
+    fn what_its_sender_says_that_all_have_is_stable() {
+        let mut stability = Stability::new(2, 5, Instant::ZERO);
+        stability.note(Instant::ZERO, 0, 1, 9);
+        stability.note_stable(1, 7);
+        assert_eq!((stability.has(0, 1), stability.has(1, 1), stability.stable(1)), (9, 7, 7));
+        stability.note_stable(1, 6);
+        assert_eq!((stability.stable(1), stability.stable(0)), (7, 5));
+        assert!(!stability.note(Instant::ZERO, 1, 1, 7), "that is known");
+    }
 }

@@ -193,7 +193,7 @@ mod tests {
     fn what_is_missing_is_what_others_have_gone_past() {
         let mut window = Window::new(10);
         assert!(insert(&mut window, 10) && insert(&mut window, 13) && !insert(&mut window, 13));
-        assert!(window.learn(16) && !window.learn(12));
+        assert!(window.learn(16) && !window.learn(16) && !window.learn(12));
         let missing: Vec<_> = window.missing(u64::MAX).collect();
         assert_eq!(missing, [(11, 2), (14, 2)]);
         assert_eq!(window.missing(12).collect::<Vec<_>>(), [(11, 1)]);
@@ -229,5 +229,42 @@ mod tests {
             assert_eq!(number as u32, low);
         }
         assert_eq!(window.contiguous(), first + 4);
+    }
+
+    #[test]
+    fn a_window_has_room_for_as_many_as_may_be_missing() {
+        let mut window = Window::new(3);
+        assert!(window.learn(3 + SPAN - 1) && window.has_room());
+        assert!(window.learn(3 + SPAN) && !window.has_room());
+        assert!(insert(&mut window, 3 + SPAN - 1) && !insert(&mut window, 3 + SPAN));
+        assert!(insert(&mut window, 3) && window.deliver().is_some());
+        window.collect(4);
+        assert!(window.has_room() && insert(&mut window, 3 + SPAN));
+    }
+
+    #[test]
+    fn a_window_that_is_empty_again_keeps_little_memory() {
+        for (messages, is_kept) in [(KEPT_SLOTS as u64 / 2, true), (4 * KEPT_SLOTS as u64, false)] {
+            let mut window = Window::new(0);
+            (0..messages).for_each(|number| assert!(insert(&mut window, number)));
+            assert_eq!(std::iter::from_fn(|| window.deliver()).count() as u64, messages);
+            window.collect(messages - 1);
+            assert!(window.slots.capacity() as u64 >= messages, "one is held");
+            window.collect(messages);
+            assert_eq!((window.bytes(), window.slots.capacity() > 0), (0, is_kept));
+        }
+    }
+
+    #[test]
+    fn what_is_delivered_is_what_is_next_and_what_was_sent_again_is_marked_as_such() {
+        let mut window = Window::new(1);
+        assert!(insert(&mut window, 2) && window.deliver().is_none());
+        assert_eq!((window.contiguous(), window.delivered(), window.known()), (1, 1, 3));
+        assert!(window.get_mut(1).is_none() && window.get_mut(0).is_none());
+        window.get_mut(2).unwrap().transmitted = 9;
+        assert!(insert(&mut window, 1));
+        let transmitted: Vec<_> =
+            std::iter::from_fn(|| window.deliver()).map(|held| held.transmitted).collect();
+        assert_eq!((transmitted, window.delivered()), (vec![0, 9], 3));
     }
 }

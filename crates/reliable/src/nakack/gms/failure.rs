@@ -194,4 +194,49 @@ mod tests {
         failures.heard(at(23), one, false);
         assert!(failures.is_confirmed(one) && !failures.is_confirmed(two), "it is alive, and not here");
     }
+
+    #[test]
+    fn a_suspicion_outlives_a_change_of_views_until_it_is_confirmed() {
+        let [one, two, three] = [1, 2, 3].map(|node| MemberId { node, run: 0 });
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        let answer = Duration::from_secs(2);
+        let mut failures = Failures::default();
+        failures.follow(at(0), [one, two, three].into_iter());
+        assert!(failures.suspect(at(1), one) && failures.confirm(at(1), two, false));
+        assert!(!failures.suspect(at(1), one) && !failures.suspect(at(1), two), "they are");
+        assert!(!failures.confirm(at(1), two, true), "it is");
+        failures.follow(at(2), [one, two].into_iter());
+        assert!(!failures.is_confirmed(two), "whoever is let in again is alive");
+        assert_eq!(failures.unanswered(at(3), answer), [one], "asked in the view before");
+        assert_eq!(failures.unanswered(at(4), answer), [], "once");
+        assert!(!failures.confirm(at(4), three, false) && !failures.suspect(at(4), three), "it has gone");
+    }
+
+    #[test]
+    fn the_silence_of_whoever_is_watched_from_now_on_begins_now() {
+        let [one, two] = [1, 2].map(|node| MemberId { node, run: 0 });
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        let [silent, answer, elsewhere] = [10, 2, 22].map(Duration::from_secs);
+        let mut failures = Failures::default();
+        failures.follow(at(0), [one, two].into_iter());
+        failures.watch(at(1), vec![one]);
+        failures.watch(at(7), vec![one, two]);
+        failures.watch(at(8), vec![one, two]);
+        assert_eq!(
+            failures.deadline(silent, answer, elsewhere),
+            Some(at(11)),
+            "the first is watched since 1"
+        );
+        assert_eq!(failures.silent(at(16), silent), [one]);
+        assert_eq!(failures.deadline(silent, answer, elsewhere), Some(at(17)), "the second, since 7");
+        assert_eq!(failures.silent(at(17), silent), [two]);
+        assert_eq!(
+            failures.deadline(silent, answer, elsewhere),
+            Some(at(18)),
+            "the first has to answer by then"
+        );
+        assert_eq!(failures.unanswered(at(18), answer), [one]);
+        assert_eq!(failures.unanswered(at(19), answer), [two]);
+        assert_eq!(failures.deadline(silent, answer, elsewhere), None, "nothing more is waited for");
+    }
 }

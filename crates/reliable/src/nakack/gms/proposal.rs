@@ -141,15 +141,18 @@ mod tests {
     fn each_fetches_what_somebody_of_its_own_view_has() {
         let mut participants = BTreeMap::new();
         let flushed = |number, have: &[u32]| Step::Flushed { view: view(number), have: have.to_vec() };
-        for (node, step) in
-            [(1, flushed(4, &[10, u32::MAX, 3])), (2, flushed(4, &[9, 2, 3])), (7, flushed(2, &[100, 90]))]
-        {
+        for (node, step) in [
+            (1, flushed(4, &[10, u32::MAX, 3])),
+            (2, flushed(4, &[9, 2, u32::MAX])),
+            (7, flushed(2, &[100, 90])),
+        ] {
             let address = SocketAddr::from(([10, 0, 0, node as u8], 1));
             participants.insert(id(node), Participant { address, stays: node != 2, step });
         }
         let proposal = Proposal { id: view(5), since: Instant::ZERO, participants };
         let targets = proposal.targets();
-        assert_eq!(targets[&id(1)][..2], [(10, id(1)), (2, id(2))], "2 comes after the end of 32 bits");
+        let after = "2 and 3 come after the end of 32 bits";
+        assert_eq!(targets[&id(1)], [(10, id(1)), (2, id(2)), (3, id(1))], "{after}");
         assert_eq!(targets[&id(1)], targets[&id(2)]);
         assert_eq!(targets[&id(7)], [(100, id(7)), (90, id(7))]);
         let before = View {
@@ -158,5 +161,38 @@ mod tests {
         };
         let members: Vec<_> = proposal.view(&before).members.iter().map(|&(member, _)| member.node).collect();
         assert_eq!(members, [1, 7]);
+    }
+
+    fn participant(stays: bool, step: Step) -> Participant {
+        Participant { address: SocketAddr::from(([10, 0, 0, 1], 1)), stays, step }
+    }
+
+    #[test]
+    fn a_change_goes_on_when_all_have_taken_a_step() {
+        let flushed = || Step::Flushed { view: view(4), have: vec![1] };
+        let steps = [(1, flushed()), (2, Step::Asked)];
+        let participants = steps.map(|(node, step)| (id(node), participant(true, step))).into();
+        let mut proposal = Proposal { id: view(5), since: Instant::ZERO, participants };
+        let has_all =
+            |proposal: &mut Proposal, node| proposal.participants.get_mut(&id(node)).unwrap().has_all();
+        assert!(!proposal.is_flushed() && proposal.unanswered() == [id(2)]);
+        assert!(!has_all(&mut proposal, 2), "it has not said what it has");
+        proposal.participants.get_mut(&id(2)).unwrap().step = flushed();
+        assert!(proposal.is_flushed() && !proposal.is_ready() && proposal.unanswered().is_empty());
+        assert!(has_all(&mut proposal, 1) && !has_all(&mut proposal, 1) && !proposal.is_ready());
+        assert!(has_all(&mut proposal, 2) && proposal.is_ready());
+        assert_eq!(proposal.participants[&id(2)].step, Step::Ready(view(4)));
+    }
+
+    #[test]
+    fn those_that_come_from_one_view_are_together_in_the_next() {
+        let steps = [(1, 4, true), (2, 4, false), (3, 2, true), (4, 4, true)];
+        let participants =
+            steps.map(|(node, from, stays)| (id(node), participant(stays, Step::Ready(view(from)))));
+        let proposal = Proposal { id: view(5), since: Instant::ZERO, participants: participants.into() };
+        let next = proposal.view(&View::default());
+        let together = proposal.together(&next);
+        let of = |node| (0..4).filter(|&rank| together[&id(node)].has(rank)).collect::<Vec<u16>>();
+        assert_eq!([1, 2, 3, 4].map(of), [vec![0, 2], vec![0, 2], vec![1], vec![0, 2]]);
     }
 }
