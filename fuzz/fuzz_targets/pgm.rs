@@ -100,6 +100,7 @@ fn member(which: u8) -> Member<Session, Counts> {
         port: 7500,
         local: address(if sends { 1 } else { 9 }),
         group: SocketAddr::from(([239, 192, 0, 1], 3056)),
+        number: (which & 16 != 0).then_some(9),
         source: sends.then_some(source),
         receiver: Some(receiver),
         unit_credit: false,

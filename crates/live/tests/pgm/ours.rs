@@ -77,6 +77,7 @@ impl Ours {
             port: 7500,
             local: SocketAddr::from((address(node), PORT)),
             group: format!("{GROUP}:{PORT}").parse().unwrap(),
+            number: None,
             source,
             receiver: receiver.map(|receiver| ReceiverConfig { unicast_port: Some(PORT), ..receiver }),
             unit_credit: false,

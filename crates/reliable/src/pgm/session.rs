@@ -1,6 +1,6 @@
 //! A member of a group: what it sends, what it receives, and its ports.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use hopcast_core::{
@@ -26,12 +26,36 @@ pub struct Config {
     pub local: SocketAddr,
     /// The group's address, or that of the only other member.
     pub group: SocketAddr,
+    /// Its number in the group, not 0 and unlike any other's, if the others do not know it by [`local`](Self::local),
+    /// but each by an address of its own: SPMs then name no path, so that requests go to where they come from, and
+    /// reports on its path bear the number in place of an address.
+    pub number: Option<u32>,
     /// The source; `None` if it sends nothing.
     pub source: Option<SourceConfig>,
     /// The receiver; `None` if it receives nothing.
     pub receiver: Option<ReceiverConfig>,
     /// Whether it grants datagrams to the application above, and takes none beyond that.
     pub unit_credit: bool,
+}
+
+impl Config {
+    /// The path in its SPMs.
+    fn path(&self) -> IpAddr {
+        match (self.number, self.group) {
+            (None, _) => self.local.ip(),
+            (Some(_), SocketAddr::V4(_)) => Ipv4Addr::UNSPECIFIED.into(),
+            (Some(_), SocketAddr::V6(_)) => Ipv6Addr::UNSPECIFIED.into(),
+        }
+    }
+
+    /// The address by which it is the acker.
+    fn name(&self) -> IpAddr {
+        match (self.number, self.group) {
+            (None, _) => self.local.ip(),
+            (Some(number), SocketAddr::V4(_)) => Ipv4Addr::from_bits(number).into(),
+            (Some(number), SocketAddr::V6(_)) => Ipv6Addr::from_bits(number.into()).into(),
+        }
+    }
 }
 
 /// A member of a group, as a machine: an application above, datagrams below, of which each is a packet of PGM.
@@ -69,7 +93,7 @@ const MAX_WAITING: u64 = 64 << 20;
 impl Session {
     /// A member; its back-off is drawn from `random`.
     pub fn new(config: Config, mut random: Stream) -> Self {
-        let addresses = (config.local.ip(), config.group.ip());
+        let addresses = (config.path(), config.group.ip());
         let first = random.bits() as u32;
         let source = config
             .source
@@ -78,7 +102,7 @@ impl Session {
         let receiver = config
             .receiver
             .clone()
-            .map(|receiver| Receiver::new(receiver, config.local, config.group, random));
+            .map(|receiver| Receiver::new(receiver, config.name(), config.group, random));
         Self {
             credit: UnitCredit::new(config.unit_credit),
             config,

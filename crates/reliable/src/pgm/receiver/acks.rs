@@ -55,7 +55,7 @@ impl Acks {
         if shared.config.silent {
             return;
         }
-        if data.acker == shared.local.ip() {
+        if data.acker == shared.name {
             self.due = Some((now, false));
         } else if data.acker.is_unspecified() {
             let backoff = round_trip.min(MAX_BACK_OFF).mul_f64(shared.random.uniform());
@@ -83,7 +83,7 @@ impl Acks {
         Some(CongestionFeedback {
             timestamp: clock.wrapping_add(now.since(heard).as_millis() as u32),
             loss: (self.loss * 65_536.0).min(65_535.0) as u16,
-            receiver: shared.local.ip(),
+            receiver: shared.name,
         })
     }
 }

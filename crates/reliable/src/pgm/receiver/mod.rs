@@ -36,8 +36,8 @@ pub(super) struct Shared {
     pub(super) random: Stream,
     /// Own random identifier, for polls.
     node: u32,
-    /// Its own address, and the group's.
-    pub(super) local: SocketAddr,
+    /// The address by which it is the acker, and the group's.
+    pub(super) name: IpAddr,
     pub(super) group: SocketAddr,
     pub(super) traffic: Traffic,
     pub(super) requests: Requests,
@@ -91,17 +91,12 @@ pub(super) enum Delivered {
 }
 
 impl Receiver {
-    pub(super) fn new(
-        config: ReceiverConfig,
-        local: SocketAddr,
-        group: SocketAddr,
-        mut random: Stream,
-    ) -> Self {
+    pub(super) fn new(config: ReceiverConfig, name: IpAddr, group: SocketAddr, mut random: Stream) -> Self {
         let node = random.bits() as u32;
         let shared = Shared {
             config,
             node,
-            local,
+            name,
             group,
             random,
             traffic: Traffic::default(),

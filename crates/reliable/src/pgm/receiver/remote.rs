@@ -197,8 +197,10 @@ impl Remote {
         let trail = complete(spm.trail, u32::BITS, lead).min(lead + 1);
         self.spm = sequence;
         self.spm_lead = lead;
-        self.path = Some(spm.path);
-        self.is_behind_element = spm.path != self.address.ip();
+        // A source that does not know how it is known names none.
+        let path = if spm.path.is_unspecified() { self.address.ip() } else { spm.path };
+        self.path = Some(path);
+        self.is_behind_element = path != self.address.ip();
         let member = packet.options.member.unwrap_or_default();
         self.repairs_first = member.repairs_first;
         self.window.units.is_framed = member.is_framed;

@@ -5,7 +5,7 @@ use hopcast_core::{Duration, Rate};
 use super::net::{Link, Net, address, contents, group, tsi};
 use super::transfers::{datagrams, file, files, lossy, source, without_parity};
 use crate::pgm::wire::{Body, Packet, Poll, PollKind};
-use crate::pgm::{Join, RateControl, ReceiverConfig, SourceConfig};
+use crate::pgm::{Config, Join, RateControl, ReceiverConfig, Session, SourceConfig};
 
 #[test]
 fn who_comes_late_gets_all_of_the_file_that_is_being_sent() {
@@ -51,6 +51,44 @@ fn a_source_that_starts_again_is_heard_again() {
     let sent = contents(300_000, 4);
     file(&mut net, 0, &sent);
     assert!(net.run(Duration::from_secs(30), |net| files(net, 1) == [sent.clone()]));
+}
+
+/// As the sites of a node, which each of the others knows by an address of its own.
+#[test]
+fn members_that_do_not_know_how_they_are_known_hear_each_other_and_elect_one_acker() {
+    let followed = RateControl::Pgmcc { max: Rate::from_mbit(100) };
+    for rate in [RateControl::Fixed(Rate::from_mbit(4)), followed] {
+        let mut net = Net::new(14);
+        for member in 0..4 {
+            let config = Config {
+                session: tsi(member, 1),
+                port: 7500,
+                local: "[100::]:7".parse().unwrap(),
+                group: group(),
+                number: Some(member as u32 + 1),
+                source: Some(SourceConfig { rate, ..source() }),
+                receiver: Some(ReceiverConfig { group_size: 3, ..ReceiverConfig::default() }),
+                unit_credit: false,
+            };
+            let session = Session::new(config, net.seed.stream(&["member"], member as u64));
+            net.join(session, lossy(if member == 3 { 0.1 } else { 0.02 }));
+        }
+        let sent = contents(300_000, 14);
+        file(&mut net, 0, &sent);
+        let all = |net: &Net| (1..4).all(|member| files(net, member) == [sent.clone()]);
+        assert!(net.run(Duration::from_secs(60), all), "{rate:?}");
+        let asked: u64 = (1..4).map(|member| net.counter(member, "nacks_sent")).sum();
+        assert!(
+            asked > 0 && net.counter(0, "nacks_received") > 0,
+            "requests go to where the data comes from"
+        );
+        if rate == followed {
+            // One at a time acknowledges each packet; with one name all three would.
+            let feedback: u64 = (1..4).map(|member| net.counter(member, "feedback_packets_sent")).sum();
+            let data = net.counter(0, "data_packets_sent");
+            assert!((data / 2..2 * data).contains(&feedback), "{feedback} for {data} packets");
+        }
+    }
 }
 
 #[test]

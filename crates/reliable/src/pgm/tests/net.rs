@@ -44,6 +44,7 @@ impl Net {
             port: 7500,
             local: address(member),
             group: group(),
+            number: None,
             source,
             receiver,
             unit_credit: false,

@@ -81,6 +81,7 @@ impl Transport for Pgm {
             local: end.ends.local,
             // Requests name the group, by which network elements know whom to confirm and repair.
             group: if is_pair { end.ends.remote } else { flow.source().remote },
+            number: None,
             source: (is_pair || end.is_sender()).then_some(source),
             receiver: (is_pair || !end.is_sender()).then_some(receiver),
             unit_credit: end.depth == 0 && flow.is_granted(),
