@@ -297,6 +297,11 @@ fn files_of_all_sizes_reach_every_member_over_a_path_that_loses() {
     LAYERS.iter().for_each(|(over, _)| files_of_all_sizes(over));
 }
 
+#[test]
+fn pgm_can_carry_a_group_too() {
+    files_of_all_sizes("{ pgm: { block: 16 } }");
+}
+
 fn files_of_all_sizes(over: &str) {
     let mut net = Net::over(layer(over), 0.1);
     let sizes = [0, 1, PIECE as usize, PIECE as usize + 1, 3_000_000];

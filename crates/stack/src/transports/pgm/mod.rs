@@ -2,14 +2,14 @@
 
 mod options;
 
-use hopcast_core::{Rate, Stream};
+use hopcast_core::{Machine, Rate, Stream};
 use hopcast_reliable::pgm::wire::Tsi;
-use hopcast_reliable::pgm::{Config, Framing, RateControl, ReceiverConfig, Session, SourceConfig};
+use hopcast_reliable::pgm::{Config, Framing, Join, RateControl, ReceiverConfig, Session, SourceConfig};
 
 use self::options::{OPTIONS, Pgm};
 use crate::error::BuildError;
 use crate::platform::LowerPort;
-use crate::transport::{End, Feedback, PortKind, Ports, Row, Transport};
+use crate::transport::{End, Feedback, GroupMember, GroupTransport, PortKind, Ports, Row, Transport};
 
 pub(super) static PGM: Row = Row {
     name: "pgm",
@@ -91,6 +91,52 @@ impl Transport for Pgm {
 
     fn grants_datagrams(&self) -> bool {
         true
+    }
+
+    fn among_members(&self) -> Option<&dyn GroupTransport> {
+        Some(self)
+    }
+}
+
+impl GroupTransport for Pgm {
+    fn member(&self, member: GroupMember) -> Box<dyn Machine> {
+        let GroupMember { memory, message, others, mut random, .. } = member;
+        let (others, half) = (others.len(), memory / 2);
+        let sources = others.max(1);
+        let own = self.source();
+        let source = SourceConfig {
+            packet: member.datagram,
+            overhead: member.overhead,
+            slack: member.slack,
+            window: half,
+            // A member's files and messages have names.
+            framing: Framing::Ours,
+            rate: member.rate.map_or(own.rate, RateControl::Fixed),
+            ..own
+        };
+        let receiver = ReceiverConfig {
+            group_size: others as u64,
+            sources,
+            window: half / sources as u64,
+            max_unit: message,
+            backoff: self.receiver.backoff,
+            gather: self.receiver.gather,
+            retries: self.receiver.retries,
+            // A member that is back asks for what it lacks by itself: what is older is of no use to it.
+            join: Join::Now,
+            ..ReceiverConfig::default()
+        };
+        let config = Config {
+            session: session(member.number as usize, &mut random),
+            port: PORT,
+            local: member.local,
+            group: member.group,
+            number: Some(member.number),
+            source: Some(source),
+            receiver: Some(receiver),
+            unit_credit: false,
+        };
+        Box::new(Session::new(config, random))
     }
 }
 
