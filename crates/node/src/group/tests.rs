@@ -60,10 +60,7 @@ fn group() -> SocketAddr {
 /// The transports of the tests that run over more than one, and how often each sends a window of pieces in vain when a
 /// member is back: it may take longer than the group to find it. Who is gone is found before the group takes the
 /// transport to have given up.
-const LAYERS: [(&str, u64); 2] = [
-    ("norm", 0),
-    ("{ nakack: { heartbeat: 500 ms, suspect-after: 2 s, verify: 500 ms, merge-every: 2 s } }", 1),
-];
+const LAYERS: [(&str, u64); 2] = [("norm", 0), ("{ nakack: { merge-every: 2 s } }", 1)];
 
 fn layer(over: &str) -> GroupLayer {
     GroupLayer::read(
