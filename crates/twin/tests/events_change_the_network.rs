@@ -175,3 +175,58 @@ fn routes_go_back_as_late_as_they_went_away() {
     let used: Vec<usize> = (0..long.len()).filter(|&second| long[second] > 0.5).collect();
     assert_eq!(used, [5, 6, 7, 8], "from 5 s to 9 s");
 }
+
+#[test]
+fn an_event_happens_again_until_its_end() {
+    let document = document(
+        "
+title: Comes and goes
+seed: 1
+duration: 12 s
+measure: { interval: 1 s }
+topology:
+  nodes: [{ name: n, count: 2, class: both }]
+  links: [{ name: line, between: [both], rate: 10 Mbit/s }]
+events:
+  - { at: 1 s, every: 3 s, links: line, down: true }
+  - { at: 2 s, every: 3 s, until: 8 s, links: line, up: true }
+flows:
+  - { name: cbr, from: n0, to: n1, over: udp, app: { cbr: { rate: 1 Mbit/s, size: 1000 B } } }
+",
+    );
+    let run = &document.runs[0];
+    let (_, goodput) = &run.series.flows[0];
+    let on: Vec<bool> = goodput.iter().map(|&mbps| mbps > 0.5).collect();
+    let expected = [true, false, true, true, false, true, true, false, false, false, false, false];
+    assert_eq!(on, expected);
+    let downs: Vec<f64> =
+        run.events.iter().filter(|event| event.what.contains("down")).map(|event| event.at_s).collect();
+    assert_eq!(downs, [1.0, 4.0, 7.0, 10.0]);
+    assert_eq!(run.links[0].down_s, 7.0);
+}
+
+#[test]
+fn members_and_flows_come_and_go_again_and_again() {
+    let document = document(
+        "
+title: Comes and goes
+seed: 1
+duration: 9 s
+measure: { interval: 1 s }
+topology: { chain: { hops: 1, link: { rate: 10 Mbit/s } } }
+groups: [{ name: film, delivery: ip-multicast, linger: 0 s }]
+events:
+  - { at: 1 s, every: 4 s, group: film, join: [n1] }
+  - { at: 3 s, every: 4 s, group: film, leave: [n1] }
+  - { at: 2 s, every: 4 s, start: other }
+  - { at: 4 s, every: 4 s, stop: other }
+flows:
+  - { name: cbr, from: n0, to: film, over: udp, app: { cbr: { rate: 1 Mbit/s, size: 1000 B } } }
+  - { name: other, from: n0, to: n1, over: udp, app: { cbr: { rate: 1 Mbit/s, size: 1000 B, start: event } } }
+",
+    );
+    let flows = &document.runs[0].series.flows;
+    let on = |number: usize| flows[number].1.iter().map(|&mbps| u8::from(mbps > 0.5)).collect::<Vec<_>>();
+    assert_eq!(on(0), [0, 1, 1, 0, 0, 1, 1, 0, 0]);
+    assert_eq!(on(1), [0, 0, 1, 1, 0, 0, 1, 1, 0]);
+}

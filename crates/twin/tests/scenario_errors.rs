@@ -54,6 +54,31 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "bad.yaml:6:30: unknown key `min_rto` in `link` (allowed here: rate, delay, loss, jitter, reorder, duplicate, corrupt, queue, mtu, duplex, forward, backward)",
     ),
     (
+        "at: 1s, ",
+        "at: 1s, until: 5s, ",
+        "bad.yaml:8:34: `until` needs `every`, which says how often it happens until then",
+    ),
+    (
+        "at: 1s, ",
+        "at: 1s, every: 1s, until: 1s, ",
+        "bad.yaml:8:45: `until`: expected more than `at`, which is 1s",
+    ),
+    (
+        "at: 1s, ",
+        "at: 1s, every: 1ns, ",
+        "bad.yaml:8:5: `every`: an event happens at most 10000000 times, this one more often",
+    ),
+    (
+        "  chain:\n",
+        "  nodes: [{ name: a, count: 2, position: [0, 0] }]\n  chain:\n",
+        "bad.yaml:4:42: `position`: several nodes have several, and `count` makes several",
+    ),
+    (
+        "  chain:\n",
+        "  nodes: [{ name: n, count: 2 }]\n  chain:\n",
+        "bad.yaml:6:5: the node name `n0` is taken already",
+    ),
+    (
         "loss: 1 %",
         "loss: 5",
         "bad.yaml:6:48: `loss`: expected a share with its unit, found the bare number `5`: write `5 %` (units: %, ppm)",

@@ -223,7 +223,7 @@ events:
 ";
 
 /// Changes that both accept: (a part of the text, its replacement).
-const ALIKE: [(&str, &str); 17] = [
+const ALIKE: [(&str, &str); 18] = [
     ("", ""),
     ("ip: 4", "ip: 6"),
     ("mac: perfect", "mac: {perfect: {}}"),
@@ -240,12 +240,13 @@ const ALIKE: [(&str, &str); 17] = [
     ("duration: 1s", "duration: 1s\nnotes:\nvariants:\nquick:\nsweep:"),
     ("links: all, loss: 1 %", "links: all, to: b, from: a, loss: 1 %"),
     ("links: all, loss: 1 %", "stop: [f, g]"),
+    ("links: all, loss: 1 %", "links: all, loss: 1 %, every: 10ms, until: 1s"),
     ("rate: 1 Mbit/s, parallel: 2", "rate: 1 Mbit/s, parallel: 128"),
 ];
 
 /// Changes that both refuse: (a part of the text, its replacement). `@` is the place at which the decoder reports the
 /// mistake, if that is not the event itself.
-const REFUSED: [(&str, &str); 29] = [
+const REFUSED: [(&str, &str); 30] = [
     ("ip: 4", "ip: @IPv4"),
     ("ip: 4", "ip: @ipv6"),
     ("ip: 4", "ip: @v4"),
@@ -273,6 +274,7 @@ const REFUSED: [(&str, &str); 29] = [
     ("links: all, loss: 1 %", "loss: 1 %"),
     ("links: all, loss: 1 %", "start: @[]"),
     ("links: all, loss: 1 %", "links: @[], loss: 1 %"),
+    ("links: all, loss: 1 %", "links: all, loss: 1 %, until: @1s"),
     ("links: all, loss: 1 %", "links: all, to: @b, delay: 1ms"),
     ("links: all, loss: 1 %", "links: all, to: @b, loss: 1 %, up: true"),
 ];

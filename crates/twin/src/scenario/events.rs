@@ -1,6 +1,6 @@
 //! Scheduled events: links change, flows start and stop.
 
-use hopcast_core::Instant;
+use hopcast_core::{Duration, Instant};
 use hopcast_link::Change;
 
 use super::files::Contents;
@@ -9,14 +9,16 @@ use super::link;
 use super::model::{Action, Event, LinkId, LinkModel};
 use super::topology::Topology;
 use hopcast_config::Diagnostic;
-use hopcast_config::decode::{self, Fields, duration, flag, list, one_or_list, share};
+use hopcast_config::decode::{self, Fields, flag, list, one_or_list, share, some_duration};
 use hopcast_config::yaml::{Kind, Node};
 
 const CHANGES: [&str; 11] =
     ["rate", "delay", "jitter", "loss", "corrupt", "duplicate", "reorder", "queue", "mtu", "down", "up"];
-pub(super) const ALLOWED: [&str; 24] = [
+pub(super) const ALLOWED: [&str; 26] = [
     "name",
     "at",
+    "every",
+    "until",
     "links",
     "from",
     "to",
@@ -52,7 +54,7 @@ pub(crate) fn events(
     topology: &Topology,
     flows: &Flows,
     joins: Vec<Event>,
-    contents: &mut Contents,
+    (duration, contents): (Duration, &mut Contents),
 ) -> Result<Vec<Event>, Diagnostic> {
     let mut events = joins;
     let Some(node) = node else { return Ok(events) };
@@ -60,14 +62,14 @@ pub(crate) fn events(
     for item in list(node, "events")? {
         let fields = Fields::of(item, "an event", &ALLOWED)?;
         fields.read("name", decode::name)?;
-        let at = Instant::ZERO + duration(fields.need("at", "at: 5s")?, "at")?;
+        let times = times(fields, duration)?;
         let mut push = |action: Action| {
-            events.push(Event { at, action });
-            if events.len() > MAX_CHANGES {
+            if events.len() + times.len() > MAX_CHANGES {
                 return Err(
                     item.error(format!("events come to at most {MAX_CHANGES} changes, these to more"))
                 );
             }
+            events.extend(times.iter().map(|&at| Event { at, action: action.clone() }));
             Ok(())
         };
         let changes = changes(fields, contents)?;
@@ -126,17 +128,20 @@ pub(crate) fn events(
 
 /// The events in words, in the order of time: `loss 5 %`, or `down on a-b` if the event is not for all links. Entries
 /// that cannot be read are left out: [`events`] reports them.
-pub(crate) fn schedule(node: Option<&Node>) -> Vec<(Instant, String)> {
+pub(crate) fn schedule(node: Option<&Node>, duration: Duration) -> Vec<(Instant, String)> {
     let items = node.and_then(|node| list(node, "events").ok()).unwrap_or_default();
-    let mut schedule: Vec<(Instant, String)> = items.iter().filter_map(in_words).collect();
+    let mut schedule = Vec::new();
+    for (times, words) in items.iter().filter_map(|item| in_words(item, duration)) {
+        schedule.extend(times.into_iter().take(MAX_WORDS).map(|at| (at, words.clone())));
+    }
     schedule.sort_by_key(|(at, _)| *at);
     schedule.truncate(MAX_WORDS);
     schedule
 }
 
-fn in_words(item: &Node) -> Option<(Instant, String)> {
+fn in_words(item: &Node, duration: Duration) -> Option<(Vec<Instant>, String)> {
     let fields = Fields::of(item, "an event", &ALLOWED).ok()?;
-    let at = Instant::ZERO + duration(fields.get("at")?, "at").ok()?;
+    let times = times(fields, duration).ok()?;
     let scalar = |node: &Node| match &node.kind {
         Kind::Scalar(text) => Some(text.clone()),
         Kind::List(_) | Kind::Map(_) => None,
@@ -178,7 +183,34 @@ fn in_words(item: &Node) -> Option<(Instant, String)> {
         [link] => format!(" on {link}"),
         links => format!(" on {} links", links.len()),
     };
-    Some((at, parts.join(", ") + &whose))
+    Some((times, parts.join(", ") + &whose))
+}
+
+/// The times at which an event happens: one, or with `every` those from it on and before `until`, by default up to the
+/// end of the run.
+pub(super) fn times(fields: Fields<'_>, duration: Duration) -> Result<Vec<Instant>, Diagnostic> {
+    let time = |node: &Node, key: &str| Ok(Instant::ZERO + decode::duration(node, key)?);
+    let first = time(fields.need("at", "at: 5s")?, "at")?;
+    let until = fields.read("until", time)?;
+    let Some(every) = fields.read("every", some_duration)? else {
+        return match fields.get("until") {
+            Some(node) => {
+                Err(node.error("`until` needs `every`, which says how often it happens until then"))
+            }
+            None => Ok(vec![first]),
+        };
+    };
+    if let (Some(node), true) = (fields.get("until"), until.is_some_and(|until| until <= first)) {
+        return Err(node.error(format!("`until`: expected more than `at`, which is {first}")));
+    }
+    let end = Instant::ZERO + duration;
+    let last = until.map_or(end, |until| Instant::from_nanos(until.as_nanos() - 1).min(end));
+    let repeats = last.since(first).as_nanos() / every.as_nanos();
+    if repeats >= MAX_CHANGES as u64 {
+        return Err(fields
+            .error(format!("`every`: an event happens at most {MAX_CHANGES} times, this one more often")));
+    }
+    Ok((0..=repeats).map(|number| first + every * number).collect())
 }
 
 fn changes(fields: Fields<'_>, contents: &mut Contents) -> Result<Vec<Change>, Diagnostic> {
@@ -187,7 +219,7 @@ fn changes(fields: Fields<'_>, contents: &mut Contents) -> Result<Vec<Change>, D
         let Some(node) = fields.get(key) else { continue };
         match key {
             "rate" => changes.push(Change::Rate(link::rate_or_unlimited(node, key)?)),
-            "delay" => changes.push(Change::Delay(duration(node, key)?)),
+            "delay" => changes.push(Change::Delay(decode::duration(node, key)?)),
             "jitter" => changes.push(Change::Jitter(link::jitter(node, key)?)),
             "loss" => changes.push(Change::Loss(link::loss(node, key, contents)?)),
             "corrupt" => changes.push(Change::Corrupt(share(node, key)?)),

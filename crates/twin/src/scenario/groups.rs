@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hopcast_core::Instant;
+use hopcast_core::{Duration, Instant};
 use hopcast_stack::deliveries;
 use hopcast_stack::group::{DeliveryLayer, Group, LINGER, Members};
 
@@ -10,7 +10,7 @@ use super::events;
 use super::model::{Action, Event, GroupId, NodeId};
 use super::topology::Topology;
 use hopcast_config::Diagnostic;
-use hopcast_config::decode::{self, Fields, did_you_mean, duration, list};
+use hopcast_config::decode::{self, Fields, did_you_mean, list};
 use hopcast_config::yaml::Node;
 
 /// Maximum number of groups. Chosen: less than the addresses that the lowest 16 bits distinguish.
@@ -23,6 +23,8 @@ pub(crate) struct Groups {
     /// The joins and leaves of the file, in the order of time.
     pub(crate) events: Vec<Event>,
     names: BTreeMap<String, GroupId>,
+    /// Number of joins and leaves of single nodes.
+    changes: usize,
 }
 
 /// A join or leave in an event of the file.
@@ -40,6 +42,7 @@ impl Groups {
         node: Option<&Node>,
         events: Option<&Node>,
         topology: &Topology,
+        duration: Duration,
     ) -> Result<Self, Diagnostic> {
         let mut groups = Self::default();
         for item in node.map(|node| list(node, "groups")).transpose()?.unwrap_or_default() {
@@ -47,7 +50,7 @@ impl Groups {
         }
         let mut changes = Vec::new();
         for item in events.map(|node| list(node, "events")).transpose()?.unwrap_or_default() {
-            groups.changes(item, topology, &mut changes)?;
+            groups.changes(item, (topology, duration), &mut changes)?;
         }
         // At one instant leaves come before joins.
         changes.sort_by_key(|change| (change.at, change.joins));
@@ -72,7 +75,7 @@ impl Groups {
             Some(node) => deliveries::read(node)?,
             None => deliveries::default_delivery(),
         };
-        let linger = fields.read("linger", duration)?.unwrap_or(LINGER);
+        let linger = fields.read("linger", decode::duration)?.unwrap_or(LINGER);
         let number = self.add(name.to_owned(), &members, delivery, item)?;
         self.groups[number].linger = linger;
         if self.names.insert(name.to_owned(), number).is_some() {
@@ -110,14 +113,14 @@ impl Groups {
 
     /// Notes the joins and leaves of an event, if it has any.
     fn changes<'n>(
-        &self,
+        &mut self,
         item: &'n Node,
-        topology: &Topology,
+        (topology, duration): (&Topology, Duration),
         changes: &mut Vec<Change<'n>>,
     ) -> Result<(), Diagnostic> {
         let Some(named) = item.get("group") else { return Ok(()) };
         let fields = Fields::of(item, "an event", &events::ALLOWED)?;
-        let at = Instant::ZERO + duration(fields.need("at", "at: 5s")?, "at")?;
+        let times = events::times(fields, duration)?;
         let name = decode::text(named, "group")?;
         let Some(group) = self.find(name) else {
             let hint = did_you_mean(name, self.names());
@@ -127,7 +130,16 @@ impl Groups {
         for (key, joins) in [("leave", false), ("join", true)] {
             let Some(node) = fields.get(key) else { continue };
             events::one_or_several(node, key)?;
-            changes.push(Change { at, group, nodes: topology.node_list(node, key)?, joins, node });
+            let nodes = topology.node_list(node, key)?;
+            self.changes += nodes.len() * times.len();
+            if self.changes > events::MAX_CHANGES {
+                let limit = events::MAX_CHANGES;
+                return Err(
+                    node.error(format!("events come to at most {limit} joins and leaves, these to more"))
+                );
+            }
+            let change = |&at: &Instant| Change { at, group, nodes: nodes.clone(), joins, node };
+            changes.extend(times.iter().map(change));
             acts = true;
         }
         if acts {
@@ -150,12 +162,6 @@ impl Groups {
             match member.spans.last_mut() {
                 Some((_, until)) if !joins => *until = Some(at),
                 _ => member.spans.push((at, None)),
-            }
-            if self.events.len() >= events::MAX_CHANGES {
-                let limit = events::MAX_CHANGES;
-                return Err(
-                    place.error(format!("events come to at most {limit} joins and leaves, these to more"))
-                );
             }
             let action = if joins { Action::Join { group, node } } else { Action::Leave { group, node } };
             self.events.push(Event { at, action });

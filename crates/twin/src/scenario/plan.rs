@@ -240,14 +240,14 @@ fn scenario(root: &Node, contents: &mut Contents) -> Result<(Scenario, Vec<Strin
     let services = Services::of(fields.get("services"), fields.get("events"), &topology, duration)?;
     let segment_map = SegmentMap::of(&topology, &services.services, root)?;
     let routes = routing::routes(fields.get("routes"), &topology, &segment_map)?;
-    let mut groups = Groups::of(fields.get("groups"), fields.get("events"), &topology)?;
+    let mut groups = Groups::of(fields.get("groups"), fields.get("events"), &topology, duration)?;
     let roles = roles(fields.get("roles"), &topology)?;
     let flows = Flows::of(flows, (&topology, &segment_map, &roles), &mut groups, &variants, contents)?;
     let Groups { groups, events: mut acts, .. } = groups;
     acts.extend(services.events);
     let services = services.services;
-    let events = events(fields.get("events"), &topology, &flows, acts, contents)?;
-    let schedule = schedule(fields.get("events"));
+    let events = events(fields.get("events"), &topology, &flows, acts, (duration, contents))?;
+    let schedule = schedule(fields.get("events"), duration);
     let capture = match fields.get("capture") {
         None => Capture::Nothing,
         Some(Node { kind: Kind::Scalar(text), .. }) if text == "none" => Capture::Nothing,

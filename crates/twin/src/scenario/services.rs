@@ -12,7 +12,7 @@ use super::events;
 use super::model::{Action, Event, NodeId};
 use super::topology::Topology;
 use hopcast_config::Diagnostic;
-use hopcast_config::decode::{self, Fields, did_you_mean, duration, entries, flag, list, one_or_list};
+use hopcast_config::decode::{self, Fields, did_you_mean, entries, flag, list, one_or_list};
 use hopcast_config::yaml::{Entry, Kind, Node};
 
 /// The keys that every service has.
@@ -77,7 +77,7 @@ impl Services {
         }
         let mut changes = Vec::new();
         for item in events.map(|node| list(node, "events")).transpose()?.unwrap_or_default() {
-            changes.extend(services.change(item, topology)?);
+            changes.extend(services.changes(item, (topology, duration))?);
         }
         changes.sort_by_key(|change| change.at);
         services.apply(&changes, items)?;
@@ -128,11 +128,15 @@ impl Services {
         Ok(())
     }
 
-    /// The change of an event, if it is about a service.
-    fn change<'n>(&mut self, item: &'n Node, topology: &Topology) -> Result<Option<Change<'n>>, Diagnostic> {
-        let Some(named) = item.get("service") else { return Ok(None) };
+    /// The changes of an event, if it is about a service.
+    fn changes<'n>(
+        &mut self,
+        item: &'n Node,
+        (topology, duration): (&Topology, Duration),
+    ) -> Result<Vec<Change<'n>>, Diagnostic> {
+        let Some(named) = item.get("service") else { return Ok(Vec::new()) };
         let fields = Fields::of(item, "an event", &events::ALLOWED)?;
-        let at = Instant::ZERO + duration(fields.need("at", "at: 5s")?, "at")?;
+        let times = events::times(fields, duration)?;
         let name = decode::text(named, "service")?;
         let Some(&number) = self.names.get(name) else {
             let hint = did_you_mean(name, self.names.keys().map(String::as_str));
@@ -150,7 +154,7 @@ impl Services {
             }
         }
         on.sort_unstable();
-        self.changes += on.len();
+        self.changes += on.len() * times.len();
         if self.changes > events::MAX_CHANGES {
             let limit = events::MAX_CHANGES;
             return Err(
@@ -167,8 +171,12 @@ impl Services {
                 ));
             }
         };
-        self.events.push(Event { at, action: Action::Service { service: number, on: on.clone(), what } });
-        Ok(Some(Change { at, service: number, on, does }))
+        let event = |&at: &Instant| {
+            let action = Action::Service { service: number, on: on.clone(), what };
+            Event { at, action }
+        };
+        self.events.extend(times.iter().map(event));
+        Ok(times.iter().map(|&at| Change { at, service: number, on: on.clone(), does }).collect())
     }
 
     /// Computes the options of services after each change, in the order of time: options that were set earlier stay. A

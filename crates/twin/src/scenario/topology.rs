@@ -11,7 +11,9 @@ use super::link;
 use super::model::{Link, LinkId, LinkModel, Node as Host, NodeId};
 use super::shared;
 use hopcast_config::Diagnostic;
-use hopcast_config::decode::{self, Fields, did_you_mean, list, name, number, one_or_list, text};
+use hopcast_config::decode::{
+    self, Fields, check_name, did_you_mean, list, name, number, one_or_list, text, whole,
+};
 use hopcast_config::yaml::{Kind, Node, Span};
 use hopcast_stack::network::{Network, Prefix, read_prefixes};
 
@@ -229,24 +231,44 @@ impl Topology {
     fn add_nodes(&mut self, node: &Node) -> Result<(), Diagnostic> {
         for item in list(node, "nodes")? {
             match &item.kind {
-                Kind::Map(_) => {
-                    let fields = Fields::of(item, "a node", &["name", "position", "class"])?;
-                    let position = fields.read("position", position)?;
-                    let named = fields.need("name", "gateway")?;
-                    let id = self.add_node(name(named, "name")?, position, &named.span)?;
-                    for class in fields.get("class").map_or(&[][..], one_or_list) {
-                        let nodes = self.classes.entry(name(class, "class")?.to_owned()).or_default();
-                        if nodes.last() == Some(&id) {
-                            let message = format!("`class`: {} is listed twice", class.found());
-                            return Err(class.error(message));
-                        }
-                        nodes.push(id);
-                    }
-                }
+                Kind::Map(_) => self.add_written_nodes(item)?,
                 Kind::Scalar(_) | Kind::List(_) => {
                     self.add_node(name(item, "nodes")?, None, &item.span)?;
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Adds a node with its keys, or as many as its `count` says.
+    fn add_written_nodes(&mut self, item: &Node) -> Result<(), Diagnostic> {
+        let fields = Fields::of(item, "a node", &["name", "count", "position", "class"])?;
+        let position = fields.read("position", position)?;
+        let named = fields.need("name", "gateway")?;
+        let first = self.nodes.len();
+        let own = name(named, "name")?;
+        match fields.get("count") {
+            None => _ = self.add_node(own, position, &named.span)?,
+            Some(count) => {
+                if let Some(node) = fields.get("position") {
+                    return Err(
+                        node.error("`position`: several nodes have several, and `count` makes several")
+                    );
+                }
+                let nodes = whole(count, "count", 1..=MAX_ELEMENTS)?;
+                check_name(&format!("{own}{}", nodes - 1), "name", &named.span)?;
+                for number in 0..nodes {
+                    self.add_node(&format!("{own}{number}"), None, &named.span)?;
+                }
+            }
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        for class in fields.get("class").map_or(&[][..], one_or_list) {
+            let class_name = name(class, "class")?;
+            if !seen.insert(class_name) {
+                return Err(class.error(format!("`class`: {} is listed twice", class.found())));
+            }
+            self.classes.entry(class_name.to_owned()).or_default().extend(first..self.nodes.len());
         }
         Ok(())
     }
