@@ -179,7 +179,7 @@ pub(crate) fn read_latency(path: &Path, document: &mut Document) -> Result<(), R
 }
 
 const QUANTILES: [&str; 6] = ["mean", "p50", "p95", "p99", "p99_9", "max"];
-const FIGURE_COLUMNS: [&str; 13] = [
+const FIGURE_COLUMNS: [&str; 14] = [
     "goodput_mbps",
     "sent_units",
     "delivered_units",
@@ -193,7 +193,9 @@ const FIGURE_COLUMNS: [&str; 13] = [
     "network_bytes_bound",
     "completed_bound_s",
     "nacks_per_round",
+    "reliability_bound",
 ];
+const QUANTILE_FIGURES: [&str; 3] = ["latency_ms", "round_trip_ms", "latency_bound_ms"];
 const VIDEO_COLUMNS: [&str; 7] = [
     "frames_sent",
     "frames_delivered",
@@ -223,7 +225,8 @@ fn figure_columns() -> impl Iterator<Item = String> {
     let quantiles = |kind: &'static str| QUANTILES.iter().map(move |name| format!("{kind}.{name}"));
     let figures = FIGURE_COLUMNS.into_iter().map(String::from);
     let videos = VIDEO_COLUMNS.iter().map(|name| format!("video.{name}"));
-    figures.chain(quantiles("latency_ms")).chain(quantiles("round_trip_ms")).chain(videos)
+    let latencies = QUANTILE_FIGURES.iter().flat_map(move |kind| quantiles(kind));
+    figures.chain(latencies).chain(videos)
 }
 
 /// Writes the heading; returns the swept paths.
@@ -266,10 +269,11 @@ fn figures(figures: &Figures) -> Vec<String> {
         optional(figures.network_bytes_bound.as_ref()),
         optional(figures.completed_bound_s.as_ref()),
         optional(figures.nacks_per_round.as_ref()),
+        optional(figures.reliability_bound.as_ref()),
     ];
     let quantiles =
         |of: &Quantiles| [of.mean, of.p50, of.p95, of.p99, of.p99_9, of.max].map(|ms| ms.to_string());
-    for of in [&figures.latency_ms, &figures.round_trip_ms] {
+    for of in [&figures.latency_ms, &figures.round_trip_ms, &figures.latency_bound_ms] {
         row.extend(of.as_ref().map_or(QUANTILES.map(|_| String::new()), quantiles));
     }
     row.extend(frames(figures.video.as_ref()));

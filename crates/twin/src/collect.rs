@@ -350,6 +350,8 @@ fn figures(
         latency_ms: meter.latency.quantiles(),
         round_trip_ms: meter.round_trip.quantiles(),
         jitter_ms: meter.jitter.millis(),
+        reliability_bound: meter.earliest.as_ref().and_then(|earliest| earliest.reliability(sent_units)),
+        latency_bound_ms: meter.earliest.as_ref().and_then(|earliest| earliest.latency()),
         network_bytes: None,
         network_bytes_bound: None,
         completed_bound_s: None,

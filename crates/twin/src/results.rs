@@ -224,6 +224,14 @@ pub struct Figures {
     pub round_trip_ms: Option<Quantiles>,
     /// Interarrival jitter by RFC 3550, of datagrams.
     pub jitter_ms: Option<f64>,
+    /// Maximum of `reliability`: units that a message ferry could have delivered, over `sent_units`. It holds what it
+    /// has for ever, at every node, and sends it on over each link as soon as that is up; its units do not share links.
+    /// Absent unless an event takes a link down, and in a live run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reliability_bound: Option<f64>,
+    /// One-way latency of those units with the message ferry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_bound_ms: Option<Quantiles>,
     /// Bytes of Ethernet frames that the flow put on all links in the window, as in [`Run::network_bytes`], and of a
     /// flow of bounded size those sent until its last receiver had all of it; absent unless the flow is the run's only
     /// one, and is to a group or to several receivers, or has a `network_bytes_bound`.

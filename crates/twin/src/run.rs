@@ -14,7 +14,7 @@ use crate::stats::summarise;
 
 /// Virtual time after the end of a run in which applications send no more, and data under way may arrive. Chosen; with
 /// less, data that is repaired after long timeouts counts as lost; more costs time only where something still happens.
-const DRAIN: Duration = Duration::from_secs(60);
+pub(crate) const DRAIN: Duration = Duration::from_secs(60);
 
 /// The end of a run of `scenario`.
 pub fn run_end(scenario: &Scenario) -> Instant {

@@ -4,6 +4,7 @@
 //! each has a `partial` one with notes that only both together can judge; after the run the two are joined.
 
 mod distribution;
+mod earliest;
 mod jitter;
 mod partial;
 
@@ -14,11 +15,13 @@ use std::rc::Rc;
 use hopcast_core::{Duration, Instant};
 
 pub(crate) use self::distribution::Distribution;
+use self::earliest::Earliest;
 pub(crate) use self::jitter::Jitter;
 use self::partial::Notes;
 pub(crate) use self::partial::PartialMeter;
 use crate::app::FrameLog;
-use crate::scenario::model::{FrameType, Measure, Member};
+use crate::scenario::Ferry;
+use crate::scenario::model::{Flow, FrameType, Measure, Member, NodeId, Scenario};
 
 /// A meter, shared by the sending and the receiving application of a flow. A run uses one thread.
 pub(crate) type SharedMeter = Rc<RefCell<Meter>>;
@@ -28,15 +31,16 @@ pub(crate) type SharedMeter = Rc<RefCell<Meter>>;
 pub(crate) struct Meters(Vec<SharedMeter>);
 
 impl Meters {
-    /// A meter for each receiver, with the times at which it is a member of the flow's group, if the flow has one, for
-    /// a run of `duration`.
-    pub(crate) fn new<'m>(
-        receivers: impl IntoIterator<Item = Option<&'m Member>>,
-        measure: Measure,
-        duration: Duration,
-    ) -> Self {
-        let meter = |member| Rc::new(RefCell::new(Meter::new(measure, duration).of_member(member)));
-        Self(receivers.into_iter().map(meter).collect())
+    /// A meter for each receiver of a flow, of some of them or of all.
+    pub(crate) fn new(scenario: &Scenario, flow: &Flow, receivers: &[NodeId]) -> Self {
+        let ferry = if receivers.is_empty() { None } else { Ferry::of(scenario, flow) };
+        let ferry = ferry.map(|ferry| Rc::new(RefCell::new(ferry)));
+        let meter = |&to: &NodeId| {
+            let meter = Meter::new(scenario.measure, scenario.duration).of_member(scenario.member(flow, to));
+            let earliest = ferry.clone().map(|ferry| Box::new(Earliest::new(ferry, to, scenario.duration)));
+            Rc::new(RefCell::new(Meter { earliest, ..meter }))
+        };
+        Self(receivers.iter().map(meter).collect())
     }
 
     /// The meter of one receiver, by its index.
@@ -91,6 +95,8 @@ pub(crate) struct Meter {
     pub(crate) last_payload: Option<Instant>,
     pub(crate) completed: Option<Instant>,
     pub(crate) hash_ok: Option<bool>,
+    /// The units that could have arrived, and when; `None` where links never fail.
+    pub(crate) earliest: Option<Box<Earliest>>,
     /// Units that arrived with other bytes than were sent. Checksums and protocols must keep this at zero.
     pub(crate) damaged_units: u64,
     /// Units that arrived again.
@@ -128,6 +134,7 @@ impl Meter {
             last_payload: None,
             completed: None,
             hash_ok: None,
+            earliest: None,
             damaged_units: 0,
             duplicate_units: 0,
             too_old_units: 0,
@@ -140,6 +147,8 @@ impl Meter {
     /// Splits the meter: the other end has one in another process, and this one takes notes to be joined with it.
     pub(crate) fn split(&mut self) {
         self.notes.get_or_insert_default();
+        // Only virtual time has it.
+        self.earliest = None;
     }
 
     /// Restricts it to units that are sent, and payload that arrives, while the receiver is a member.
@@ -182,6 +191,9 @@ impl Meter {
         // All receivers are complete when the last one is.
         self.completed = latest(self.completed, other.completed);
         self.hash_ok = self.hash_ok.zip(other.hash_ok).map(|(one, other)| one && other);
+        if let (Some(earliest), Some(others)) = (&mut self.earliest, &other.earliest) {
+            earliest.add(others);
+        }
         self.damaged_units += other.damaged_units;
         self.duplicate_units += other.duplicate_units;
         self.too_old_units += other.too_old_units;
@@ -228,6 +240,11 @@ impl Meter {
     pub(crate) fn unit_sent(&mut self, at: Instant) {
         self.sent_in_time_units += u64::from(at < self.measure.to);
         self.sent_units += u64::from(self.counts(at));
+        if self.counts(at)
+            && let Some(earliest) = &mut self.earliest
+        {
+            earliest.sent(at);
+        }
     }
 
     /// Notes that a unit that was sent at `sent` is complete.

@@ -49,4 +49,5 @@ pub use schema::SCHEMA;
 pub use studies::studies;
 pub use worlds::{needs_live, needs_virtual_time};
 
+pub(crate) use capacity::{Ferry, TooMuchWork};
 pub(crate) use plan::TOP;

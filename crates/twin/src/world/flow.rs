@@ -51,8 +51,7 @@ pub(super) fn build_flow(
     // Nodes between the ends have no meters.
     let has_end = std::iter::once(&flow.from).chain(&flow.to).any(|end| built.contains(end));
     let receivers = if has_end { &flow.to[..] } else { &[] };
-    let members = receivers.iter().map(|&to| scenario.member(flow, to));
-    let meters = Meters::new(members, scenario.measure, scenario.duration);
+    let meters = Meters::new(scenario, flow, receivers);
     let apps = FlowApps { scenario, flow, number, plan, seed, rates, meters, built };
     let source = plan.application_source();
     let (sender, applications) = if !has_end || flow.is_program() && on_kernel {

@@ -3,6 +3,8 @@
 mod airtime;
 mod branches;
 mod coded_block;
+mod contacts;
+mod ferry;
 mod max_flow;
 mod medium;
 mod timeline;
@@ -13,6 +15,7 @@ use hopcast_link::Loss;
 use self::airtime::AirtimeHop;
 use self::branches::{Branches, Core};
 pub use self::coded_block::BlockBound;
+pub(crate) use self::ferry::{Ferry, TooMuchWork};
 use self::max_flow::MaxFlow;
 use self::medium::FlowMedium;
 use self::timeline::{Sender, Timeline};
