@@ -127,7 +127,10 @@ mod tests {
                 row.name
             );
         }
-        assert_eq!(among_members().map(|row| row.name).collect::<Vec<_>>(), ["norm", "pgm", "nakack", "disservice"]);
+        assert_eq!(
+            among_members().map(|row| row.name).collect::<Vec<_>>(),
+            ["norm", "pgm", "nakack", "disservice"]
+        );
         assert_eq!(GroupLayer::default().to_string(), "norm");
         assert!(!GroupLayer::default().stores_and_forwards());
     }

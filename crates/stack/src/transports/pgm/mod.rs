@@ -9,7 +9,9 @@ use hopcast_reliable::pgm::{Config, Framing, Join, RateControl, ReceiverConfig, 
 use self::options::{OPTIONS, Pgm};
 use crate::error::BuildError;
 use crate::platform::LowerPort;
-use crate::transport::{End, Feedback, GroupMember, GroupTransport, PortKind, Ports, Row, Transport};
+use crate::transport::{
+    End, Feedback, GroupMember, GroupService, GroupTransport, PortKind, Ports, Row, Transport,
+};
 
 pub(super) static PGM: Row = Row {
     name: "pgm",
@@ -93,8 +95,8 @@ impl Transport for Pgm {
         true
     }
 
-    fn among_members(&self) -> Option<&dyn GroupTransport> {
-        Some(self)
+    fn among_members(&self) -> Option<GroupService<'_>> {
+        Some(GroupService::Direct(self))
     }
 }
 
