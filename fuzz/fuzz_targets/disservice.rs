@@ -98,6 +98,7 @@ fn member(which: u8) -> Member<Peer, Bytes> {
         publishes_to: group.clone(),
         subscriptions: [(group, subscription)].into_iter().filter(|_| which % 4 != 3).collect(),
         unit_credit: false,
+        links: 1,
         has_store: false,
         slack: Duration::ZERO,
         overhead: OVERHEAD,

@@ -1,5 +1,7 @@
 //! When a member says what it knows and holds: Trickle (RFC 6206).
 
+use std::collections::BTreeMap;
+
 use hopcast_core::{Duration, Instant, Stream};
 
 use crate::backoff::truncated_exponential;
@@ -14,8 +16,11 @@ pub(super) struct Trickle {
     end: Instant,
     /// When to speak in this interval; `None` once it has.
     at: Option<Instant>,
-    /// Others that have said the same in this interval.
-    heard: u32,
+    /// Others that have said the same in this interval, by the interface on which they were heard: those of one link
+    /// say nothing to those of another.
+    heard: BTreeMap<Option<u32>, u32>,
+    /// Links that this member speaks on.
+    links: usize,
     /// Members that may speak at the same time.
     group: usize,
     random: Stream,
@@ -28,8 +33,11 @@ const ENOUGH: u32 = 2;
 const FEW: usize = 16;
 
 impl Trickle {
-    pub(super) fn new(now: Instant, (min, max): (Duration, Duration), random: Stream) -> Self {
-        let mut trickle = Self { min, max, interval: min, end: now, at: None, heard: 0, group: 1, random };
+    /// A timer with a minimum and a maximum interval, of a member with this number of links.
+    pub(super) fn new(now: Instant, (min, max): (Duration, Duration), links: u32, random: Stream) -> Self {
+        let (heard, links) = (BTreeMap::new(), links.max(1) as usize);
+        let mut trickle =
+            Self { min, max, interval: min, end: now, at: None, heard, links, group: 1, random };
         trickle.begin(now);
         trickle
     }
@@ -44,7 +52,7 @@ impl Trickle {
         let mut speaks = false;
         if self.at.is_some_and(|at| at <= now) {
             self.at = None;
-            speaks = self.heard < ENOUGH;
+            speaks = self.heard.values().filter(|&&heard| heard >= ENOUGH).count() < self.links;
         }
         if self.end <= now {
             self.interval = (self.interval * 2).min(self.max);
@@ -53,9 +61,12 @@ impl Trickle {
         speaks
     }
 
-    /// Another has said what this member would say.
-    pub(super) const fn heard_the_same(&mut self) {
-        self.heard = self.heard.saturating_add(1);
+    /// Another has said what this member would say, and was heard on this interface.
+    pub(super) fn heard_the_same(&mut self, interface: Option<u32>) {
+        if self.heard.len() < self.links || self.heard.contains_key(&interface) {
+            let heard = self.heard.entry(interface).or_default();
+            *heard = heard.saturating_add(1);
+        }
     }
 
     /// There is news: this member's, or another that lacks what it knows.
@@ -75,13 +86,13 @@ impl Trickle {
     /// early one, so that the others hear of it in time.
     fn begin(&mut self, now: Instant) {
         let half = self.interval / 2;
-        if self.group <= FEW {
-            self.at = Some(now + half + half.mul_f64(self.random.uniform()));
-            (self.end, self.heard) = (now + self.interval, 0);
-            return;
-        }
-        self.at = Some(now + half + truncated_exponential(&mut self.random, half, self.group as f64));
-        (self.end, self.heard) = (now + self.interval, 0);
+        let wait = match self.group {
+            0..=FEW => half.mul_f64(self.random.uniform()),
+            group => truncated_exponential(&mut self.random, half, group as f64),
+        };
+        self.at = Some(now + half + wait);
+        self.end = now + self.interval;
+        self.heard.clear();
     }
 }
 
@@ -91,9 +102,9 @@ mod tests {
 
     use super::*;
 
-    fn trickle() -> Trickle {
+    fn trickle(links: u32) -> Trickle {
         let times = (Duration::from_secs(1), Duration::from_secs(8));
-        Trickle::new(Instant::ZERO, times, Seed::new(1, 0).stream(&["test"], 0))
+        Trickle::new(Instant::ZERO, times, links, Seed::new(1, 0).stream(&["test"], 0))
     }
 
     /// Seconds at which it speaks until a time.
@@ -110,7 +121,7 @@ mod tests {
 
     #[test]
     fn it_speaks_ever_less_often_until_there_is_news() {
-        let mut trickle = trickle();
+        let mut trickle = trickle(1);
         let found = speaks(&mut trickle, 31);
         // In the second half of 1, 2, 4, 8, 8 and 8 s.
         let intervals = [(0, 1), (2, 3), (5, 7), (11, 15), (19, 23), (27, 31)];
@@ -124,13 +135,25 @@ mod tests {
     }
 
     #[test]
+    fn who_joins_two_links_is_silent_only_if_others_of_both_have_said_the_same() {
+        for heard in [[1, 1, 1], [1, 1, 2]] {
+            let mut trickle = trickle(2);
+            heard.into_iter().for_each(|interface| trickle.heard_the_same(Some(interface)));
+            assert_eq!(speaks(&mut trickle, 1).len(), 1, "{heard:?}");
+        }
+        let mut trickle = trickle(2);
+        [1, 1, 2, 2].into_iter().for_each(|interface| trickle.heard_the_same(Some(interface)));
+        assert_eq!(speaks(&mut trickle, 1), []);
+    }
+
+    #[test]
     fn it_is_silent_while_others_say_the_same() {
-        let mut trickle = trickle();
-        trickle.heard_the_same();
+        let mut trickle = trickle(1);
+        trickle.heard_the_same(None);
         assert_eq!(speaks(&mut trickle, 1).len(), 1);
         assert_eq!(trickle.deadline(), Instant::ZERO + Duration::from_secs(1));
         trickle.wake(trickle.deadline());
-        (0..ENOUGH).for_each(|_| trickle.heard_the_same());
+        (0..ENOUGH).for_each(|_| trickle.heard_the_same(None));
         assert_eq!(speaks(&mut trickle, 3), []);
     }
 }

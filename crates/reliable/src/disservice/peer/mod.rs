@@ -96,7 +96,7 @@ impl Peer {
             serving: Serving::new(policy.repairs.memory, draws),
             forwards: Forwards::new(policy.forwarding, policy.forward_delay, random.fork()),
             pushes: Pushes::new(policy.replication.clone(), policy.dead_after),
-            trickle: Trickle::new(Instant::ZERO, policy.summaries, random.fork()),
+            trickle: Trickle::new(Instant::ZERO, policy.summaries, config.links, random.fork()),
             unsent: VecDeque::new(),
             unsent_bytes: 0,
             control: VecDeque::new(),

@@ -39,7 +39,7 @@ impl Peer {
                 self.on_request(now, request);
                 false
             }
-            Packet::Summary(summary) => self.on_summary(now, &summary),
+            Packet::Summary(summary) => self.on_summary(now, &summary, datagram.attributes.interface),
         };
         // In a large segment most members are silent for long, since others speak for them.
         if is_new && !(knows_as_much && self.neighbours.known() > FEW) {
@@ -201,8 +201,8 @@ impl Peer {
         }
     }
 
-    /// Takes a summary, and says whether its sender knows the same.
-    fn on_summary(&mut self, now: Instant, summary: &Summary) -> bool {
+    /// Takes a summary that was heard on an interface, and says whether its sender knows the same.
+    fn on_summary(&mut self, now: Instant, summary: &Summary, interface: Option<u32>) -> bool {
         let own = self.config.member;
         self.neighbours.summary(summary);
         let mut is_same = true;
@@ -218,7 +218,7 @@ impl Peer {
             self.trickle.reset(now);
             is_same = false;
         } else if is_same {
-            self.trickle.heard_the_same();
+            self.trickle.heard_the_same(interface);
         }
         for id in self.pushes.to(now, summary.from.member, &self.catalogue, &self.cache, &self.neighbours) {
             if let Some(message) = self.cache.get(id) {

@@ -49,6 +49,7 @@ pub(super) fn config(member: usize, subscription: Option<Subscription>, policy: 
         publishes_to: topic(),
         subscriptions: subscription.map(|subscription| (topic(), subscription)).into_iter().collect(),
         unit_credit: false,
+        links: 1,
         has_store: false,
         slack: Duration::ZERO,
         overhead: HEADERS as u16,

@@ -108,6 +108,9 @@ impl Transport for DisService {
         // Of two members each sends to the other.
         let is_pair = flow.spec.group.is_none();
         let topic: Group = (flow.spec.number as u16).to_be_bytes()[..].into();
+        // What stays on its link is sent on each of the node's, and heard of those on the same one alone.
+        let is_of_link = flow.spec.group.is_some_and(|group| group.delivery.settings().is_of_link_scope());
+        let links = if is_of_link { flow.plan.interfaces_of_host(node) } else { 1 };
         let subscribes = is_pair || flow.spec.to.contains(&node);
         let config = Config {
             member: member(node),
@@ -116,6 +119,7 @@ impl Transport for DisService {
             publishes_to: topic.clone(),
             subscriptions: subscribes.then_some((topic, self.subscription)).into_iter().collect(),
             unit_credit: end.depth == 0 && flow.is_granted() && !flow.peers.contains(&node),
+            links,
             has_store: false,
             slack: flow.slack,
             overhead: flow.overhead(end.depth + 1) as u16,

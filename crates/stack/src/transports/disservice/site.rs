@@ -41,6 +41,7 @@ impl StoreAndForward for DisService {
             publishes_to: name.clone(),
             subscriptions: subscribes.then_some((name, subscription)).into_iter().collect(),
             unit_credit: false,
+            links: 1,
             has_store: true,
             slack: member.slack,
             overhead: member.overhead,
