@@ -63,6 +63,8 @@ pub(super) struct Asking {
     fragments_each: u64,
     /// Members that may ask for the same at one time.
     group: usize,
+    /// Whether it joins several links: it asks for itself, since who takes turns with it on one hears nobody of another.
+    is_joint: bool,
 }
 
 /// A request without any answer yet.
@@ -143,7 +145,7 @@ fn packets_in(time: Duration, every: Duration) -> u64 {
 }
 
 impl Asking {
-    pub(super) fn new(policy: &Policy, random: Stream) -> Self {
+    pub(super) fn new(policy: &Policy, links: u32, random: Stream) -> Self {
         let every = policy.ask_interval();
         Self {
             every,
@@ -171,6 +173,7 @@ impl Asking {
             promised: BTreeMap::new(),
             fragments_each: 1,
             group: 0,
+            is_joint: links > 1,
         }
     }
 
@@ -289,12 +292,17 @@ impl Asking {
     pub(super) fn heard(
         &mut self,
         now: Instant,
+        own: MemberId,
         (from, server): (MemberId, Option<MemberId>),
         passed_on_by: Option<MemberId>,
         wants: &[Want],
         view: &View<'_>,
     ) -> u64 {
         let until = self.late_at(now);
+        if server.is_some_and(|server| server != own && view.neighbours.get(server).is_none()) {
+            // A server that was never heard here will not be heard to answer.
+            return 0;
+        }
         if let Some(server) = server {
             if wants.iter().any(|want| self.asks_for_some(want, view)) {
                 self.asks(now, server, false);
@@ -373,7 +381,7 @@ impl Asking {
             return None;
         }
         self.next = None;
-        self.group = view.neighbours.known();
+        self.group = if self.is_joint { 0 } else { view.neighbours.known() };
         if !self.is_crowd() {
             self.answering.clear();
             self.asker = None;
@@ -547,8 +555,13 @@ impl Asking {
         let mut wants: Vec<Want> = Vec::new();
         let series: Vec<_> =
             view.catalogue.incomplete().filter(|(_, series)| self.asks_for(series)).collect();
+        let is_of_holders = self.is_crowd() && matches!(self.servers, Servers::One);
         for (id, series) in series {
-            for sequence in series.missing() {
+            // What nobody of many is known to hold would only be asked for in vain, and each waits for the others'
+            // answers.
+            let held = if is_of_holders { view.neighbours.held(now, id) } else { None };
+            let is_held = |&sequence: &u32| held.as_ref().is_none_or(|held| held.contains(sequence.into()));
+            for sequence in series.missing().filter(is_held) {
                 if budget.is_spent() || wants.len() >= MAX_WANTS {
                     return wants;
                 }

@@ -152,6 +152,20 @@ impl Neighbours {
         rated.max().map(|(_, member)| member)
     }
 
+    /// The messages of a series that some neighbour is known to hold; `None` for all, where its publisher is there.
+    pub(super) fn held(&self, now: Instant, id: SeriesId) -> Option<Runs> {
+        let mut held = Runs::default();
+        for (member, neighbour) in self.present(now) {
+            if member == id.publisher {
+                return None;
+            }
+            if let Some(told) = neighbour.told(id) {
+                held.insert_set(&told.held);
+            }
+        }
+        Some(held)
+    }
+
     /// A neighbour has not answered a request.
     pub(super) fn unanswered(&mut self, now: Instant, member: MemberId) {
         if let Some(neighbour) = self.all.get_mut(&member) {

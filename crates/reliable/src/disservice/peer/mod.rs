@@ -92,7 +92,7 @@ impl Peer {
             catalogue,
             cache: Cache::new(policy.cache),
             neighbours: Neighbours::new(policy.dead_after),
-            asking: Asking::new(policy, random.fork()),
+            asking: Asking::new(policy, config.links, random.fork()),
             serving: Serving::new(policy.repairs.memory, draws),
             forwards: Forwards::new(policy.forwarding, policy.forward_delay, random.fork()),
             pushes: Pushes::new(policy.replication.clone(), policy.dead_after),

@@ -120,7 +120,7 @@ impl Peer {
         let (asking, view) = self.asking();
         let passed_on_by = (request.servers.len() > 1).then_some(request.from.member);
         let suppressed =
-            asking.heard(now, (request.from.member, server), passed_on_by, &request.wants, &view);
+            asking.heard(now, own, (request.from.member, server), passed_on_by, &request.wants, &view);
         self.counted.requests.suppressed += u64::from(suppressed > 0);
         match server {
             Some(server) if server != own => return,
