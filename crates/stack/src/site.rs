@@ -129,7 +129,7 @@ mod tests {
         }
         assert_eq!(
             among_members().map(|row| row.name).collect::<Vec<_>>(),
-            ["norm", "pgm", "nakack", "disservice"]
+            ["norm", "nakack", "pgm", "disservice"]
         );
         assert_eq!(GroupLayer::default().to_string(), "norm");
         assert!(!GroupLayer::default().stores_and_forwards());

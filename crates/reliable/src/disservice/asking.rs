@@ -63,7 +63,7 @@ pub(super) struct Asking {
     fragments_each: u64,
     /// Members that may ask for the same at one time.
     group: usize,
-    /// Whether it joins several links: it asks for itself, since who takes turns with it on one hears nobody of another.
+    /// Whether it joins several links: it asks for itself, since who takes turns with it on one hears none of another.
     is_joint: bool,
 }
 
@@ -241,7 +241,9 @@ impl Asking {
             self.late = 1;
         }
         let until = self.late_at(now);
-        self.answering.insert(from, until);
+        if self.is_crowd() {
+            self.answering.insert(from, until);
+        }
         if let Some(parts) = self.promised.get_mut(&from) {
             *parts = parts.saturating_sub(1);
         }
@@ -299,11 +301,13 @@ impl Asking {
         view: &View<'_>,
     ) -> u64 {
         let until = self.late_at(now);
-        if server.is_some_and(|server| server != own && view.neighbours.get(server).is_none()) {
+        if self.is_crowd()
+            && server.is_some_and(|server| server != own && view.neighbours.get(server).is_none())
+        {
             // A server that was never heard here will not be heard to answer.
             return 0;
         }
-        if let Some(server) = server {
+        if let Some(server) = server.filter(|_| self.is_crowd()) {
             if wants.iter().any(|want| self.asks_for_some(want, view)) {
                 self.asks(now, server, false);
                 self.asker = Some(from);
@@ -393,10 +397,10 @@ impl Asking {
         let late: Vec<MemberId> = self
             .waiting
             .iter()
-            .filter(|(_, waiting)| now.since(waiting.since) >= self.timeout())
+            .filter(|(_, waiting)| now.since(waiting.since) >= self.answers.timeout() * u64::from(self.late))
             .map(|(&member, _)| member)
             .collect();
-        if !late.is_empty() {
+        if self.is_crowd() && !late.is_empty() {
             self.late = (self.late * 2).min(MAX_LATE);
         }
         for member in late {
@@ -551,7 +555,8 @@ impl Asking {
     }
 
     fn wants(&mut self, now: Instant, parts: u64, view: &View<'_>) -> Vec<Want> {
-        let mut budget = Budget { room: self.room, fragments: parts, each: self.fragments_each };
+        let each = if self.is_crowd() { self.fragments_each } else { 1 };
+        let mut budget = Budget { room: self.room, fragments: parts, each };
         let mut wants: Vec<Want> = Vec::new();
         let series: Vec<_> =
             view.catalogue.incomplete().filter(|(_, series)| self.asks_for(series)).collect();

@@ -27,8 +27,8 @@ pub struct Config {
     pub subscriptions: BTreeMap<Group, Subscription>,
     /// Whether it grants units to the application above.
     pub unit_credit: bool,
-    /// Number of links that each of its packets is sent on. It is silent only where others of each of them have said the
-    /// same; that of a packet that arrives is its interface.
+    /// Number of links that each of its packets is sent on. It is silent only where others of each of them have said
+    /// the same; that of a packet that arrives is its interface.
     pub links: u32,
     /// Whether it hands what it holds to a store at its second upper port, and takes it from there after a restart.
     pub has_store: bool,

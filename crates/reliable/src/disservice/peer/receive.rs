@@ -28,6 +28,9 @@ impl Peer {
         let is_new = self.neighbours.heard(now, from);
         if is_new {
             self.trickle.is_among(self.neighbours.known());
+            if self.neighbours.known() <= FEW {
+                self.trickle.reset(now);
+            }
             self.asking.has_news(now);
         }
         let knows_as_much = match packet {
@@ -42,7 +45,7 @@ impl Peer {
             Packet::Summary(summary) => self.on_summary(now, &summary, datagram.attributes.interface),
         };
         // In a large segment most members are silent for long, since others speak for them.
-        if is_new && !(knows_as_much && self.neighbours.known() > FEW) {
+        if is_new && !knows_as_much && self.neighbours.known() > FEW {
             self.trickle.reset(now);
         }
     }
@@ -135,8 +138,12 @@ impl Peer {
         };
         let heard = match server {
             None => Heard::Nothing,
-            // Nothing is under way of what was asked for in vain, but what another has asked for just now.
-            Some(_) if request.is_again => Heard::AllBefore(now - self.config.policy.ask_interval() / 2),
+            // Nothing is under way of what was asked for in vain, but, of many, what another has asked for just now.
+            Some(_) if request.is_again => {
+                let is_crowd = self.neighbours.known() > FEW;
+                let just = if is_crowd { self.config.policy.ask_interval() / 2 } else { Duration::ZERO };
+                Heard::AllBefore(now - just)
+            }
             Some(_) => Heard::Until(request.heard),
         };
         let serves_own = self.serves_own(now, &request);

@@ -30,10 +30,12 @@ impl Remote {
     /// Missing things, in the order in which they were sent: those that are to be asked for now, and those for which a
     /// back-off is to begin. The answer to what was asked for is waited for `hold`. Nothing is asked for that `buffer`
     /// bytes would have no room for.
-    pub(super) fn missing(&self, now: Instant, hold: Duration, buffer: u64) -> Lack {
+    ///
+    /// With `all`, no back-off is waited for.
+    pub(super) fn missing(&self, now: Instant, hold: Duration, buffer: u64, all: bool) -> Lack {
         let lack = Lack::default();
         let room = buffer.saturating_sub(self.objects.held().incomplete);
-        let mut found = Found { now, hold, room, seen: 0, lack };
+        let mut found = Found { now, hold, all, room, seen: 0, lack };
         let Some(last) = self.progress.last else { return found.lack };
         for number in self.objects.wanted(last.0) {
             if found.is_full() {
@@ -136,6 +138,7 @@ pub(super) struct Lack {
 struct Found {
     now: Instant,
     hold: Duration,
+    all: bool,
     /// Bytes for which there is room.
     room: u64,
     seen: usize,
@@ -161,6 +164,7 @@ impl Found {
             return;
         }
         match asked.due() {
+            _ if self.all => self.lack.due.push(missing()),
             None => self.lack.new.push(missing()),
             Some(due) if due <= self.now => self.lack.due.push(missing()),
             due => self.lack.next = self.lack.next.into_iter().chain(due).min(),
