@@ -43,8 +43,9 @@ const MAX_REQUESTS: usize = 1000;
 const MIN_INTERVAL: Duration = Duration::from_millis(1);
 /// Maximum number of times that it doubles: to a second.
 const MAX_DOUBLINGS: u32 = 10;
-/// Back-off factor of a large group, of which many may lack the same. RFC 5740 has it for all.
-const LARGE_BACKOFF: u8 = 4;
+/// Back-off factor of a large group, of which many may lack the same. Senders have 4 for any whose size they do not
+/// know.
+const LARGE_BACKOFF: u8 = 5;
 /// Rounds in which nothing comes after which a silent receiver goes on. Chosen: at 50 % loss one of eight hears nothing
 /// of three answers to others; each delays what comes after a gap.
 const SILENT_ROUNDS: u16 = 3;
@@ -100,9 +101,9 @@ impl Remote {
     /// Starts the back-off of what is missing and nobody has asked for.
     pub(super) fn look(&mut self, now: Instant, ask: &mut Ask<'_>) {
         // Of a small group, one request for all that is missing costs least.
-        let has_turn = self.backoff < LARGE_BACKOFF && self.requests.back_off.is_some();
+        let has_turn = self.is_small() && self.requests.back_off.is_some();
         if !has_turn && self.leaves.is_none() {
-            let lack = self.lack(now, false, ask);
+            let lack = self.lack(now, ask);
             self.back_off(now, lack, Duration::ZERO, ask);
         }
     }
@@ -114,9 +115,14 @@ impl Remote {
         }
     }
 
-    /// What is missing; notes when to look again. With `all`, no back-off is waited for.
-    fn lack(&mut self, now: Instant, all: bool, ask: &Ask<'_>) -> Lack {
-        let lack = self.missing(now, self.hold_of(ask), ask.config.buffer, all);
+    /// Whether so few may lack the same that all that is missing has one back-off, whatever is found missing meanwhile.
+    fn is_small(&self) -> bool {
+        self.backoff < LARGE_BACKOFF
+    }
+
+    /// What is missing; notes when to look again.
+    fn lack(&mut self, now: Instant, ask: &Ask<'_>) -> Lack {
+        let lack = self.missing(now, self.hold_of(ask), ask.config.buffer, self.is_small());
         (self.requests.overdue, self.requests.is_held_back) = (lack.overdue, lack.is_held_back);
         lack
     }
@@ -125,9 +131,16 @@ impl Remote {
     /// found missing together is asked for together. What is found missing later has one of its own. Otherwise many of
     /// a large group, whose back-offs for a block are about to end, would ask for the next one without any.
     fn back_off(&mut self, now: Instant, lack: Lack, min: Duration, ask: &mut Ask<'_>) {
+        let max = self.grtt * u64::from(self.backoff);
+        if self.is_small() {
+            self.requests.back_off = (!lack.due.is_empty()).then(|| {
+                let wait = truncated_exponential(ask.random, max, self.group_size).max(min);
+                (now + wait).max(self.requests.not_before)
+            });
+            return;
+        }
         let mut next = lack.next.into_iter().chain((!lack.due.is_empty()).then_some(now)).min();
         if !lack.new.is_empty() {
-            let max = self.grtt * u64::from(self.backoff);
             let until = now + truncated_exponential(ask.random, max, self.group_size).max(min);
             for missing in lack.new {
                 self.asked(&missing, |asked| asked.backs_off(until));
@@ -148,7 +161,7 @@ impl Remote {
 
     /// Asks for missing data, and gives up data that was asked for in vain.
     fn ask(&mut self, now: Instant, ask: &mut Ask<'_>, out: &mut Output) {
-        let missing = self.lack(now, self.backoff < LARGE_BACKOFF, ask).due;
+        let missing = self.lack(now, ask).due;
         if missing.is_empty() {
             ask.counts.nacks_suppressed += u64::from(self.requests.spared);
         }
@@ -192,7 +205,7 @@ impl Remote {
         // Something may show behind what was given up, and there may be more than a NACK has room for: that is due, and
         // asked for when those that hear of this one have had their turn.
         let min = if gave_up { Duration::ZERO } else { self.grtt / 2 };
-        let lack = self.lack(now, false, ask);
+        let lack = self.lack(now, ask);
         let pause = if lack.due.is_empty() { Duration::ZERO } else { MIN_INTERVAL.max(min) };
         self.requests.not_before = self.requests.not_before.max(now + pause);
         self.back_off(now, lack, min, ask);
