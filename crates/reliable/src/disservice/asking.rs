@@ -10,10 +10,10 @@ use super::message::Message;
 use super::neighbours::Neighbours;
 use super::series::{Catalogue, Series, SeriesId};
 use super::serving::Part;
+use super::turns::{Turn, Turns};
 use super::wire::{
     DATA_OVERHEAD, HEADER, MAX_RUNS, MAX_SERVERS, MAX_WANTS, MemberId, MessageId, Missing, Want,
 };
-use crate::backoff::truncated_exponential;
 use crate::round_trip::RoundTrip;
 use crate::runs::Runs;
 
@@ -45,26 +45,9 @@ pub(super) struct Asking {
     /// Requests that were made or heard, without any answer yet, by the member that was asked: where one was made only
     /// once, the answer tells how long one takes (Karn's rule).
     waiting: BTreeMap<MemberId, Waiting>,
-    /// Members that answer requests, of whomever, and when they count as having ended if nothing comes.
-    answering: BTreeMap<MemberId, Instant>,
-    /// Factor by which answers are waited for longer, since one was late (RFC 6298, section 5.5).
-    late: u32,
-    /// The member that was heard to answer last.
-    current: Option<MemberId>,
-    /// Parts that may be expected before more is asked for.
-    window: u64,
-    /// Whether as many were expected when this member looked last.
-    is_full: bool,
-    /// Another member that asks for what is missing here: it goes on, and this one asks if it does not.
-    asker: Option<MemberId>,
-    /// Parts that others have asked for and that are not missing here, by the member that is to send them.
-    promised: BTreeMap<MemberId, u64>,
+    turns: Turns,
     /// Fragments of the last message that was heard of.
     fragments_each: u64,
-    /// Members that may ask for the same at one time.
-    group: usize,
-    /// Whether it joins several links: it asks for itself, since who takes turns with it on one hears none of another.
-    is_joint: bool,
 }
 
 /// A request without any answer yet.
@@ -104,17 +87,6 @@ pub(super) struct View<'a> {
     pub(super) neighbours: &'a mut Neighbours,
 }
 
-/// Time for which parts that are asked for take to be sent, and the number of them. Chosen: so long that a request
-/// comes before the last one is answered, and no longer: it knows better.
-const WINDOW: Duration = Duration::from_secs(1);
-const MIN_WINDOW: u64 = 32;
-const MAX_WINDOW: u64 = 256;
-/// Maximum factor by which answers are waited for longer. Chosen: a queue of some seconds at 1 Mbit/s.
-const MAX_LATE: u32 = 16;
-/// Members among which a request is put off by up to one interval, and maximum number of intervals. Chosen: a request
-/// is heard by all within two packets' time, a quarter of an interval.
-const FEW: usize = 16;
-const MAX_BACK_OFF: f64 = 4.0;
 /// A longer time without data is a pause.
 const MAX_SPACING: Duration = Duration::from_millis(500);
 /// Longest time for which what is missing is gathered because data come slowly. Chosen: a third of DisService's
@@ -132,16 +104,15 @@ const MAX_ASKED: usize = 4096;
 
 impl Asked {
     /// When to give it up.
-    fn ends(&self, answering: &BTreeMap<MemberId, Instant>) -> Instant {
-        let answers =
-            self.server.filter(|_| !answering.is_empty()).and_then(|server| answering.get(&server).copied());
+    fn ends(&self, turns: &Turns) -> Instant {
+        let answers = self.server.and_then(|server| turns.answers_until(server));
         answers.map_or(self.until, |until| until.max(self.until))
     }
 }
 
-/// Packets that are sent in a time, where eight take `every`.
-fn packets_in(time: Duration, every: Duration) -> u64 {
-    8 * time.as_nanos() / every.as_nanos().max(1)
+/// Fragments that a want names, with messages of so many each, as far as is known.
+fn fragments(want: &Want, each: u64) -> u64 {
+    want.parts() * if matches!(want.missing, Missing::Whole(_)) { each } else { 1 }
 }
 
 impl Asking {
@@ -164,16 +135,8 @@ impl Asking {
             asked: BTreeMap::new(),
             answers: RoundTrip::new(every * 2),
             waiting: BTreeMap::new(),
-            answering: BTreeMap::new(),
-            late: 1,
-            current: None,
-            window: packets_in(WINDOW, every).clamp(MIN_WINDOW, MAX_WINDOW),
-            is_full: false,
-            asker: None,
-            promised: BTreeMap::new(),
+            turns: Turns::new(every, links > 1),
             fragments_each: 1,
-            group: 0,
-            is_joint: links > 1,
         }
     }
 
@@ -193,7 +156,7 @@ impl Asking {
     }
 
     fn timeout(&self) -> Duration {
-        (self.answers.timeout() * u64::from(self.late)).max(self.every)
+        (self.answers.timeout() * self.turns.late()).max(self.every)
     }
 
     /// Whether new data come.
@@ -210,7 +173,7 @@ impl Asking {
     /// Something may be missing now.
     pub(super) fn something_is_missing(&mut self, now: Instant) {
         if self.next.is_none() {
-            let wait = self.spread(self.gathers(now)) + self.backs_off();
+            let wait = self.spread(self.gathers(now)) + self.back_off();
             self.next = Some(now + wait);
         }
     }
@@ -219,7 +182,7 @@ impl Asking {
     pub(super) fn has_news(&mut self, now: Instant) {
         if !self.passes.is_empty() {
             self.passes.clear();
-            let wait = self.spread(self.every) + self.backs_off();
+            let wait = self.spread(self.every) + self.back_off();
             self.next = self.next.map(|next| next.min(now + wait));
         }
         self.something_is_missing(now);
@@ -238,17 +201,12 @@ impl Asking {
             && waiting.is_once
         {
             self.answers.sample(now.since(waiting.since));
-            self.late = 1;
+            self.turns.is_in_time();
         }
         let until = self.late_at(now);
-        if self.is_crowd() {
-            self.answering.insert(from, until);
-        }
-        if let Some(parts) = self.promised.get_mut(&from) {
-            *parts = parts.saturating_sub(1);
-        }
+        self.turns.answers(from, until);
         let Some(all) = self.asked.get_mut(&id) else { return };
-        self.current = Some(from);
+        self.turns.follows(from);
         for asked in all.iter_mut().filter(|asked| asked.server.is_none_or(|server| server == from)) {
             asked.until = until;
             if let Part::Chunk(chunk) = part
@@ -295,26 +253,23 @@ impl Asking {
         &mut self,
         now: Instant,
         own: MemberId,
-        (from, server): (MemberId, Option<MemberId>),
+        server: Option<MemberId>,
         passed_on_by: Option<MemberId>,
         wants: &[Want],
         view: &View<'_>,
     ) -> u64 {
         let until = self.late_at(now);
-        if self.is_crowd()
-            && server.is_some_and(|server| server != own && view.neighbours.get(server).is_none())
-        {
-            // A server that was never heard here will not be heard to answer.
-            return 0;
-        }
-        if let Some(server) = server.filter(|_| self.is_crowd()) {
+        if let Some(server) = server.filter(|_| self.turns.is_crowd()) {
+            if server != own && view.neighbours.get(server).is_none() {
+                // A server that was never heard here will not be heard to answer.
+                return 0;
+            }
             if wants.iter().any(|want| self.asks_for_some(want, view)) {
                 self.asks(now, server, false);
-                self.asker = Some(from);
-            } else if self.promised.len() < MAX_ASKED {
-                *self.promised.entry(server).or_default() += self.parts(wants);
-                let until = self.answering.get(&server).map_or(until, |&other| other.max(until));
-                self.answering.insert(server, until);
+                self.turns.leaves();
+            } else {
+                let parts = wants.iter().map(|want| fragments(want, self.fragments_each)).sum();
+                self.turns.promises(server, parts, until);
             }
         }
         let mut suppressed = 0;
@@ -385,52 +340,43 @@ impl Asking {
             return None;
         }
         self.next = None;
-        self.group = if self.is_joint { 0 } else { view.neighbours.known() };
-        if !self.is_crowd() {
-            self.answering.clear();
-            self.asker = None;
-            self.late = 1;
-        }
-        self.answering.retain(|_, until| *until > now);
-        let answering = &self.answering;
-        self.promised.retain(|server, _| answering.contains_key(server));
+        self.turns.begin(now, view.neighbours.known());
         let late: Vec<MemberId> = self
             .waiting
             .iter()
-            .filter(|(_, waiting)| now.since(waiting.since) >= self.answers.timeout() * u64::from(self.late))
+            .filter(|(_, waiting)| now.since(waiting.since) >= self.answers.timeout() * self.turns.late())
             .map(|(&member, _)| member)
             .collect();
-        if self.is_crowd() && !late.is_empty() {
-            self.late = (self.late * 2).min(MAX_LATE);
+        if !late.is_empty() {
+            self.turns.is_late();
         }
         for member in late {
             let is_own = self.waiting.remove(&member).is_some_and(|waiting| waiting.is_own);
             // One that answers others will come to it.
-            if is_own && !self.answering.contains_key(&member) {
+            if is_own && self.turns.answers_until(member).is_none() {
                 view.neighbours.unanswered(now, member);
             }
         }
         for all in self.asked.values_mut() {
-            all.retain(|asked| asked.ends(&self.answering) > now);
+            all.retain(|asked| asked.ends(&self.turns) > now);
         }
         self.asked.retain(|_, asked| !asked.is_empty());
         // Whoever comes is news.
         view.neighbours.present(now).next()?;
-        let expected = self.expected(view.cache) + self.promised.values().sum::<u64>();
-        if self.is_crowd() && expected * 2 > self.window {
-            self.is_full = true;
-            self.next = Some(now + self.spread(self.every));
-            return None;
-        }
-        if std::mem::take(&mut self.is_full) && self.asker.is_some() {
-            // All see that more may be asked for, and one of them is to ask.
-            self.next = Some(now + self.yields());
-            return None;
-        }
-        let parts = if self.is_crowd() { self.window.saturating_sub(expected) } else { MAX_WINDOW };
+        let parts = match self.turns.turn(self.expected(view.cache)) {
+            Turn::Full => {
+                self.next = Some(now + self.spread(self.every));
+                return None;
+            }
+            Turn::Other => {
+                self.next = Some(now + self.yields());
+                return None;
+            }
+            Turn::Own(parts) => parts,
+        };
         let mut wants = self.wants(now, parts, view);
         if wants.is_empty() {
-            let expected = self.asked.values().flatten().map(|asked| asked.ends(&self.answering)).min();
+            let expected = self.asked.values().flatten().map(|asked| asked.ends(&self.turns)).min();
             let later = self.passes.values().map(|passes| passes.next).filter(|&next| next > now).min();
             let earliest = [expected, later].into_iter().flatten().min();
             let next = earliest.or_else(|| self.is_missing(view).then(|| now + self.every));
@@ -438,7 +384,7 @@ impl Asking {
             self.next = next.map(|next| next + wait);
             return None;
         }
-        self.asker = None;
+        self.turns.takes();
         let wait = self.spread(self.gathers(now));
         self.next = Some(now + wait);
         let server = match self.servers {
@@ -451,12 +397,12 @@ impl Asking {
                     let ids: Vec<MessageId> = wants.iter().map(|want| want.id).collect();
                     // What is missing of a message may be anywhere; of much, two would send the same.
                     let is_whole = |want: &Want| matches!(want.missing, Missing::Whole(_));
-                    let current = self.current.filter(|_| self.is_crowd() && wants.iter().any(is_whole));
+                    let current = self.turns.current().filter(|_| wants.iter().any(is_whole));
                     view.neighbours.server(now, &ids, (&[], current), &mut self.random)
                 })
             }
         };
-        if let Some(server) = server.filter(|_| self.is_crowd())
+        if let Some(server) = server.filter(|_| self.turns.is_crowd())
             && let Some(neighbour) = view.neighbours.get(server)
             && wants.iter().any(|want| neighbour.holds(server, want.id))
         {
@@ -480,7 +426,7 @@ impl Asking {
 
     /// A member is asked, by this one or another.
     fn asks(&mut self, now: Instant, server: MemberId, is_own: bool) {
-        self.current = Some(server);
+        self.turns.follows(server);
         if self.waiting.len() < MAX_ASKED || self.waiting.contains_key(&server) {
             let new = Waiting { since: now, is_once: true, is_own };
             let again = |waiting: &mut Waiting| {
@@ -489,20 +435,6 @@ impl Asking {
             };
             self.waiting.entry(server).and_modify(again).or_insert(new);
         }
-    }
-
-    /// Whether so many hear each other that they have to take turns: of few, each asks for itself when it can.
-    const fn is_crowd(&self) -> bool {
-        self.group > FEW
-    }
-
-    /// Parts that wants name, as far as is known.
-    fn parts(&self, wants: &[Want]) -> u64 {
-        let parts = |want: &Want| {
-            let each = if matches!(want.missing, Missing::Whole(_)) { self.fragments_each } else { 1 };
-            want.parts() * each
-        };
-        wants.iter().map(parts).sum()
     }
 
     /// Whether a request of another member is for something that is missing here too.
@@ -555,12 +487,12 @@ impl Asking {
     }
 
     fn wants(&mut self, now: Instant, parts: u64, view: &View<'_>) -> Vec<Want> {
-        let each = if self.is_crowd() { self.fragments_each } else { 1 };
+        let each = if self.turns.is_crowd() { self.fragments_each } else { 1 };
         let mut budget = Budget { room: self.room, fragments: parts, each };
         let mut wants: Vec<Want> = Vec::new();
         let series: Vec<_> =
             view.catalogue.incomplete().filter(|(_, series)| self.asks_for(series)).collect();
-        let is_of_holders = self.is_crowd() && matches!(self.servers, Servers::One);
+        let is_of_holders = self.turns.is_crowd() && matches!(self.servers, Servers::One);
         for (id, series) in series {
             // What nobody of many is known to hold would only be asked for in vain, and each waits for the others'
             // answers.
@@ -662,21 +594,14 @@ impl Asking {
         self.share >= 1.0 || self.passes.get(&id).is_some_and(is_fruitless) || self.random.chance(self.share)
     }
 
-    /// Time to wait for another member of many that asks for the same (RFC 5401, section 3.2.2).
-    fn backs_off(&mut self) -> Duration {
-        if !self.is_crowd() {
-            return Duration::ZERO;
-        }
-        let share = (self.group as f64 / FEW as f64).min(MAX_BACK_OFF);
-        truncated_exponential(&mut self.random, self.every.mul_f64(share), self.group as f64)
+    /// Time to wait for another member of many that asks for the same.
+    fn back_off(&mut self) -> Duration {
+        self.turns.back_off(self.every, &mut self.random)
     }
 
     /// Time to wait for the member that asks for what is missing here too.
     fn yields(&mut self) -> Duration {
-        if self.asker.is_none() {
-            return Duration::ZERO;
-        }
-        self.backs_off() + self.timeout() * 2
+        self.turns.yields(self.every, self.timeout(), &mut self.random)
     }
 
     /// An interval, give or take a fifth.
@@ -701,12 +626,11 @@ impl Budget {
     }
 
     fn takes(&mut self, want: &Want) -> bool {
-        let each = if matches!(want.missing, Missing::Whole(_)) { self.each } else { 1 };
-        let (len, fragments) = (want.len(), want.parts() * each);
+        let len = want.len();
         let fits = len + 4 <= self.room;
         if fits {
             self.room -= len;
-            self.fragments = self.fragments.saturating_sub(fragments);
+            self.fragments = self.fragments.saturating_sub(fragments(want, self.each));
         }
         fits
     }

@@ -14,8 +14,8 @@
 //! memory*), and requests name random shares of what is missing. Members that hear a request do not ask for the same.
 //! Repairs can be combinations of what their sender holds of a chunk (`combinations`): any holder's serves any request.
 //!
-//! Of many members (more than 16) one asks at a time: whoever was heard to ask for what is missing here goes on, no
-//! more is asked for than is sent in a second, and the member that answers already is asked again.
+//! Of many members (more than 16) one asks at a time (`turns`): whoever was heard to ask for what is missing here goes
+//! on, no more is asked for than is sent in a second, and the member that answers already is asked again.
 //!
 //! **What is known** members say in summaries (`trickle`): soon after news, ever less often without. Those that a cut
 //! network had parted learn that way what the others have (*world state*), and ask for it.
@@ -59,6 +59,7 @@ mod series;
 mod serving;
 mod store;
 mod trickle;
+mod turns;
 pub mod wire;
 
 pub use cache::Dropped;

@@ -50,6 +50,10 @@ const MAX_TOLD: usize = 1000;
 const MAX_UNANSWERED: u32 = 2;
 const RETRIED_AFTER: Duration = Duration::from_secs(60);
 
+/// Members among which each speaks for itself; of more, most leave it to others. Chosen: more than the ten nodes of the
+/// tactical experiment, where to wait for others costs time and saves little.
+pub(super) const FEW: usize = 16;
+
 impl Neighbours {
     pub(super) const fn new(dead_after: Duration) -> Self {
         Self { all: BTreeMap::new(), dead_after }
@@ -117,6 +121,11 @@ impl Neighbours {
     /// Number of members that are remembered, even if they were silent for long.
     pub(super) fn known(&self) -> usize {
         self.all.len()
+    }
+
+    /// Whether more than [`FEW`] are remembered.
+    pub(super) fn is_crowd(&self) -> bool {
+        self.known() > FEW
     }
 
     /// The nodes that were heard last, `max` at most.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use hopcast_core::{Duration, Instant, Stream};
 
+use super::neighbours::FEW;
 use crate::backoff::truncated_exponential;
 
 /// The timer of Trickle: it goes off once in each interval, unless enough others have said the same, and intervals
@@ -28,9 +29,6 @@ pub(super) struct Trickle {
 
 /// Others that say the same after which a member does not (k of RFC 6206, section 4.1). Chosen: one can be lost.
 const ENOUGH: u32 = 2;
-
-/// Members among which the point is drawn evenly.
-const FEW: usize = 16;
 
 impl Trickle {
     /// A timer with a minimum and a maximum interval, of a member with this number of links.

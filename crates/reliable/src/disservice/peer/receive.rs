@@ -28,7 +28,7 @@ impl Peer {
         let is_new = self.neighbours.heard(now, from);
         if is_new {
             self.trickle.is_among(self.neighbours.known());
-            if self.neighbours.known() <= FEW {
+            if !self.neighbours.is_crowd() {
                 self.trickle.reset(now);
             }
             self.asking.has_news(now);
@@ -45,7 +45,7 @@ impl Peer {
             Packet::Summary(summary) => self.on_summary(now, &summary, datagram.attributes.interface),
         };
         // In a large segment most members are silent for long, since others speak for them.
-        if is_new && !knows_as_much && self.neighbours.known() > FEW {
+        if is_new && !knows_as_much && self.neighbours.is_crowd() {
             self.trickle.reset(now);
         }
     }
@@ -122,8 +122,7 @@ impl Peer {
         self.counted.requests.heard += 1;
         let (asking, view) = self.asking();
         let passed_on_by = (request.servers.len() > 1).then_some(request.from.member);
-        let suppressed =
-            asking.heard(now, own, (request.from.member, server), passed_on_by, &request.wants, &view);
+        let suppressed = asking.heard(now, own, server, passed_on_by, &request.wants, &view);
         self.counted.requests.suppressed += u64::from(suppressed > 0);
         match server {
             Some(server) if server != own => return,
@@ -140,8 +139,11 @@ impl Peer {
             None => Heard::Nothing,
             // Nothing is under way of what was asked for in vain, but, of many, what another has asked for just now.
             Some(_) if request.is_again => {
-                let is_crowd = self.neighbours.known() > FEW;
-                let just = if is_crowd { self.config.policy.ask_interval() / 2 } else { Duration::ZERO };
+                let just = if self.neighbours.is_crowd() {
+                    self.config.policy.ask_interval() / 2
+                } else {
+                    Duration::ZERO
+                };
                 Heard::AllBefore(now - just)
             }
             Some(_) => Heard::Until(request.heard),
@@ -304,8 +306,5 @@ impl Peer {
         self.catalogue.get(id.into()).map_or(Instant::ZERO, |series| series.last_rise())
     }
 }
-
-/// Members among which whoever comes is told at once what is known.
-const FEW: usize = 16;
 /// Missing messages that are compared with what a neighbour holds. Chosen: those of a request.
 const MAX_COMPARED: usize = 128;

@@ -27,7 +27,6 @@ fn meet(how: Meet, messages: u64) -> (Duration, Duration) {
     let mut net = Network::new(1);
     let bridge = 2 * HALF;
     let of = |member: usize| Config {
-        links: 1,
         has_store: member % HALF == 7,
         ..config(member, Some(everything()), &policy)
     };
