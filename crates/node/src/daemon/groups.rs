@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use hopcast_core::plug::Plug;
 use hopcast_core::{Instant, Item, Machine, Membership, Pacer, Port, Rate, Shared, Stream};
-use hopcast_stack::site::{GroupMember, GroupService, GroupTransport, StoringMember};
+use hopcast_stack::site::{GroupMember, GroupService, GroupTransport, StoreAndForward, StoringMember};
 use log::{log, warn};
 
 use super::site::Site;
@@ -55,8 +55,8 @@ impl Stack {
                 let member = Shared::new(plan.offering(transport, random));
                 (Member::Offering(member.clone()), Box::new(member))
             }
-            GroupService::StoreAndForward(_) => {
-                let (member, room) = plan.storing(random);
+            GroupService::StoreAndForward(transport) => {
+                let (member, room) = plan.storing(transport, random);
                 let member = Shared::new(member);
                 let store = config.state.join(&group.name);
                 (Member::Storing(member.clone(), store, room), Box::new(member))
@@ -78,7 +78,7 @@ impl Stack {
     }
 }
 
-/// What the machines of a group follow from.
+/// The settings that the machines of a group follow from.
 struct Plan<'a> {
     config: &'a Config,
     group: &'a Group,
@@ -151,9 +151,7 @@ impl Plan<'_> {
     }
 
     /// A member that holds messages for others, and the bytes that it holds at most.
-    fn storing(&self, random: &mut Stream) -> (StoreForward, u64) {
-        let over = self.group.over.clone();
-        let GroupService::StoreAndForward(transport) = over.transport() else { unreachable!("it was asked") };
+    fn storing(&self, transport: &dyn StoreAndForward, random: &mut Stream) -> (StoreForward, u64) {
         let holder = |is_messages: bool, random: Stream| {
             let subscribes =
                 if is_messages { self.group.messages.is_some() } else { self.group.receive.is_some() };
@@ -171,13 +169,6 @@ impl Plan<'_> {
         let addresses = self.addresses().into_iter().map(Some).chain(std::iter::repeat(None));
         let other =
             |(name, address): (String, Option<SocketAddr>)| Other { number: number(&name), name, address };
-        let aged = {
-            let over = over.clone();
-            move |record, by| match over.transport() {
-                GroupService::StoreAndForward(transport) => transport.aged(record, by),
-                GroupService::Direct(_) => Some(record),
-            }
-        };
         let config = StoringConfig {
             name: self.group.name.clone(),
             number: number(&self.config.name),
@@ -187,7 +178,6 @@ impl Plan<'_> {
             receives: self.group.receive.is_some(),
             quota: self.group.receive.as_ref().map_or(0, |receive| receive.quota),
             rooms: [room_of_files, room_of_messages],
-            aged: Box::new(aged),
         };
         // Files that wait to be written take as much again.
         let room = 2 * room_of_files.0 + room_of_messages.0;

@@ -50,7 +50,10 @@ pub(crate) const PIECE: u64 = 64 << 10;
 /// fits too.
 pub(crate) const MAX_NAME: usize = 200;
 /// Maximum length of a piece with its header, in bytes.
-pub(crate) const MAX_PIECE: u64 = PIECE + 29 + MAX_NAME as u64;
+pub(crate) const MAX_PIECE: u64 = PIECE + (PIECE_HEADER + MAX_NAME) as u64;
+/// Bytes of a hash, and of the header of a piece without its name.
+const SUM: usize = 8;
+const PIECE_HEADER: usize = SUM + 8 + 8 + 4 + 1;
 /// Maximum number of ranges of an entry. Chosen: after more, all the rest counts as missing, and is sent again.
 pub(crate) const MAX_RANGES: usize = 8;
 /// Maximum length of an entry of a receipt, in bytes.
@@ -305,12 +308,9 @@ fn entry(reader: &mut Reader<'_>) -> Result<(u64, Standing), Malformed> {
 
 impl<'a> Piece<'a> {
     pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let mut reader = Reader::new(bytes);
-        let sum = reader.u64("hash")?;
-        Malformed::unless(hash(&[reader.rest()]) == sum, "hash")?;
+        let mut reader = unsealed(bytes)?;
         let (id, size, piece) = (reader.u64("id")?, reader.u64("size")?, reader.u32("piece")?);
-        let length = usize::from(reader.u8("name's length")?);
-        let name = str::from_utf8(reader.take(length, "name")?).map_err(|_| Malformed { field: "name" })?;
+        let name = read_name(&mut reader)?;
         let bytes = reader.take_rest();
         Malformed::unless(pieces(size).is_some_and(|count| piece < count), "piece")?;
         Malformed::unless(bytes.len() as u64 == piece_len(size, piece), "bytes")?;
@@ -318,19 +318,46 @@ impl<'a> Piece<'a> {
     }
 
     pub(crate) fn emit(&self) -> Buffer {
-        let mut head = vec![0; 29 + self.name.len()];
-        let mut out = Writer::new(&mut head[8..]);
-        out.u64(self.id);
-        out.u64(self.size);
-        out.u32(self.piece);
-        out.u8(self.name.len() as u8);
-        out.put(self.name.as_bytes());
-        let mut buffer = Buffer::copy_from(&head);
-        buffer.append(self.bytes);
-        let sum = hash(&[&buffer[8..]]);
-        buffer[..8].copy_from_slice(&sum.to_be_bytes());
-        buffer
+        sealed(PIECE_HEADER, self.name, self.bytes, |out| {
+            out.u64(self.id);
+            out.u64(self.size);
+            out.u32(self.piece);
+        })
     }
+}
+
+/// A part of a file behind the hash of all of it: fields, the length of the name, the name and the bytes. The header
+/// has a length without the name; the name is one that `names::check` has passed.
+pub(super) fn sealed(
+    header: usize,
+    name: &str,
+    bytes: &[u8],
+    fields: impl FnOnce(&mut Writer<'_>),
+) -> Buffer {
+    let mut head = vec![0; header + name.len()];
+    let mut out = Writer::new(&mut head[SUM..]);
+    fields(&mut out);
+    out.u8(name.len() as u8);
+    out.put(name.as_bytes());
+    let mut buffer = Buffer::copy_from(&head);
+    buffer.append(bytes);
+    let sum = hash(&[&buffer[SUM..]]);
+    buffer[..SUM].copy_from_slice(&sum.to_be_bytes());
+    buffer
+}
+
+/// The fields of what was [`sealed`], if its hash is right.
+pub(super) fn unsealed(bytes: &[u8]) -> Result<Reader<'_>, Malformed> {
+    let mut reader = Reader::new(bytes);
+    let sum = reader.u64("hash")?;
+    Malformed::unless(hash(&[reader.rest()]) == sum, "hash")?;
+    Ok(reader)
+}
+
+/// The name behind the fields of what was [`sealed`].
+pub(super) fn read_name<'a>(reader: &mut Reader<'a>) -> Result<&'a str, Malformed> {
+    let length = usize::from(reader.u8("name's length")?);
+    str::from_utf8(reader.take(length, "name")?).map_err(|_| Malformed { field: "name" })
 }
 
 /// A message of a program: the session and number, and its bytes.

@@ -114,9 +114,6 @@ pub trait StoreAndForward {
 
     /// Bytes that a member of this memory holds at most, and the maximum length of a message, in bytes.
     fn room(&self, memory: u64) -> (u64, u64);
-
-    /// A record as it is some time after it was handed out; `None` if its message has expired.
-    fn aged(&self, record: Message, by: Duration) -> Option<Message>;
 }
 
 /// One member of a group that stores and forwards, for [`StoreAndForward::member`].
@@ -136,8 +133,11 @@ pub struct StoringMember {
 
 /// A machine that holds messages.
 pub trait Holder: Machine {
-    /// What it holds.
+    /// The amounts that it holds.
     fn holding(&self) -> Holding;
+
+    /// A record as it is some time after it was handed out; `None` if its message has expired.
+    fn aged(&self, record: Message, by: Duration) -> Option<Message>;
 }
 
 /// Messages that a machine holds.

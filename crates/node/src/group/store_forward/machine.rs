@@ -41,8 +41,6 @@ pub(crate) struct StoringConfig {
     pub(crate) quota: u64,
     /// Bytes of files and of messages that it holds at most, and the maximum length of one of each.
     pub(crate) rooms: [(u64, u64); 2],
-    /// A record as it is some time after it was written; `None` if it is over.
-    pub(crate) aged: Box<dyn Fn(Message, Duration) -> Option<Message>>,
 }
 
 /// Another member.

@@ -35,10 +35,11 @@ impl StoreForward {
                 [place, key @ ..] if usize::from(*place) < self.holders.len() => {
                     let age = Duration::from_millis(wall.saturating_sub(record.time));
                     let message = Message::new(0, Buffer::copy_from(&record.value)).named(key);
-                    let aged = (self.config.aged)(message, age);
+                    let holder = &mut self.holders[usize::from(*place)];
+                    let aged = holder.aged(message, age);
                     let is_over = aged.is_none();
                     if let Some(message) = aged {
-                        self.holders[usize::from(*place)].handle(now, Port::Above(1), Item::Message(message));
+                        holder.handle(now, Port::Above(1), Item::Message(message));
                     }
                     is_over
                 }

@@ -101,7 +101,6 @@ fn begin(
         number: number(NAMES[other]),
         address: Some(address(other)),
     };
-    let aged = over.clone();
     let config = StoringConfig {
         name: "charts".to_owned(),
         number: number(NAMES[site]),
@@ -111,10 +110,6 @@ fn begin(
         receives: role == Role::Takes,
         quota: QUOTA,
         rooms: [service.room(ROOM), service.room(ROOM)],
-        aged: Box::new(move |record, by| match aged.transport() {
-            GroupService::StoreAndForward(service) => service.aged(record, by),
-            GroupService::Direct(_) => None,
-        }),
     };
     let (orders, commands) = channel();
     let (events, told) = channel();

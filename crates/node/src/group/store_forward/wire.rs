@@ -20,9 +20,9 @@
 //! nanoseconds after 1970, by its publisher's clock. Integers are in network byte order.
 
 use hopcast_core::Buffer;
-use hopcast_core::bytes::{Malformed, Reader, Writer};
+use hopcast_core::bytes::{Malformed, Reader};
 
-use crate::group::wire::hash;
+use crate::group::wire::{read_name, sealed, unsealed};
 
 /// Bytes of a file's header without its name.
 const HEADER: usize = 8 + 4 + 8 + 8 + 1;
@@ -46,30 +46,19 @@ pub(super) struct File<'a> {
 
 impl<'a> File<'a> {
     pub(super) fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
-        let mut reader = Reader::new(bytes);
-        let sum = reader.u64("hash")?;
-        Malformed::unless(hash(&[reader.rest()]) == sum, "hash")?;
+        let mut reader = unsealed(bytes)?;
         let (publisher, id, changed) = (reader.u32("publisher")?, reader.u64("id")?, reader.u64("changed")?);
-        let length = reader.u8("name's length")?;
-        let name = reader.take(length.into(), "name")?;
-        let name = std::str::from_utf8(name).map_err(|_| Malformed { field: "name" })?;
+        let name = read_name(&mut reader)?;
         Ok(Self { publisher, id, changed, name, bytes: reader.take_rest() })
     }
 
     /// The bytes; the name is one that `names::check` has passed.
     pub(super) fn emit(&self) -> Buffer {
-        let mut head = vec![0; HEADER + self.name.len()];
-        let mut out = Writer::new(&mut head[8..]);
-        out.u32(self.publisher);
-        out.u64(self.id);
-        out.u64(self.changed);
-        out.u8(self.name.len() as u8);
-        out.put(self.name.as_bytes());
-        let mut buffer = Buffer::copy_from(&head);
-        buffer.append(self.bytes);
-        let sum = hash(&[&buffer[8..]]);
-        buffer[..8].copy_from_slice(&sum.to_be_bytes());
-        buffer
+        sealed(HEADER, self.name, self.bytes, |out| {
+            out.u32(self.publisher);
+            out.u64(self.id);
+            out.u64(self.changed);
+        })
     }
 }
 
@@ -88,6 +77,7 @@ pub(super) fn write_message(publisher: u32, mut message: Buffer) -> Buffer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::group::wire::hash;
     use proptest::prelude::*;
 
     #[test]

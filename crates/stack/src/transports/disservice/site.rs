@@ -54,14 +54,14 @@ impl StoreAndForward for DisService {
         let cache = self.policy.cache.min(memory);
         (cache, (cache / 2).min(u64::from(MAX_NUMBER) - 1).saturating_sub(METADATA))
     }
-
-    fn aged(&self, record: Message, by: Duration) -> Option<Message> {
-        aged(record, by)
-    }
 }
 
 impl Holder for Peer {
     fn holding(&self) -> Holding {
         Holding { unsent: self.unsent(), messages: self.messages() as u64, bytes: self.held() as u64 }
+    }
+
+    fn aged(&self, record: Message, by: Duration) -> Option<Message> {
+        aged(record, by)
     }
 }
