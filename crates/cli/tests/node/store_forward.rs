@@ -9,7 +9,7 @@ use hopcast_node::status::HeldStatus;
 use crate::group::{SITES, Sites, contents, receive};
 use crate::lab::{Lab, Node, possible, within};
 
-/// What a node holds of its group.
+/// The amounts that a node holds of its group.
 fn held(node: &Node) -> HeldStatus {
     node.status().groups.swap_remove(0).held.unwrap()
 }

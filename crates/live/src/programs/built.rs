@@ -7,7 +7,7 @@ use std::process::Command;
 
 use super::error::Error;
 
-/// What the programs in C++ include.
+/// The header that the programs in C++ include.
 pub(super) const CPP_PEER: (&str, &str) = ("peer.h", include_str!("../../peers/peer.h"));
 
 /// A program that is built when it is first needed.

@@ -152,15 +152,15 @@ pub struct GroupStatus {
     pub received_bytes: u64,
     /// See above.
     pub quota: u64,
-    /// What this site holds for others, over a transport whose members do.
+    /// The amounts that this site holds for others, over a transport whose members do.
     #[serde(default)]
     pub held: Option<HeldStatus>,
     /// Counters of its machines, by name.
     pub counters: BTreeMap<String, u64>,
 }
 
-/// What a site holds of a group whose members hold messages for each other: files and messages of programs together,
-/// its own and others'.
+/// Amounts that a site holds of a group whose members hold messages for each other: files and messages of programs
+/// together, its own and others'.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldStatus {
     /// Files of the directory that have been published, and those that have not been yet.

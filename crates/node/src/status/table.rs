@@ -63,7 +63,8 @@ fn sent(group: &GroupStatus) -> String {
     )
 }
 
-/// What a site holds of a group whose members hold messages for each other, and what came of each member.
+/// Lines of the amounts that a site holds of a group whose members hold messages for each other, and of what came of
+/// each member.
 fn of_holder(group: &GroupStatus, held: &HeldStatus) -> String {
     let GroupStatus { name, over, members, .. } = group;
     let count = |name: &str| group.counters.get(name).copied().unwrap_or(0);

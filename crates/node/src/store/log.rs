@@ -216,7 +216,7 @@ impl Log {
     /// Makes room where dead records take more than live ones.
     ///
     /// # Errors
-    /// What is alive could not be written again; it stays where it is.
+    /// Live records could not be written again; they stay where they are.
     pub(super) fn clean(&mut self) -> io::Result<()> {
         while self.bytes() > 2 * self.live_bytes() + 2 * SEGMENT
             && let Some(&oldest) = self.segments.keys().next()

@@ -61,12 +61,12 @@ pub(super) enum Part {
     Chunk(u32),
 }
 
-/// What the sender of a request has heard of this member, so that what is under way is not sent again.
+/// The transmissions of this member that the sender of a request has heard, so that none under way is repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
     /// The transmissions up to this one.
     Until(u16),
-    /// What was sent before a time, and is missing still.
+    /// All those before a time: what is still missing of them was lost.
     AllBefore(Instant),
     /// That is not known: the request is to anyone.
     Nothing,
@@ -149,7 +149,7 @@ impl Serving {
         rest
     }
 
-    /// What was sent last, by message.
+    /// The parts that were sent last, by message.
     fn last_sent(&self, is_last: impl Fn(&Sent) -> bool) -> Vec<(MessageId, Part)> {
         let last = self.sent.iter().rev().take_while(|sent| is_last(sent));
         let mut sent: Vec<_> = last.map(|sent| (sent.id, sent.part)).collect();
@@ -346,7 +346,7 @@ struct Taken {
     not_before: Instant,
     /// Whether what this member has heard of late is not to be sent.
     remembers: bool,
-    /// What this member has sent since the request's sender heard it last, in order.
+    /// The parts that this member has sent since the request's sender heard it last, in order.
     under_way: Vec<(MessageId, Part)>,
 }
 

@@ -38,8 +38,9 @@
 //! - **The back-off follows the group**: RFC 5740 has a factor of 4 whatever the size. Up to 50 receivers it is 0, 1 or
 //!   2 here: a few requests too many cost less than the time. In large groups it is as large as RFC 5401 needs for four
 //!   NACKs a round, 9 for 10,000 receivers that tell the sender alone. [`SenderConfig::backoff`] sets another.
-//! - **What is found missing later has a back-off of its own**: RFC 5740 has one for all that is missing when it ends,
-//!   so that many whose back-off for a block is about to end ask for the next one at once.
+//! - **In a large group, of a factor of 5 and more, what is found missing later has a back-off of its own**: RFC 5740
+//!   has one for all that is missing when it ends, so that many whose back-off for a block is about to end ask for the
+//!   next one at once.
 //! - **Feedback has sequence numbers of its own**, apart from those of a member's own sending, as section 4.1 asks
 //!   for.
 //! - **Who has the worst path** is found as RFC 5740 says, but receivers are spared their answers to a probe once the

@@ -118,7 +118,7 @@ pub trait StoreAndForward {
 
 /// One member of a group that stores and forwards, for [`StoreAndForward::member`].
 pub struct StoringMember {
-    /// What it has in common with others. Who the others are is not used, since any member's messages may come from any
+    /// The settings of any member. Who the others are is not used, since any member's messages may come from any
     /// other.
     pub member: GroupMember,
     /// Number of the group: messages of another are not handed up.

@@ -79,7 +79,7 @@ pub(crate) struct StoreForward {
     pub(super) counts: Counts,
 }
 
-/// What came of a member and was given to this site.
+/// Numbers of files and messages that came of a member and were given to this site.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Came {
     pub(super) files: u64,
@@ -90,7 +90,7 @@ pub(super) struct Came {
 /// Counters of a member, beside its transport's.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
-    /// What made no sense, and what was published by nobody of the group.
+    /// Units that made no sense, and those that were published by nobody of the group.
     pub(super) malformed: u64,
     pub(super) foreign: u64,
     pub(super) files_published: u64,

@@ -123,9 +123,9 @@ impl Remote {
 /// What a receiver lacks of a sender.
 #[derive(Debug, Default)]
 pub(super) struct Lack {
-    /// What is to be asked for now: its back-off is over.
+    /// Missing things to be asked for now: their back-off is over.
     pub(super) due: Vec<Missing>,
-    /// That for which no back-off has begun.
+    /// Those for which no back-off has begun.
     pub(super) new: Vec<Missing>,
     /// When the next back-off ends.
     pub(super) next: Option<Instant>,

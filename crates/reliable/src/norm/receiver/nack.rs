@@ -120,7 +120,7 @@ impl Remote {
         self.backoff < LARGE_BACKOFF
     }
 
-    /// What is missing; notes when to look again.
+    /// All that is missing; notes when to look again.
     fn lack(&mut self, now: Instant, ask: &Ask<'_>) -> Lack {
         let lack = self.missing(now, self.hold_of(ask), ask.config.buffer, self.is_small());
         (self.requests.overdue, self.requests.is_held_back) = (lack.overdue, lack.is_held_back);

@@ -28,7 +28,7 @@ const MAX_REPAIRERS: usize = 8;
 /// costs a poll where there is no repairer.
 const POLL_EVERY: Duration = Duration::from_secs(10);
 
-/// What a session knows of repairers beside the tree.
+/// The repairers beside the tree that a session knows.
 #[derive(Debug, Default)]
 pub(super) struct Redirect {
     /// Number of the last poll, and when it was sent.

@@ -29,7 +29,7 @@ pub(crate) struct Ferry {
     leaving: Vec<Vec<(NodeId, Contacts)>>,
     /// The times at which contacts change, in order.
     changes: Vec<Instant>,
-    /// What is known of units that are sent between two changes, by the number of changes before.
+    /// Arrivals of units that are sent between two changes, by the number of changes before.
     phases: BTreeMap<usize, Phase>,
     /// The last unit for which nothing was known, with its arrivals.
     last: Option<(Instant, Arrivals)>,
@@ -239,7 +239,7 @@ flows: [{ from: n0, to: n1, over: udp, app: { cbr: { rate: 8 kbit/s, size: 1000 
         assert!(Ferry::of(scenario, &scenario.flows[0]).is_none());
     }
 
-    /// What is known of the time between two changes says the same as a search for each unit.
+    /// The arrivals that are known between two changes are those of a search for each unit.
     #[test]
     fn arrivals_are_those_of_a_search_from_each_time() {
         let mut late = 0;

@@ -1,4 +1,4 @@
-//! What one branch has lost comes from a repairer in another, and not from the source.
+//! A repairer in another branch brings data that one has lost, and not the source.
 
 use super::super::encapsulation::{self, Encapsulation};
 use super::net::{Below, Kind, Net, TSI};
