@@ -154,9 +154,7 @@ fn two_hundred_nodes_have_all_when_halves_meet() {
     runs[0].flows.iter().for_each(all_arrive);
     let (most, all) = (most_after_meeting(&runs[0]), after_meeting(&runs[0]));
     println!("99 % are there {most} s after they met, all {all} s, of {} s", bottleneck(10.0));
-    assert!(most <= 1.5 * bottleneck(10.0) + SUMMARIES, "{most}");
-    // Each of a half loses others of what one member brings: two thirds of it are sent again, at that member's rate.
-    assert!(all <= 5.0 * bottleneck(10.0), "{all}");
+    assert!(most <= all && all <= 1.5 * bottleneck(10.0), "{all}");
 }
 
 #[test]

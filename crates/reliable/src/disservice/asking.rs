@@ -6,6 +6,7 @@ use hopcast_core::{Duration, Instant, Stream};
 
 use super::cache::Cache;
 use super::config::{Policy, Replication, Servers};
+use super::losses::{Losses, Orders};
 use super::message::Message;
 use super::neighbours::Neighbours;
 use super::series::{Catalogue, Series, SeriesId};
@@ -34,6 +35,10 @@ pub(super) struct Asking {
     /// Mean time between packets of data as they are published while they come, and when the last one came.
     spacing: Duration,
     last_data: Instant,
+    /// Since when nothing more is to come of what others are known to hold, and the time after which the rest is asked
+    /// for too.
+    idle_since: Option<Instant>,
+    patience: Duration,
     /// When to look for what is missing; `None` while nothing is.
     next: Option<Instant>,
     /// Requests in a row after which nothing new of a message came, and when it may be asked for again.
@@ -46,6 +51,10 @@ pub(super) struct Asking {
     /// once, the answer tells how long one takes (Karn's rule).
     waiting: BTreeMap<MemberId, Waiting>,
     turns: Turns,
+    /// What one of many was sent and did not hear.
+    losses: Losses,
+    /// What servers are to send to one of many, in their order.
+    orders: Orders,
     /// Fragments of the last message that was heard of.
     fragments_each: u64,
 }
@@ -99,10 +108,17 @@ const PASSES: u32 = 2;
 const LOST_PASSES: u32 = 4;
 /// Members that are to answer for one message at a time, at most. Chosen: as many as one request passes through.
 const MAX_ANSWERING: usize = MAX_SERVERS;
+/// Messages in a row that a member of many lost, at most: of more it is not known that others have them. Chosen: a burst of
+/// some packets.
+const MAX_LOST: usize = 8;
 /// Messages of which something is asked for at a time, at most. Chosen: some requests full of single ones.
 const MAX_ASKED: usize = 4096;
 
 impl Asked {
+    fn is_nothing(&self) -> bool {
+        self.fragments.is_empty() && self.combinations.values().all(|&expected| expected == 0)
+    }
+
     /// When to give it up.
     fn ends(&self, turns: &Turns) -> Instant {
         let answers = self.server.and_then(|server| turns.answers_until(server));
@@ -130,19 +146,23 @@ impl Asking {
             random,
             spacing: Duration::ZERO,
             last_data: Instant::ZERO,
+            idle_since: None,
+            patience: policy.summaries.0,
             next: None,
             passes: BTreeMap::new(),
             asked: BTreeMap::new(),
             answers: RoundTrip::new(every * 2),
             waiting: BTreeMap::new(),
             turns: Turns::new(every, links > 1),
+            losses: Losses::default(),
+            orders: Orders::default(),
             fragments_each: 1,
         }
     }
 
     /// When to look for what is missing.
-    pub(super) const fn deadline(&self) -> Option<Instant> {
-        self.next
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        [self.next, self.losses.deadline()].into_iter().flatten().min()
     }
 
     /// Whether this member asks for what is missing of a series.
@@ -205,6 +225,7 @@ impl Asking {
         }
         let until = self.late_at(now);
         self.turns.answers(from, until);
+        self.is_past(now, from, id);
         let Some(all) = self.asked.get_mut(&id) else { return };
         self.turns.follows(from);
         for asked in all.iter_mut().filter(|asked| asked.server.is_none_or(|server| server == from)) {
@@ -219,11 +240,67 @@ impl Asking {
             all.retain(|asked| asked.server.is_some_and(|server| server != from));
             if all.is_empty() {
                 self.asked.remove(&id);
+                self.is_lost(now, from, id);
             }
             // While data come, others' answers end too, and one request asks for what they have left.
             let pause = if self.comes(now) { self.gathers(now) } else { self.every / 4 };
-            let soon = now + self.spread(pause) + self.yields();
+            let soon = now + self.spread(pause) + self.back_off();
             self.next = Some(self.next.map_or(soon, |next| next.min(soon)));
+        }
+    }
+
+    /// A server of many answers what it was asked for of a message. If it was to send a few others since it was heard
+    /// last, those have been lost on the way to this member, or to several.
+    fn is_past(&mut self, now: Instant, server: MemberId, id: MessageId) {
+        if !self.turns.is_crowd() {
+            return;
+        }
+        let Some((last, number)) = self.orders.answered(server, id) else { return };
+        let before = |(&id, all): (&MessageId, &Vec<Asked>)| {
+            let is_asked = all.iter().any(|asked| asked.server == Some(server));
+            let of = self.orders.number(server, id).filter(|&of| is_asked && of < number)?;
+            Some((of, id))
+        };
+        let mut between: Vec<(u64, MessageId)> = self.asked.iter().filter_map(before).collect();
+        if between.len() > MAX_LOST {
+            between.retain(|&(of, _)| last.is_some_and(|last| of > last));
+        }
+        if between.len() > MAX_LOST {
+            return;
+        }
+        for (_, id) in between {
+            if let Some(all) = self.asked.get_mut(&id) {
+                all.retain(|asked| asked.server != Some(server));
+                if all.is_empty() {
+                    self.asked.remove(&id);
+                    self.is_lost(now, server, id);
+                }
+            }
+        }
+    }
+
+    /// A message of a series is heard from its publisher for the first time: those before it were lost.
+    pub(super) fn is_published(&mut self, now: Instant, id: MessageId, view: &View<'_>) {
+        if !self.turns.is_crowd() {
+            return;
+        }
+        let Some(series) = view.catalogue.get(id.into()).filter(|series| self.asks_for(series)) else {
+            return;
+        };
+        let before = id.sequence.saturating_sub(MAX_LOST as u32)..id.sequence;
+        for sequence in series.missing_in(before) {
+            let lost = MessageId { sequence, ..id };
+            if !self.is_asked(lost) {
+                self.is_lost(now, id.publisher, lost);
+            }
+        }
+    }
+
+    /// A server has sent all of a message, and unless the rest comes soon, another that heard it is asked.
+    fn is_lost(&mut self, now: Instant, server: MemberId, id: MessageId) {
+        if self.turns.is_crowd() && matches!(self.servers, Servers::One) {
+            let wait = self.every.mul_f64(2.0 * self.random.uniform());
+            self.losses.add(now, id, server, wait);
         }
     }
 
@@ -245,6 +322,7 @@ impl Asking {
     pub(super) fn forget(&mut self, id: MessageId) {
         self.asked.remove(&id);
         self.passes.remove(&id);
+        self.losses.remove(id);
     }
 
     /// Another member has asked, or has passed a request on (`passed_on_by`): what is missing here too need not be
@@ -259,20 +337,30 @@ impl Asking {
         view: &View<'_>,
     ) -> u64 {
         let until = self.late_at(now);
+        let mut is_of_one = false;
         if let Some(server) = server.filter(|_| self.turns.is_crowd()) {
             if server != own && view.neighbours.get(server).is_none() {
                 // A server that was never heard here will not be heard to answer.
                 return 0;
             }
-            if wants.iter().any(|want| self.asks_for_some(want, view)) {
-                self.asks(now, server, false);
-                self.turns.leaves();
+            let mut lacks = wants.iter().filter(|want| self.asks_for_some(want, view)).peekable();
+            if lacks.peek().is_some() {
+                // Of what others have asked for already, one asks for what it lost.
+                is_of_one = lacks.all(|want| self.is_asked(want.id) || self.losses.has(want.id));
+                if !is_of_one {
+                    self.asks(now, server, false);
+                    self.turns.leaves();
+                }
             } else {
                 let parts = wants.iter().map(|want| fragments(want, self.fragments_each)).sum();
                 self.turns.promises(server, parts, until);
             }
         }
         let mut suppressed = 0;
+        if let Some(server) = server.filter(|_| self.turns.is_crowd() && passed_on_by.is_none() && !is_of_one)
+        {
+            wants.iter().for_each(|want| self.orders.ask(server, want));
+        }
         for want in wants {
             let series = view.catalogue.get(want.id.into()).filter(|series| self.asks_for(series));
             let Some(series) = series else { continue };
@@ -299,6 +387,12 @@ impl Asking {
                         *expected = expected.saturating_sub((*count).into());
                     }
                 }
+            }
+        }
+        if self.turns.is_crowd() {
+            all.retain(|asked| !asked.is_nothing());
+            if all.is_empty() {
+                self.asked.remove(&want.id);
             }
         }
     }
@@ -336,11 +430,17 @@ impl Asking {
         now: Instant,
         view: &mut View<'_>,
     ) -> Option<(Option<MemberId>, bool, Vec<Want>)> {
+        if let Some((server, wants)) = self.lost(now, view) {
+            return Some((Some(server), false, wants));
+        }
         if self.next.is_none_or(|next| next > now) {
             return None;
         }
         self.next = None;
         self.turns.begin(now, view.neighbours.known());
+        self.orders.retain(|server| {
+            self.turns.answers_until(server).is_some() || self.waiting.contains_key(&server)
+        });
         let late: Vec<MemberId> = self
             .waiting
             .iter()
@@ -363,27 +463,36 @@ impl Asking {
         self.asked.retain(|_, asked| !asked.is_empty());
         // Whoever comes is news.
         view.neighbours.present(now).next()?;
-        let parts = match self.turns.turn(self.expected(view.cache)) {
+        let (expected, times) = (self.expected(view.cache), (self.every, self.timeout()));
+        let parts = match self.turns.turn(now, expected, times, &mut self.random) {
             Turn::Full => {
+                self.few_are_lost(now, view);
                 self.next = Some(now + self.spread(self.every));
                 return None;
             }
-            Turn::Other => {
-                self.next = Some(now + self.yields());
+            Turn::Other(until) => {
+                self.few_are_lost(now, view);
+                self.next = Some(until.min(now + self.spread(self.every)));
                 return None;
             }
             Turn::Own(parts) => parts,
         };
         let mut wants = self.wants(now, parts, view);
         if wants.is_empty() {
+            if expected > 0 || !self.turns.is_crowd() {
+                self.idle_since = None;
+            } else if self.idle_since.is_none() {
+                self.idle_since = Some(now);
+            }
             let expected = self.asked.values().flatten().map(|asked| asked.ends(&self.turns)).min();
             let later = self.passes.values().map(|passes| passes.next).filter(|&next| next > now).min();
             let earliest = [expected, later].into_iter().flatten().min();
             let next = earliest.or_else(|| self.is_missing(view).then(|| now + self.every));
-            let wait = self.yields();
+            let wait = self.back_off();
             self.next = next.map(|next| next + wait);
             return None;
         }
+        self.idle_since = None;
         self.turns.takes();
         let wait = self.spread(self.gathers(now));
         self.next = Some(now + wait);
@@ -419,9 +528,44 @@ impl Asking {
             }
         }
         if let Some(server) = server {
+            if self.turns.is_crowd() {
+                wants.iter().for_each(|want| self.orders.ask(server, want));
+            }
             self.asks(now, server, true);
         }
         Some((server, is_again, wants))
+    }
+
+    /// The request to make now for what this member lost of what others have, and of whom.
+    fn lost(&mut self, now: Instant, view: &View<'_>) -> Option<(MemberId, Vec<Want>)> {
+        let again = now + self.every * 4;
+        let (ids, servers) = self.losses.take(now, again, MAX_WANTS);
+        let mut budget = Budget { room: self.room, fragments: MAX_WANTS as u64, each: self.fragments_each };
+        let mut wants = Vec::new();
+        for id in ids {
+            // Somebody else may have asked for it meanwhile.
+            let is_asked = self.asked.contains_key(&id);
+            let is_missing = view.catalogue.get(id.into()).is_some_and(|series| {
+                self.asks_for(series) && series.missing_in(id.sequence..id.sequence + 1).next().is_some()
+            });
+            if is_asked || !is_missing {
+                continue;
+            }
+            let found = match view.cache.get(id) {
+                Some(held) => self.of_message(now, id, held, false),
+                None => vec![Want { id, missing: Missing::Whole(1) }],
+            };
+            wants.extend(found.into_iter().filter(|want| budget.takes(want)));
+        }
+        if wants.is_empty() {
+            return None;
+        }
+        let except: Vec<MemberId> = servers.into_iter().collect();
+        let server = view.neighbours.any(now, &except, &mut self.random)?;
+        for want in &wants {
+            self.note(want.id, &want.missing, Some(server), again);
+        }
+        Some((server, wants))
     }
 
     /// A member is asked, by this one or another.
@@ -480,6 +624,26 @@ impl Asking {
         passes.fruitless = passes.fruitless.saturating_add(1);
     }
 
+    /// While it is not this member's turn: the last few that it lacks of what others hold need none.
+    fn few_are_lost(&mut self, now: Instant, view: &View<'_>) {
+        let mut lost = Vec::new();
+        for (id, series) in view.catalogue.incomplete().filter(|(_, series)| self.asks_for(series)) {
+            let Some(held) = view.neighbours.held(now, id, None) else { continue };
+            for sequence in series.missing().filter(|&sequence| held.contains(sequence.into())) {
+                let message = id.message(sequence);
+                if lost.len() >= MAX_LOST {
+                    return;
+                }
+                if !self.is_asked(message) && !self.losses.has(message) {
+                    lost.push(message);
+                }
+            }
+        }
+        if let Some(server) = self.turns.current() {
+            lost.into_iter().for_each(|id| self.is_lost(now, server, id));
+        }
+    }
+
     /// Whether anything is missing at all.
     fn is_missing(&self, view: &View<'_>) -> bool {
         let mut incomplete = view.catalogue.incomplete();
@@ -492,18 +656,21 @@ impl Asking {
         let mut wants: Vec<Want> = Vec::new();
         let series: Vec<_> =
             view.catalogue.incomplete().filter(|(_, series)| self.asks_for(series)).collect();
-        let is_of_holders = self.turns.is_crowd() && matches!(self.servers, Servers::One);
+        let is_of_holders = self.turns.is_crowd()
+            && matches!(self.servers, Servers::One)
+            && self.idle_since.is_none_or(|since| now.since(since) < self.patience);
         for (id, series) in series {
             // What nobody of many is known to hold would only be asked for in vain, and each waits for the others'
-            // answers.
-            let held = if is_of_holders { view.neighbours.held(now, id) } else { None };
+            // answers: until nothing is to come for some time, since what holders said may have been lost.
+            let held = if is_of_holders { view.neighbours.held(now, id, None) } else { None };
             let is_held = |&sequence: &u32| held.as_ref().is_none_or(|held| held.contains(sequence.into()));
             for sequence in series.missing().filter(is_held) {
                 if budget.is_spent() || wants.len() >= MAX_WANTS {
                     return wants;
                 }
                 let message = id.message(sequence);
-                if self.passes.get(&message).is_some_and(|passes| passes.next > now) {
+                let is_late = self.passes.get(&message).is_some_and(|passes| passes.next > now);
+                if is_late || self.losses.has(message) {
                     continue;
                 }
                 let found = match view.cache.get(message) {
@@ -597,11 +764,6 @@ impl Asking {
     /// Time to wait for another member of many that asks for the same.
     fn back_off(&mut self) -> Duration {
         self.turns.back_off(self.every, &mut self.random)
-    }
-
-    /// Time to wait for the member that asks for what is missing here too.
-    fn yields(&mut self) -> Duration {
-        self.turns.yields(self.every, self.timeout(), &mut self.random)
     }
 
     /// An interval, give or take a fifth.

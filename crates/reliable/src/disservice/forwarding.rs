@@ -129,7 +129,7 @@ mod tests {
         let mut neighbours = Neighbours::new(Duration::from_secs(30));
         for (node, heard) in [(1, vec![2]), (2, vec![1])] {
             let from = Sent { member: member(node), transmission: 0 };
-            neighbours.heard(Instant::ZERO, from);
+            neighbours.heard(Instant::ZERO, from, None);
             let series = Series {
                 group: 1,
                 publisher: member(9),

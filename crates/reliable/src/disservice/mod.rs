@@ -49,6 +49,7 @@ mod cache;
 mod combinations;
 mod config;
 mod forwarding;
+mod losses;
 mod message;
 mod neighbours;
 mod object;

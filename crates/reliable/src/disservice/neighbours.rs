@@ -15,6 +15,8 @@ pub(super) struct Neighbour {
     /// Since when it has been heard without a long pause.
     pub(super) since: Instant,
     last: Instant,
+    /// The interface on which it was heard last.
+    interface: Option<u32>,
     /// Its transmission that was heard last.
     pub(super) transmission: u16,
     series: BTreeMap<SeriesId, Told>,
@@ -60,11 +62,11 @@ impl Neighbours {
     }
 
     /// A packet of a member was heard. Whether it is a new neighbour, or one that is back.
-    pub(super) fn heard(&mut self, now: Instant, from: Sent) -> bool {
+    pub(super) fn heard(&mut self, now: Instant, from: Sent, interface: Option<u32>) -> bool {
         if let Some(known) = self.all.get_mut(&from.member)
             && now.since(known.last) < self.dead_after
         {
-            known.last = now;
+            (known.last, known.interface) = (now, interface);
             if from.transmission.wrapping_sub(known.transmission) < 1 << 15 {
                 known.transmission = from.transmission;
             }
@@ -78,6 +80,7 @@ impl Neighbours {
         let new = Neighbour {
             since: now,
             last: now,
+            interface,
             transmission: from.transmission,
             series: BTreeMap::new(),
             nodes: BTreeSet::new(),
@@ -116,6 +119,11 @@ impl Neighbours {
 
     pub(super) fn count(&self, now: Instant) -> usize {
         self.present(now).count()
+    }
+
+    /// Number of interfaces on which somebody is heard.
+    pub(super) fn interfaces(&self, now: Instant) -> usize {
+        self.present(now).map(|(_, neighbour)| neighbour.interface).collect::<BTreeSet<_>>().len()
     }
 
     /// Number of members that are remembered, even if they were silent for long.
@@ -161,10 +169,20 @@ impl Neighbours {
         rated.max().map(|(_, member)| member)
     }
 
-    /// The messages of a series that some neighbour is known to hold; `None` for all, where its publisher is there.
-    pub(super) fn held(&self, now: Instant, id: SeriesId) -> Option<Runs> {
+    /// One of the neighbours that are there and answer, at random, but for some.
+    pub(super) fn any(&self, now: Instant, except: &[MemberId], random: &mut Stream) -> Option<MemberId> {
+        let answers =
+            |(member, neighbour): &(MemberId, &Neighbour)| !except.contains(member) && neighbour.answers(now);
+        let found: Vec<MemberId> = self.present(now).filter(answers).map(|(member, _)| member).collect();
+        (!found.is_empty()).then(|| found[random.below(found.len() as u64) as usize])
+    }
+
+    /// The messages of a series that some neighbour is known to hold, of those on one interface, or of all; `None` for
+    /// all messages, where the publisher is one of them.
+    pub(super) fn held(&self, now: Instant, id: SeriesId, interface: Option<Option<u32>>) -> Option<Runs> {
         let mut held = Runs::default();
-        for (member, neighbour) in self.present(now) {
+        let is_there = |of: &Neighbour| interface.is_none_or(|interface| of.interface == interface);
+        for (member, neighbour) in self.present(now).filter(|(_, neighbour)| is_there(neighbour)) {
             if member == id.publisher {
                 return None;
             }
@@ -242,7 +260,7 @@ mod tests {
     }
 
     fn hear(neighbours: &mut Neighbours, second: u64, node: u32) -> bool {
-        neighbours.heard(at(second), Sent { member: member(node), transmission: 0 })
+        neighbours.heard(at(second), Sent { member: member(node), transmission: 0 }, None)
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub(super) struct Trickle {
     heard: BTreeMap<Option<u32>, u32>,
     /// Links that this member speaks on.
     links: usize,
+    /// Whether there is something that only this member can say.
+    is_alone: bool,
     /// Members that may speak at the same time.
     group: usize,
     random: Stream,
@@ -34,8 +36,18 @@ impl Trickle {
     /// A timer with a minimum and a maximum interval, of a member with this number of links.
     pub(super) fn new(now: Instant, (min, max): (Duration, Duration), links: u32, random: Stream) -> Self {
         let (heard, links) = (BTreeMap::new(), links.max(1) as usize);
-        let mut trickle =
-            Self { min, max, interval: min, end: now, at: None, heard, links, group: 1, random };
+        let mut trickle = Self {
+            min,
+            max,
+            interval: min,
+            end: now,
+            at: None,
+            heard,
+            links,
+            is_alone: false,
+            group: 1,
+            random,
+        };
         trickle.begin(now);
         trickle
     }
@@ -45,15 +57,16 @@ impl Trickle {
         self.at.unwrap_or(self.end)
     }
 
-    /// Whether to speak now.
-    pub(super) fn wake(&mut self, now: Instant) -> bool {
+    /// Whether to speak now; intervals do not grow while this member searches: it hears nobody on one of its links.
+    pub(super) fn wake(&mut self, now: Instant, searches: bool) -> bool {
         let mut speaks = false;
         if self.at.is_some_and(|at| at <= now) {
             self.at = None;
-            speaks = self.heard.values().filter(|&&heard| heard >= ENOUGH).count() < self.links;
+            let others = self.heard.values().filter(|&&heard| heard >= ENOUGH).count();
+            speaks = std::mem::take(&mut self.is_alone) || others < self.links;
         }
         if self.end <= now {
-            self.interval = (self.interval * 2).min(self.max);
+            self.interval = if searches { self.min } else { (self.interval * 2).min(self.max) };
             self.begin(now);
         }
         speaks
@@ -65,6 +78,11 @@ impl Trickle {
             let heard = self.heard.entry(interface).or_default();
             *heard = heard.saturating_add(1);
         }
+    }
+
+    /// There is something that others wait for and that only this member can say.
+    pub(super) const fn has_to_speak(&mut self) {
+        self.is_alone = true;
     }
 
     /// There is news: this member's, or another that lacks what it knows.
@@ -110,7 +128,7 @@ mod tests {
         let mut found = Vec::new();
         while trickle.deadline() < Instant::ZERO + Duration::from_secs(until) {
             let now = trickle.deadline();
-            if trickle.wake(now) {
+            if trickle.wake(now, false) {
                 found.push(now.as_nanos() / 1_000_000_000);
             }
         }
@@ -150,8 +168,30 @@ mod tests {
         trickle.heard_the_same(None);
         assert_eq!(speaks(&mut trickle, 1).len(), 1);
         assert_eq!(trickle.deadline(), Instant::ZERO + Duration::from_secs(1));
-        trickle.wake(trickle.deadline());
+        trickle.wake(trickle.deadline(), false);
         (0..ENOUGH).for_each(|_| trickle.heard_the_same(None));
         assert_eq!(speaks(&mut trickle, 3), []);
+    }
+
+    #[test]
+    fn who_has_to_speak_does_once_even_if_others_have_said_the_same() {
+        let mut trickle = trickle(1);
+        (0..2 * ENOUGH).for_each(|_| trickle.heard_the_same(None));
+        trickle.has_to_speak();
+        assert_eq!(speaks(&mut trickle, 1).len(), 1);
+        assert_eq!(trickle.deadline(), Instant::ZERO + Duration::from_secs(1));
+        trickle.wake(trickle.deadline(), false);
+        (0..ENOUGH).for_each(|_| trickle.heard_the_same(None));
+        assert_eq!(speaks(&mut trickle, 3), []);
+    }
+
+    #[test]
+    fn who_hears_nobody_on_a_link_speaks_as_often_as_if_there_were_news() {
+        let mut trickle = trickle(2);
+        let mut found = 0;
+        while trickle.deadline() < Instant::ZERO + Duration::from_secs(20) {
+            found += u32::from(trickle.wake(trickle.deadline(), true));
+        }
+        assert_eq!(found, 20);
     }
 }

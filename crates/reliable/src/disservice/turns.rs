@@ -31,14 +31,18 @@ pub(super) struct Turns {
     window: u64,
     /// Whether as many were expected when this member looked last.
     is_full: bool,
+    /// Until when it is left to the other to ask, and whether that is no longer than until all that was asked for has
+    /// come.
+    yields: Instant,
+    is_over: bool,
 }
 
 /// Whether it is a member's turn.
 pub(super) enum Turn {
     /// Enough is to come.
     Full,
-    /// More may be asked for, and another is to ask.
-    Other,
+    /// More may be asked for, and another is to ask until a time.
+    Other(Instant),
     /// The member asks for this many parts at most.
     Own(u64),
 }
@@ -74,6 +78,8 @@ impl Turns {
             late: 1,
             window: packets_in(WINDOW, every).clamp(MIN_WINDOW, MAX_WINDOW),
             is_full: false,
+            yields: Instant::ZERO,
+            is_over: false,
         }
     }
 
@@ -95,28 +101,45 @@ impl Turns {
         self.promised.retain(|server, _| answering.contains_key(server));
     }
 
-    /// Whose turn it is, where this member expects parts of its own.
-    pub(super) fn turn(&mut self, expected: u64) -> Turn {
-        let expected = expected + self.promised.values().sum::<u64>();
+    /// Whose turn it is, where this member expects parts of its own, asks each `every`, and answers are late after a
+    /// time.
+    pub(super) fn turn(
+        &mut self,
+        now: Instant,
+        expected: u64,
+        (every, timeout): (Duration, Duration),
+        random: &mut Stream,
+    ) -> Turn {
+        let expected = expected + self.current.and_then(|server| self.promised.get(&server)).unwrap_or(&0);
         if self.is_crowd() && expected * 2 > self.window {
-            self.is_full = true;
+            (self.is_full, self.is_over) = (true, false);
             return Turn::Full;
         }
-        if std::mem::take(&mut self.is_full) && self.others_ask {
-            // All see that more may be asked for, and one of them is to ask.
-            return Turn::Other;
+        if self.others_ask {
+            if std::mem::take(&mut self.is_full) {
+                // All see that more may be asked for, and one of them is to ask.
+                self.yields = now + self.back_off(every, random) + timeout * 2;
+            }
+            if expected == 0 && !self.is_over {
+                // Whoever is to ask would have, by now.
+                self.is_over = true;
+                self.yields = self.yields.min(now + self.back_off(every, random));
+            }
+            if now < self.yields {
+                return Turn::Other(self.yields);
+            }
         }
         Turn::Own(if self.is_crowd() { self.window.saturating_sub(expected) } else { MAX_WINDOW })
     }
 
     /// This member asks.
     pub(super) const fn takes(&mut self) {
-        self.others_ask = false;
+        (self.others_ask, self.is_full) = (false, false);
     }
 
     /// Another member asks for what is missing here.
     pub(super) const fn leaves(&mut self) {
-        self.others_ask = true;
+        (self.others_ask, self.is_over) = (true, false);
     }
 
     /// Another member is to be sent parts that are not missing here; the first of them is late at a time.
@@ -178,11 +201,6 @@ impl Turns {
         let share = (self.group as f64 / FEW as f64).min(MAX_BACK_OFF);
         truncated_exponential(random, every.mul_f64(share), self.group as f64)
     }
-
-    /// Time to wait for the member that asks for what is missing here too, with answers that are late after a time.
-    pub(super) fn yields(&self, every: Duration, timeout: Duration, random: &mut Stream) -> Duration {
-        if self.others_ask { self.back_off(every, random) + timeout * 2 } else { Duration::ZERO }
-    }
 }
 
 #[cfg(test)]
@@ -207,8 +225,12 @@ mod tests {
         turns
     }
 
+    fn turn(turns: &mut Turns, millis: u64, expected: u64) -> Turn {
+        turns.turn(at(millis), expected, (EVERY, EVERY), &mut Seed::new(1, 0).stream(&["test"], millis))
+    }
+
     fn own(turns: &mut Turns, expected: u64) -> Option<u64> {
-        if let Turn::Own(parts) = turns.turn(expected) { Some(parts) } else { None }
+        if let Turn::Own(parts) = turn(turns, 0, expected) { Some(parts) } else { None }
     }
 
     #[test]
@@ -216,12 +238,18 @@ mod tests {
         // Forty packets take a second.
         let mut many = turns(FEW + 1, false);
         assert_eq!((own(&mut many, 0), own(&mut many, 20)), (Some(40), Some(20)));
+        many.promises(member(2), 100, at(100));
+        assert_eq!(own(&mut many, 20), Some(20), "of another");
+        many.follows(member(1));
         many.promises(member(1), 21, at(100));
-        assert!(matches!(many.turn(0), Turn::Full));
+        assert!(matches!(turn(&mut many, 0, 0), Turn::Full));
         (0..6).for_each(|_| many.answers(member(1), at(300)));
         many.leaves();
-        assert!(matches!(many.turn(0), Turn::Other), "once it may be asked for more");
-        assert_eq!(own(&mut many, 0), Some(25), "and if nobody does");
+        let Turn::Other(until) = turn(&mut many, 0, 0) else { panic!("it may be asked for more") };
+        assert!((at(400)..=at(613)).contains(&until), "{until:?}");
+        assert!(matches!(turn(&mut many, 399, 0), Turn::Other(_)));
+        assert!(matches!(turn(&mut many, 613, 0), Turn::Own(25)), "and nobody does");
+        many.takes();
         many.begin(at(300), FEW + 1);
         assert_eq!(own(&mut many, 0), Some(40), "who is silent is given up");
     }
@@ -242,11 +270,24 @@ mod tests {
         let mut many = turns(100, false);
         (0..9).for_each(|_| many.is_late());
         assert_eq!(many.late(), 16);
-        assert!(many.yields(EVERY, EVERY, &mut random).is_zero());
-        many.leaves();
-        let waits: Vec<_> = (0..50).map(|_| many.yields(EVERY, EVERY, &mut random)).collect();
-        assert!(waits.iter().all(|&wait| (EVERY * 2..=EVERY * 6).contains(&wait)), "{waits:?}");
         many.is_in_time();
         assert_eq!(many.late(), 1);
+    }
+
+    #[test]
+    fn when_all_has_come_that_was_asked_for_one_of_those_that_wait_asks_soon() {
+        let mut many = turns(100, false);
+        many.follows(member(1));
+        many.promises(member(1), 30, at(100));
+        assert!(matches!(turn(&mut many, 0, 0), Turn::Full));
+        many.leaves();
+        (0..30).for_each(|_| many.answers(member(1), at(300)));
+        let Turn::Other(until) = turn(&mut many, 100, 0) else { panic!() };
+        assert!(until <= at(100) + EVERY * 4, "{until:?}");
+        assert!(matches!(turn(&mut many, 100, 0), Turn::Other(again) if again == until));
+        // Unless another was heard.
+        many.leaves();
+        many.promises(member(1), 30, at(300));
+        assert!(matches!(turn(&mut many, 900, 0), Turn::Full));
     }
 }

@@ -10,7 +10,7 @@ use super::super::message::{Arrival, Message};
 use super::super::object::Metadata;
 use super::super::series::SeriesId;
 use super::super::serving::{Heard, Part};
-use super::super::wire::{Data, Packet, Request, Series, Summary, Symbol, Want};
+use super::super::wire::{Data, MemberId, Packet, Request, Series, Summary, Symbol, Want};
 use super::send::Control;
 use super::{Peer, next_of};
 
@@ -25,7 +25,7 @@ impl Peer {
             // Its own, by way of the network, or somebody who says so: nothing that it does not know.
             return;
         }
-        let is_new = self.neighbours.heard(now, from);
+        let is_new = self.neighbours.heard(now, from, datagram.attributes.interface);
         if is_new {
             self.trickle.is_among(self.neighbours.known());
             if !self.neighbours.is_crowd() {
@@ -70,6 +70,10 @@ impl Peer {
         let is_news = self.catalogue.heard(now, self.config.member, id);
         if is_news {
             self.asking.something_is_missing(now);
+            if from == id.publisher {
+                let (asking, view) = self.asking();
+                asking.is_published(now, id, &view);
+            }
         }
         let Some(series) = self.catalogue.get(id.into()) else { return };
         let is_wanted = series.wants(id.sequence);
@@ -203,7 +207,13 @@ impl Peer {
         let mut except = servers.clone();
         except.push(request.from.member);
         let ids: Vec<_> = rest.iter().map(|want| want.id).collect();
-        if let Some(next) = self.neighbours.server(now, &ids, (&except, None), &mut self.random) {
+        // Of many, most lack what one does who was asked for all to hear.
+        let is_known = |next: &MemberId| {
+            let next = self.neighbours.get(*next).map(|neighbour| (next, neighbour));
+            next.is_some_and(|(&member, neighbour)| ids.iter().any(|&id| neighbour.holds(member, id)))
+        };
+        let next = self.neighbours.server(now, &ids, (&except, None), &mut self.random);
+        if let Some(next) = next.filter(|next| !self.neighbours.is_crowd() || is_known(next)) {
             servers.insert(0, next);
             self.counted.passed_on += 1;
             self.control.push_back(Control::Request { is_again: request.is_again, servers, wants: rest });
@@ -222,6 +232,9 @@ impl Peer {
                 self.trickle.reset(now);
             }
             is_same &= self.agrees(now, id, theirs);
+            if theirs.is_wanted && self.config.links > 1 && self.is_only_holder(now, id, theirs, interface) {
+                self.trickle.has_to_speak();
+            }
         }
         if self.knows_more(now, summary) {
             self.trickle.reset(now);
@@ -235,6 +248,21 @@ impl Peer {
             }
         }
         is_same
+    }
+
+    /// Whether of many that are heard on an interface this member alone is known to hold something that a neighbour
+    /// lacks of a series: nobody asks for it there until this member has said so.
+    fn is_only_holder(&self, now: Instant, id: SeriesId, theirs: &Series, interface: Option<u32>) -> bool {
+        let Some(series) = self.catalogue.get(id).filter(|_| self.neighbours.is_crowd()) else {
+            return false;
+        };
+        let mut held = series.held.clone();
+        theirs.held.iter().for_each(|run| held.remove_run(run.start.into()..run.end.into()));
+        !held.is_empty()
+            && self.neighbours.held(now, id, Some(interface)).is_some_and(|others| {
+                others.runs().for_each(|run| held.remove_run(run));
+                !held.is_empty()
+            })
     }
 
     /// Whether a neighbour that says all that it knows of should have heard of more.

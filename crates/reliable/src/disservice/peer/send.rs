@@ -42,10 +42,14 @@ impl Peer {
             self.hand_up_held(now);
         }
         self.expire(now);
-        if self.trickle.deadline() <= now && self.trickle.wake(now) {
-            self.control.push_back(Control::Summary);
+        if self.trickle.deadline() <= now {
+            let links = self.config.links as usize;
+            let searches = links > 1 && self.neighbours.interfaces(now) < links;
+            if self.trickle.wake(now, searches) {
+                self.control.push_back(Control::Summary);
+            }
         }
-        if self.asking.deadline().is_some_and(|at| at <= now) {
+        while self.asking.deadline().is_some_and(|at| at <= now) {
             self.catalogue.find_incomplete();
             let incomplete: Vec<_> = self.catalogue.incomplete().map(|(id, _)| id).collect();
             incomplete.into_iter().for_each(|id| self.lose_patience(now, id));

@@ -7,9 +7,9 @@ use crate::testing::contents;
 
 /// Members of each part.
 const HALF: usize = 100;
-/// Bytes of a message, and of the packets of its fragments.
+/// Bytes of a message, of the first meetings, and of the headers of a packet.
 const LEN: usize = 10_000;
-const ON_LINK: u64 = LEN as u64 + 8 * 85;
+const ON_LINK: u64 = 85;
 
 /// How the parts meet.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,7 +22,7 @@ enum Meet {
 
 /// Time from when the parts meet until all have all, and the time that the bottleneck needs for what crosses it. Two
 /// members of each part have published; one of them goes before, and one member of each part begins again.
-fn meet(how: Meet, messages: u64) -> (Duration, Duration) {
+fn meet(how: Meet, (messages, len): (u64, usize), loss: f64) -> (Duration, Duration) {
     let policy = policy();
     let mut net = Network::new(1);
     let bridge = 2 * HALF;
@@ -31,7 +31,7 @@ fn meet(how: Meet, messages: u64) -> (Duration, Duration) {
         ..config(member, Some(everything()), &policy)
     };
     for member in 0..=bridge {
-        join(&mut net, of(member), link(0.0));
+        join(&mut net, of(member), link(loss));
         net.members[member].part = (member / HALF) as u8;
     }
     if how == Meet::Segment {
@@ -41,7 +41,7 @@ fn meet(how: Meet, messages: u64) -> (Duration, Duration) {
     }
     for at in 0..messages {
         for part in 0..2 {
-            publish(&mut net, part * HALF + (at % 2) as usize, &contents(LEN, at * 2 + part as u64));
+            publish(&mut net, part * HALF + (at % 2) as usize, &contents(len, at * 2 + part as u64));
         }
     }
     let have = |net: &Network, count: u64| {
@@ -64,13 +64,13 @@ fn meet(how: Meet, messages: u64) -> (Duration, Duration) {
     let met = net.now;
     let until = met.since(Instant::ZERO) + Duration::from_secs(200);
     assert!(net.run(until, |net| have(net, 2 * messages)), "{how:?}: all have all");
-    (net.now.since(met), MBIT.time_for(2 * messages * ON_LINK))
+    (net.now.since(met), MBIT.time_for(2 * messages * (len as u64 + ON_LINK * (len as u64).div_ceil(1400))))
 }
 
 #[test]
 fn parts_that_meet_by_one_member_have_all_in_little_more_than_the_time_that_it_needs() {
     for messages in [4, 20] {
-        let (took, bottleneck) = meet(Meet::Bridge, messages);
+        let (took, bottleneck) = meet(Meet::Bridge, (messages, LEN), 0.0);
         // Until the first summary of the other part they do not know of each other.
         let discovery = policy().summaries.1;
         assert!(took < (bottleneck + discovery).mul_f64(1.5), "{messages}: {took}, at least {bottleneck}");
@@ -80,6 +80,13 @@ fn parts_that_meet_by_one_member_have_all_in_little_more_than_the_time_that_it_n
 /// A share of what is sent is sent twice there, since a request is not heard before what waits for the segment.
 #[test]
 fn parts_that_meet_on_one_segment_have_all_without_a_storm_of_requests() {
-    let (took, bottleneck) = meet(Meet::Segment, 20);
+    let (took, bottleneck) = meet(Meet::Segment, (20, LEN), 0.0);
     assert!(took < (bottleneck + policy().summaries.1).mul_f64(1.5), "{took}, at least {bottleneck}");
+}
+
+/// Each member loses others of what the bridge brings: they have them of each other, while it sends the next.
+#[test]
+fn what_one_of_many_has_lost_another_brings_beside_the_one_that_has_the_next() {
+    let (took, bottleneck) = meet(Meet::Bridge, (500, 1000), 0.01);
+    assert!(took < bottleneck.mul_f64(1.5) + policy().summaries.1, "{took}, at least {bottleneck}");
 }
