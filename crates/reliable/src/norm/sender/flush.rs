@@ -13,6 +13,8 @@ pub(super) struct Flush {
     /// How often the end was told.
     told: u16,
     next: Option<Instant>,
+    /// When something was sent last.
+    sent: Instant,
     /// Receivers that are asked to acknowledge, and whether they have.
     ackers: BTreeMap<NodeId, bool>,
     /// How often the sender has yet to say that it leaves, once it is to.
@@ -28,13 +30,13 @@ const MAX_INTERVAL: Duration = Duration::from_secs(1);
 impl Flush {
     pub(super) fn new(robust: u16, ackers: &[NodeId]) -> Self {
         let ackers = ackers.iter().map(|&node| (node, false)).collect();
-        Self { robust, told: 0, next: None, ackers, leaving: None }
+        Self { robust, told: 0, next: None, sent: Instant::ZERO, ackers, leaving: None }
     }
 
     /// Notes that something was sent: its end is to be told from now on.
     pub(super) fn reset(&mut self, now: Instant) {
         self.told = 0;
-        self.next = Some(now);
+        (self.next, self.sent) = (Some(now), now);
     }
 
     /// Notes that something new was sent, which nobody has acknowledged.
@@ -76,12 +78,14 @@ impl Flush {
         self.next.is_some()
     }
 
-    /// The next command, if it is due.
+    /// The next command, if it is due. A sender that is to leave does so `hold` after it sent something last, so that
+    /// whoever lost that has time to ask again, however few commands there are.
     pub(super) fn next(
         &mut self,
         now: Instant,
         last: Option<Position>,
         grtt: Duration,
+        hold: Duration,
     ) -> Option<Command<'static>> {
         self.next.filter(|&at| at <= now)?;
         self.next = None;
@@ -90,8 +94,11 @@ impl Flush {
         {
             let interval = grtt.mul_f64(GROWTH.powi(self.told.into())).min(MAX_INTERVAL.max(grtt * 2));
             self.told += 1;
-            if self.told < self.robust || self.leaving.is_some() {
-                self.next = Some(now + interval);
+            let next = now + interval;
+            if self.told < self.robust {
+                self.next = Some(next);
+            } else if self.leaving.is_some() {
+                self.next = Some(next.max(self.sent + hold));
             }
             let waiting = self.ackers.iter().filter(|&(_, &known)| !known);
             return Some(Command::Flush { last, acknowledge: waiting.map(|(&node, _)| node).collect() });
@@ -109,6 +116,7 @@ mod tests {
     use crate::norm::wire::{Fec, PayloadId};
 
     const GRTT: Duration = Duration::from_millis(100);
+    const HOLD: Duration = Duration::from_secs(2);
     const LAST: Position =
         Position { fec: Fec::ReedSolomon8, object: 1, id: PayloadId { block: 2, symbol: 3, block_len: 0 } };
 
@@ -117,7 +125,7 @@ mod tests {
         let mut found = Vec::new();
         let mut before = Instant::ZERO;
         while let Some(now) = flush.due() {
-            found.extend(flush.next(now, Some(LAST), GRTT).map(|command| (now.since(before), command)));
+            found.extend(flush.next(now, Some(LAST), GRTT, HOLD).map(|command| (now.since(before), command)));
             before = now;
         }
         found
@@ -126,7 +134,7 @@ mod tests {
     #[test]
     fn the_end_is_told_as_often_as_was_set_and_ever_more_rarely() {
         let mut flush = Flush::new(20, &[]);
-        assert!(flush.next(Instant::ZERO, Some(LAST), GRTT).is_none(), "nothing was sent");
+        assert!(flush.next(Instant::ZERO, Some(LAST), GRTT, HOLD).is_none(), "nothing was sent");
         flush.reset(Instant::ZERO);
         let told = run(&mut flush);
         assert_eq!(told.len(), 20);
@@ -140,7 +148,8 @@ mod tests {
         flush.advance(Instant::ZERO);
         assert!(!flush.acknowledged(NodeId(9)), "nobody asked");
         assert!(flush.acknowledged(NodeId(7)) && !flush.acknowledged(NodeId(7)));
-        let Some(Command::Flush { acknowledge, .. }) = flush.next(Instant::ZERO, Some(LAST), GRTT) else {
+        let Some(Command::Flush { acknowledge, .. }) = flush.next(Instant::ZERO, Some(LAST), GRTT, HOLD)
+        else {
             panic!()
         };
         assert_eq!(acknowledge, [NodeId(8)]);
@@ -159,5 +168,8 @@ mod tests {
             told.iter().map(|(_, command)| leaves(command)).collect::<Vec<_>>(),
             [false, false, false, true, true, true]
         );
+        // Three commands take half a second.
+        let until_it_leaves = told[..4].iter().fold(Duration::ZERO, |sum, &(wait, _)| sum + wait);
+        assert_eq!(until_it_leaves, HOLD);
     }
 }

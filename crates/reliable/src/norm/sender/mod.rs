@@ -256,7 +256,7 @@ impl Sender {
             self.repairs = 0;
         }
         let last = self.last();
-        let command = self.flush.next(now, last, self.grtt())?;
+        let command = self.flush.next(now, last, self.grtt(), self.hold())?;
         Some(self.emit(Kind::Control, Body::Command(self.header(), command), Buffer::default()))
     }
 

@@ -231,7 +231,7 @@ impl Sender {
 
     /// Time for which what was sent is held in any case: that of some requests of a receiver, of which each waits
     /// for its back-off and then for its answer.
-    fn hold(&self) -> Duration {
+    pub(super) fn hold(&self) -> Duration {
         (self.round() + self.grtt()) * 4
     }
 
