@@ -46,6 +46,18 @@ mod tests {
     }
 
     #[test]
+    fn a_back_off_is_as_short_as_rfc_5401_has_it() {
+        let mut random = Seed::new(7, 0).stream(&["backoff"], 0);
+        let max = Duration::from_secs(1);
+        // (exp(L / 2) - 1) / (exp(L) - 1) of them end in the first half, where L is ln(receivers) + 1.
+        for (receivers, share) in [(1.0, 0.378), (10.0, 0.161), (100.0, 0.057)] {
+            let short =
+                (0..10_000).filter(|_| truncated_exponential(&mut random, max, receivers) < max / 2).count();
+            assert!((short as f64 / 10_000.0 - share).abs() < 0.015, "{receivers} receivers: {short}");
+        }
+    }
+
+    #[test]
     fn no_time_and_no_group_are_no_back_off_and_a_uniform_one() {
         let mut random = Seed::new(1, 0).stream(&["backoff"], 0);
         assert_eq!(truncated_exponential(&mut random, Duration::ZERO, 1e9), Duration::ZERO);

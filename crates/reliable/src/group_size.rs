@@ -134,9 +134,24 @@ mod tests {
         assert!(size.get() < 2.0, "{}", size.get());
         (0..30).for_each(|receiver| size.note(at(receiver), receiver as u32));
         assert_eq!(size.get(), 30.0, "thirty have been heard");
+        size.round(1, DELAY);
+        assert_eq!(size.get(), 30.0, "and are there whatever a round shows");
         size.note(at(15_000), 1);
         size.expire(at(20_000), Duration::from_secs(10));
         assert_eq!(size.heard(), 1);
+    }
+
+    #[test]
+    fn a_round_lowers_the_estimate_by_a_quarter_at_most_and_one_of_many_nacks_only_raises_it() {
+        let mut size = GroupSize::new(None, 1000, DELAY);
+        size.round(1000, DELAY);
+        assert_eq!(size.get(), 1000.0, "many say what `nacks` takes from them");
+        // Of a back-off for a single receiver, eleven are 202: fewer than are known by now.
+        size.nacks(11, 1.0, DELAY);
+        assert_eq!(size.get(), 1000.0);
+        // 1 / 3.274, to the power of a quarter.
+        size.round(1, DELAY);
+        assert!((size.get() - 743.4).abs() < 0.5, "{}", size.get());
     }
 
     #[test]

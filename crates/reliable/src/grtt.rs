@@ -81,6 +81,8 @@ mod tests {
         grtt.sample(ms(80));
         grtt.sample(ms(30));
         assert_eq!((grtt.get(), grtt.is_measured()), (ms(80), true));
+        grtt.probed();
+        assert_eq!(grtt.get(), ms(80), "the longest of those since the last probe counts, not the last");
     }
 
     #[test]
