@@ -46,7 +46,8 @@
 //! - **Who has the worst path** is found as RFC 5740 says, but receivers are spared their answers to a probe once the
 //!   sender has said that it has heard of a lower rate, by unicast feedback too.
 //! - **A stream's last block is protected once it is full**: its parity is made of all of its symbols. Up to there
-//!   what is lost of it is asked for as it is, and lost to a receiver that does not ask.
+//!   what is lost of it is asked for as it is, and lost to a receiver that does not ask. In a small group a request for
+//!   it counts as a number too, and what that leaves out is asked for again; in a large one all that is named is sent.
 //! - **Messages on a stream** have a length of two bytes before each, between members of ours. To others a stream is
 //!   bytes, in which the starts of messages are marked as section 4.2.1 has it.
 //! - **NORM_CMD(APPLICATION) is read and left to nobody**, and no signature is checked: who can send to the group can

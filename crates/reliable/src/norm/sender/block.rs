@@ -29,8 +29,9 @@ pub(super) struct Block {
     pub(super) rounds: u32,
     /// Number of receivers for which the back-off of the first round of requests was made.
     pub(super) made_for: f64,
-    /// When the first request of that round came, and how many have come.
-    first_round: Option<(Instant, u32)>,
+    /// The NACKs of that round, and of the present one.
+    first_round: Nacks,
+    present_round: Nacks,
     /// The largest number of symbols that somebody lacked when the block had been sent once, with the proactive
     /// parity: the block's whole need as far as it shows.
     pub(super) need: Option<u16>,
@@ -42,6 +43,24 @@ const REMEMBERED: usize = 255;
 /// Rounds of repairs after which answers make up for losses to come with a symbol more. Chosen: who lacks one symbol by
 /// then, where half are lost, would wait for two round trips at each turn; few blocks have as many where a fifth is.
 const LATE: u32 = 2;
+
+/// The NACKs of a round of requests, which is over a GRTT after the first of them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Nacks {
+    began: Option<Instant>,
+    count: u32,
+}
+
+impl Nacks {
+    /// Adds one. Returns how many have come; none if the round is over.
+    fn add(&mut self, now: Instant, grtt: Duration) -> u32 {
+        if now.since(*self.began.get_or_insert(now)) > grtt {
+            return 0;
+        }
+        self.count = self.count.saturating_add(1);
+        self.count
+    }
+}
 
 /// A request for symbols of a block.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +74,8 @@ pub(super) struct Request<'a> {
     pub(super) seen: Instant,
     /// Share of symbols that are lost again on the way to the group, for which the answer makes up.
     pub(super) loss: f64,
+    /// Whether it is of a large group, in which a round of requests takes long.
+    pub(super) of_many: bool,
 }
 
 impl Block {
@@ -67,20 +88,15 @@ impl Block {
         self.sent.push_back(now);
     }
 
-    /// Notes a NACK for it. Returns how many have come in the first round of requests; none if that is over, a GRTT
-    /// after the first of them.
+    /// Notes a NACK for it. Returns how many have come in the present round of requests; none if that is over.
     pub(super) fn nack(&mut self, now: Instant, grtt: Duration) -> u32 {
-        let (began, nacks) = self.first_round.get_or_insert((now, 0));
-        if now.since(*began) > grtt {
-            return 0;
-        }
-        *nacks = nacks.saturating_add(1);
-        *nacks
+        self.first_round.add(now, grtt);
+        self.present_round.add(now, grtt)
     }
 
     /// NACKs of the first round of requests so far.
     pub(super) fn nacks(&self) -> u32 {
-        self.first_round.map_or(0, |(_, nacks)| nacks)
+        self.first_round.count
     }
 
     /// Whether there is something to be sent.
@@ -106,6 +122,9 @@ impl Block {
         if lacking > 0 && self.rounds == 0 {
             self.need = Some(self.need.unwrap_or(0).max(self.parity.saturating_add(lacking)));
         }
+        if parity == 0 && request.of_many {
+            return self.repeat(now, request);
+        }
         if lacking <= self.pending() {
             return false;
         }
@@ -130,6 +149,21 @@ impl Block {
         self.is_pending()
     }
 
+    /// Takes a request for a block without parity, of which no symbol stands in for another: all that are named are to
+    /// be sent again. Of a small group one that is left out is asked for soon; in a large one each symbol is lost to
+    /// many, who would ask in one round after the other. True if there is one that was not to be sent already.
+    fn repeat(&mut self, now: Instant, request: Request<'_>) -> bool {
+        let mut raised = false;
+        for &symbol in request.named.iter().filter(|&&symbol| symbol < request.symbols) {
+            let on_its_way = self.repeated.get(&symbol).is_some_and(|&at| at > request.seen);
+            raised |= !on_its_way && self.again.insert(symbol);
+        }
+        if raised {
+            self.asked.get_or_insert(now);
+        }
+        raised
+    }
+
     /// Takes the next symbol to be sent: parity, or a symbol again. `source` is the number of source symbols.
     pub(super) fn next(&mut self, now: Instant, source: u16) -> Option<u16> {
         let symbol = if self.wanted > 0 {
@@ -145,6 +179,7 @@ impl Block {
         if !self.is_pending() {
             self.asked = None;
             self.rounds += 1;
+            self.present_round = Nacks::default();
         }
         Some(symbol)
     }
@@ -175,7 +210,7 @@ mod tests {
     }
 
     fn request(count: u16, seen: u64) -> Request<'static> {
-        Request { count, named: &[], symbols: 12, seen: at(seen), loss: 0.0 }
+        Request { count, named: &[], symbols: 12, seen: at(seen), loss: 0.0, of_many: false }
     }
 
     /// A block of four source symbols, sent from 1 ms on, one each millisecond.
@@ -183,6 +218,17 @@ mod tests {
         let mut block = Block::default();
         (1..=4).for_each(|time| block.sent(at(time)));
         block
+    }
+
+    #[test]
+    fn nacks_are_counted_for_a_grtt_in_each_round_and_those_of_the_first_round_are_remembered() {
+        let grtt = Duration::from_millis(10);
+        let mut block = block();
+        assert_eq!([10, 15, 20, 21].map(|time| block.nack(at(time), grtt)), [1, 2, 3, 0]);
+        block.request(at(21), request(1, 5), 8);
+        block.next(at(22), 4);
+        assert_eq!([40, 50, 51].map(|time| block.nack(at(time), grtt)), [1, 2, 0]);
+        assert_eq!(block.nacks(), 3);
     }
 
     #[test]
@@ -218,6 +264,18 @@ mod tests {
     }
 
     #[test]
+    fn without_parity_no_symbol_stands_in_for_another_that_one_of_many_lacks() {
+        let mut block = block();
+        let one = |named: &'static [u16], seen| Request { named, of_many: true, ..request(1, seen) };
+        assert!(block.request(at(10), one(&[1], 5), 0));
+        assert!(block.request(at(11), one(&[3], 6), 0), "another one is to be sent already");
+        assert!(!block.request(at(12), one(&[1], 7), 0));
+        assert_eq!((block.next(at(13), 4), block.next(at(14), 4)), (Some(1), Some(3)));
+        assert!(block.request(at(15), one(&[0], 9), 0), "two others are on their way");
+        assert_eq!(block.next(at(16), 4), Some(0));
+    }
+
+    #[test]
     fn an_answer_makes_up_for_what_is_lost_of_it() {
         let mut block = block();
         block.request(at(10), Request { loss: 0.5, ..request(3, 5) }, 8);
@@ -240,7 +298,7 @@ mod tests {
         let named: Vec<u16> = (0..4).collect();
         block.request(
             at(10),
-            Request { count: u16::MAX, named: &named, symbols: 12, seen: at(5), loss: 0.9 },
+            Request { count: u16::MAX, named: &named, symbols: 12, seen: at(5), loss: 0.9, of_many: false },
             8,
         );
         assert_eq!(std::iter::from_fn(|| block.next(at(11), 4)).count(), 12);

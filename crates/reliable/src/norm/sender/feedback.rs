@@ -5,6 +5,7 @@ use hopcast_core::{Duration, Instant};
 use super::Sender;
 use super::block::Request;
 use super::object::Object;
+use super::source::LONG_BACKOFF;
 use crate::norm::wire::{
     Ack, Acknowledged, CcFeedback, Command, Nack, NodeId, Repair, RepairFlags, RepairForm, Timestamp, serial,
 };
@@ -246,7 +247,7 @@ impl Sender {
             return false;
         }
         *left -= 1;
-        let (loss, grtt) = (self.need.loss(), self.grtt());
+        let (loss, grtt, of_many) = (self.need.loss(), self.grtt(), self.backoff() >= LONG_BACKOFF);
         let Some(object) = self.objects.get_mut(&number) else { return false };
         if block < object.first_block() {
             self.say_what_is_left();
@@ -257,7 +258,8 @@ impl Sender {
         let Some(state) = object.blocks.get_mut(&block) else { return false };
         self.counts.blocks_requested += 1;
         let (nacks, made_for) = (state.nack(now, grtt), state.made_for);
-        let request = Request { count: count.min(source), named, symbols: source + parity, seen, loss };
+        let request =
+            Request { count: count.min(source), named, symbols: source + parity, seen, loss, of_many };
         let raised = state.request(now, request, parity);
         if state.is_pending() {
             let spent = state.rounds > u32::from(self.config.robust);

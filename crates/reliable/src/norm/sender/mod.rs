@@ -445,12 +445,7 @@ fn backoff(config: &SenderConfig, size: f64) -> u8 {
         size if size <= 1.0 => 0,
         size if size <= 10.0 => 1,
         size if size <= 50.0 => 2,
-        size if config.unicast_feedback
-            && config.group_size.is_none()
-            && size <= 2.0 * ASSUMED_GROUP as f64 =>
-        {
-            4
-        }
+        size if config.unicast_feedback && config.group_size.is_none() && size <= ASSUMED_GROUP as f64 => 4,
         size => (1.2 * (size.ln() + 1.0) * until_heard(config) / MAX_EXPECTED.ln()).ceil().max(4.0) as u8,
     };
     config.backoff.unwrap_or(follows).min(15)

@@ -48,7 +48,7 @@ const PATIENCE: u64 = 4;
 /// that wait to be sent. Chosen: a receiver that was cut off for seconds of a slow stream completes.
 const MIN_BUFFER: u64 = 4 << 20;
 /// Back-off factor of a group whose first round of requests takes long.
-const LONG_BACKOFF: u8 = 4;
+pub(super) const LONG_BACKOFF: u8 = 4;
 /// Maximum buffer size that a stream announces. Chosen: as much as a receiver may be asked to reserve.
 const MAX_ANNOUNCED: u64 = 64 << 20;
 /// Halvings of the patience with those that never have enough. Chosen: what is left is less than a packet's time.
