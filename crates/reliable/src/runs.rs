@@ -1,35 +1,37 @@
 //! Sets of numbers that have few holes.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{Range, RangeBounds};
 
 /// A set of numbers, as runs: memory and work follow the number of holes, not that of members.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Runs {
-    /// The first number of each run, and the one after its last. Runs do not touch.
-    runs: BTreeMap<u64, u64>,
+    runs: Ranges,
+}
+
+/// The runs, ascending, which do not touch. Most sets have a single one, which allocates nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Ranges {
+    /// One run at most: its first number and the one after its last.
+    One(Option<(u64, u64)>),
+    /// Several: the first number of each, and the one after its last.
+    Several(BTreeMap<u64, u64>),
+}
+
+impl Default for Ranges {
+    fn default() -> Self {
+        Self::One(None)
+    }
 }
 
 impl Runs {
     /// An empty set.
     pub(crate) const fn new() -> Self {
-        Self { runs: BTreeMap::new() }
+        Self { runs: Ranges::One(None) }
     }
 
     pub(crate) fn insert(&mut self, number: u64) {
-        if self.contains(number) {
-            return;
-        }
-        let mut end = number + 1;
-        if let Some(after) = self.runs.remove(&end) {
-            end = after;
-        }
-        match self.runs.range_mut(..number).next_back() {
-            Some((_, before)) if *before == number => *before = end,
-            _ => {
-                self.runs.insert(number, end);
-            }
-        }
+        self.insert_run(number..number + 1);
     }
 
     /// Adds all numbers of a range.
@@ -38,16 +40,34 @@ impl Runs {
             return;
         }
         let (mut first, mut end) = (run.start, run.end);
-        if let Some((&start, &before)) = self.runs.range(..=first).next_back()
+        if let Ranges::One(one) = &mut self.runs {
+            match one {
+                Some((start, last)) if first <= *last && end >= *start => {
+                    (*start, *last) = (first.min(*start), end.max(*last));
+                    return;
+                }
+                Some(_) => {}
+                None => {
+                    *one = Some((first, end));
+                    return;
+                }
+            }
+        }
+        let runs = self.several();
+        if let Some((&start, &before)) = runs.range(..=first).next_back()
             && before >= first
         {
+            if before >= end {
+                return;
+            }
             (first, end) = (start, end.max(before));
         }
-        while let Some((&start, &last)) = self.runs.range(first..=end).next() {
-            self.runs.remove(&start);
+        while let Some((&start, &last)) = runs.range(first..=end).next() {
+            runs.remove(&start);
             end = end.max(last);
         }
-        self.runs.insert(first, end);
+        runs.insert(first, end);
+        self.settle();
     }
 
     /// The set of some ranges, as they stand in packets.
@@ -74,29 +94,71 @@ impl Runs {
 
     /// Removes all numbers of a range.
     pub(crate) fn remove_run(&mut self, run: Range<u64>) {
+        if let Ranges::One(one) = &mut self.runs {
+            let Some((first, end)) = *one else { return };
+            if run.is_empty() || run.end <= first || end <= run.start {
+                return;
+            }
+            if run.start <= first || end <= run.end {
+                let rest = if run.start <= first { (run.end, end) } else { (first, run.start) };
+                *one = Some(rest).filter(|(first, end)| first < end);
+                return;
+            }
+        }
         if run.is_empty() {
             return;
         }
-        if let Some((_, end)) = self.runs.range_mut(..run.start).next_back()
+        let runs = self.several();
+        if let Some((_, end)) = runs.range_mut(..run.start).next_back()
             && *end > run.start
         {
             let rest = run.end..*end;
             *end = run.start;
             if !rest.is_empty() {
-                self.runs.insert(rest.start, rest.end);
+                runs.insert(rest.start, rest.end);
             }
         }
-        while let Some((&start, &end)) = self.runs.range(run.clone()).next() {
-            self.runs.remove(&start);
+        while let Some((&start, &end)) = runs.range(run.clone()).next() {
+            runs.remove(&start);
             if end > run.end {
-                self.runs.insert(run.end, end);
+                runs.insert(run.end, end);
             }
         }
+        self.settle();
+    }
+
+    /// The runs as several, however many there are.
+    fn several(&mut self) -> &mut BTreeMap<u64, u64> {
+        if let Ranges::One(one) = self.runs {
+            self.runs = Ranges::Several(one.into_iter().collect());
+        }
+        match &mut self.runs {
+            Ranges::Several(runs) => runs,
+            Ranges::One(_) => unreachable!("it has just been made several"),
+        }
+    }
+
+    /// One run is no map.
+    fn settle(&mut self) {
+        if let Ranges::Several(runs) = &self.runs
+            && runs.len() <= 1
+        {
+            self.runs = Ranges::One(runs.first_key_value().map(|(&first, &end)| (first, end)));
+        }
+    }
+
+    /// The runs that begin within a range, ascending.
+    fn within(&self, range: impl RangeBounds<u64>) -> impl DoubleEndedIterator<Item = (u64, u64)> + '_ {
+        let (one, several) = match &self.runs {
+            Ranges::One(one) => (one.filter(|(first, _)| range.contains(first)), None),
+            Ranges::Several(runs) => (None, Some(runs.range(range))),
+        };
+        one.into_iter().chain(several.into_iter().flatten().map(|(&first, &end)| (first, end)))
     }
 
     /// The runs, ascending.
     pub(crate) fn runs(&self) -> impl DoubleEndedIterator<Item = Range<u64>> + '_ {
-        self.runs.iter().map(|(&first, &end)| first..end)
+        self.within(..).map(|(first, end)| first..end)
     }
 
     /// The runs of a set of numbers of 32 bits, as they stand in packets.
@@ -114,22 +176,22 @@ impl Runs {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.runs.is_empty()
+        self.runs == Ranges::One(None)
     }
 
     pub(crate) fn contains(&self, number: u64) -> bool {
-        self.runs.range(..=number).next_back().is_some_and(|(_, &end)| number < end)
+        self.within(..=number).next_back().is_some_and(|(_, end)| number < end)
     }
 
     /// Numbers of a range that are not in the set, ascending.
     pub(crate) fn gaps(&self, range: Range<u64>) -> impl Iterator<Item = u64> + '_ {
-        let mut at = match self.runs.range(..=range.start).next_back() {
-            Some((_, &end)) => end.max(range.start),
+        let mut at = match self.within(..=range.start).next_back() {
+            Some((_, end)) => end.max(range.start),
             None => range.start,
         };
-        let mut later = self.runs.range(range.start..).peekable();
+        let mut later = self.within(range.start..).peekable();
         std::iter::from_fn(move || {
-            while let Some((_, &end)) = later.next_if(|&(&first, _)| first <= at) {
+            while let Some((_, end)) = later.next_if(|&(first, _)| first <= at) {
                 at = at.max(end);
             }
             let found = (at < range.end).then_some(at);
@@ -140,12 +202,7 @@ impl Runs {
 
     /// Removes the numbers below `first`.
     pub(crate) fn forget_below(&mut self, first: u64) {
-        while let Some(run) = self.runs.first_entry().filter(|run| *run.key() < first) {
-            let end = run.remove();
-            if end > first {
-                self.runs.insert(first, end);
-            }
-        }
+        self.remove_run(0..first);
     }
 }
 
@@ -161,10 +218,12 @@ mod tests {
     fn a_hole_that_is_filled_joins_its_neighbours() {
         let mut runs = Runs::default();
         [1, 3, 2, 7].into_iter().for_each(|number| runs.insert(number));
-        assert_eq!(runs.runs, BTreeMap::from([(1, 4), (7, 8)]));
+        assert_eq!(runs.runs, Ranges::Several(BTreeMap::from([(1, 4), (7, 8)])));
         assert_eq!(runs.gaps(0..9).collect::<Vec<_>>(), [0, 4, 5, 6, 8]);
         runs.forget_below(2);
-        assert_eq!(runs.runs, BTreeMap::from([(2, 4), (7, 8)]));
+        assert_eq!(runs.runs, Ranges::Several(BTreeMap::from([(2, 4), (7, 8)])));
+        runs.remove_run(0..5);
+        assert_eq!(runs.runs, Ranges::One(Some((7, 8))), "no map");
     }
 
     proptest! {
@@ -189,6 +248,10 @@ mod tests {
                         set.insert(number);
                     }
                 }
+                // Equal sets are equal, however they came about.
+                let mut same = Runs::new();
+                set.iter().rev().for_each(|&number| same.insert(number));
+                prop_assert_eq!(&runs, &same);
                 prop_assert!(runs.numbers().eq(set.iter().copied()));
                 prop_assert_eq!((runs.count(), runs.is_empty()), (set.len() as u64, set.is_empty()));
                 prop_assert!(runs.runs().zip(runs.runs().skip(1)).all(|(one, next)| one.end < next.start));
