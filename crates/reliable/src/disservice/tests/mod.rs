@@ -5,6 +5,7 @@ mod hostile;
 mod meeting;
 mod random;
 mod scale;
+mod serving;
 mod tactical;
 mod transfers;
 
