@@ -1,6 +1,6 @@
 //! The replication controllers that bring messages to neighbours without being asked.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use hopcast_core::{Duration, Instant};
 
@@ -14,67 +14,316 @@ use super::wire::{MemberId, MessageId};
 #[derive(Debug)]
 pub(super) struct Pushes {
     policy: Replication,
-    /// Time after which a message is pushed to a member again that still lacks it.
+    /// Time after which a message that was to be pushed, and was not sent by anybody, is pushed again.
     again_after: Duration,
-    pushed: BTreeMap<(MemberId, MessageId), Instant>,
+    /// Time after which who has heard a message says so.
+    settles: Duration,
+    /// Neighbours that may lack something, each with the time of its summary. They take turns.
+    behind: VecDeque<(MemberId, Instant)>,
+    /// The messages that were pushed or heard of late.
+    recent: BTreeMap<MessageId, Recent>,
 }
 
-/// Pushes that are remembered, and messages in one.
-const MAX_PUSHED: usize = 8192;
+/// When a message was pushed or heard last.
+#[derive(Clone, Copy, Debug)]
+struct Recent {
+    at: Instant,
+    /// Whether all of it has been on the network since.
+    was_sent: bool,
+}
+
+/// Messages that are remembered, and those that are pushed at a time.
+const MAX_RECENT: usize = 8192;
 const MAX_AT_A_TIME: usize = 64;
 
 impl Pushes {
-    pub(super) const fn new(policy: Replication, again_after: Duration) -> Self {
-        Self { policy, again_after, pushed: BTreeMap::new() }
+    /// Pushes by a controller. Neighbours say what they hold within `settles` after news of it.
+    pub(super) const fn new(policy: Replication, again_after: Duration, settles: Duration) -> Self {
+        Self { policy, again_after, settles, behind: VecDeque::new(), recent: BTreeMap::new() }
     }
 
-    /// The messages that a neighbour is to be sent, which has just said what it holds.
-    pub(super) fn to(
+    /// A neighbour has said what it holds.
+    pub(super) fn told(&mut self, now: Instant, member: MemberId, neighbours: &Neighbours) {
+        let is_served = match &self.policy {
+            Replication::None | Replication::Pull => false,
+            Replication::Push => true,
+            Replication::Convoy(after) => {
+                neighbours.get(member).is_some_and(|neighbour| now.since(neighbour.since) >= *after)
+            }
+            Replication::Targets(nodes) => nodes.contains(&member.node),
+        };
+        if !is_served {
+            return;
+        }
+        match self.behind.iter_mut().find(|(other, _)| *other == member) {
+            Some((_, told)) => *told = now,
+            None => self.behind.push_back((member, now)),
+        }
+    }
+
+    /// The last part of a message was sent, by this member or another.
+    pub(super) fn sent(&mut self, now: Instant, message: MessageId) {
+        if !matches!(self.policy, Replication::None | Replication::Pull) {
+            self.note(now, message, true);
+        }
+    }
+
+    /// Whether some neighbour may lack something.
+    pub(super) fn has_more(&self) -> bool {
+        !self.behind.is_empty()
+    }
+
+    /// The messages that are pushed next, once those before have been sent; none if no neighbour lacks any more.
+    pub(super) fn next(
         &mut self,
         now: Instant,
-        member: MemberId,
         catalogue: &Catalogue,
         cache: &Cache,
         neighbours: &Neighbours,
     ) -> Vec<MessageId> {
-        let Some(neighbour) = neighbours.get(member) else { return Vec::new() };
-        let is_served = match &self.policy {
-            Replication::None | Replication::Pull => false,
-            Replication::Push => true,
-            Replication::Convoy(after) => now.since(neighbour.since) >= *after,
-            Replication::Targets(nodes) => nodes.contains(&member.node),
-        };
-        if !is_served {
-            return Vec::new();
+        while let Some((member, told)) = self.behind.pop_front() {
+            let found = self.lacked(now, (member, told), catalogue, cache, neighbours);
+            if !found.is_empty() {
+                self.behind.push_back((member, told));
+                return found;
+            }
         }
+        Vec::new()
+    }
+
+    /// Messages that a neighbour lacks by its last summary, and that were neither pushed nor heard since.
+    fn lacked(
+        &mut self,
+        now: Instant,
+        (member, told_at): (MemberId, Instant),
+        catalogue: &Catalogue,
+        cache: &Cache,
+        neighbours: &Neighbours,
+    ) -> Vec<MessageId> {
         let mut found = Vec::new();
+        let Some(neighbour) = neighbours.get(member) else { return found };
         for (id, series) in catalogue.iter().filter(|(id, _)| id.publisher != member) {
             let told = neighbour.told(id);
             let lacks = |sequence: u64| told.is_none_or(|told| !told.held.contains(sequence));
             for sequence in series.held.numbers().filter(|&sequence| lacks(sequence)) {
-                if found.len() >= MAX_AT_A_TIME {
+                let message = SeriesId::message(id, sequence as u32);
+                let is_told = self.recent.get(&message).is_none_or(|recent| match recent.was_sent {
+                    // Who came later has not heard it.
+                    true => told_at >= recent.at + self.settles || neighbour.since > recent.at,
+                    false => now >= recent.at + self.again_after,
+                });
+                if !is_told || cache.get(message).is_none() {
+                    continue;
+                }
+                if !self.note(now, message, false) {
                     return found;
                 }
-                let message = SeriesId::message(id, sequence as u32);
-                if cache.get(message).is_some() && self.is_time(now, member, message) {
-                    found.push(message);
+                found.push(message);
+                if found.len() >= MAX_AT_A_TIME {
+                    return found;
                 }
             }
         }
         found
     }
 
-    fn is_time(&mut self, now: Instant, member: MemberId, message: MessageId) -> bool {
-        if self.pushed.get(&(member, message)).is_some_and(|&at| now.since(at) < self.again_after) {
-            return false;
+    /// Remembers a message, if there is room.
+    fn note(&mut self, now: Instant, message: MessageId, was_sent: bool) -> bool {
+        if self.recent.len() >= MAX_RECENT && !self.recent.contains_key(&message) {
+            let again_after = self.again_after;
+            self.recent.retain(|_, recent| now.since(recent.at) < again_after);
+            if self.recent.len() >= MAX_RECENT {
+                return false;
+            }
         }
-        if self.pushed.len() >= MAX_PUSHED {
-            self.pushed.retain(|_, at| now.since(*at) < self.again_after);
-        }
-        if self.pushed.len() >= MAX_PUSHED {
-            return false;
-        }
-        self.pushed.insert((member, message), now);
+        self.recent.insert(message, Recent { at: now, was_sent });
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cache::Value;
+    use super::super::message::Message;
+    use super::super::wire::{Sent, Series, Shape, Summary};
+    use super::*;
+
+    const SETTLES: Duration = Duration::from_secs(1);
+    const AGAIN: Duration = Duration::from_secs(30);
+    const OWN: MemberId = member(1);
+
+    const fn member(node: u32) -> MemberId {
+        MemberId { node, run: 1 }
+    }
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(seconds)
+    }
+
+    fn id(sequence: u32) -> MessageId {
+        MessageId { group: 1, publisher: member(9), sequence }
+    }
+
+    /// A member that holds messages, and its neighbours.
+    struct Holder {
+        pushes: Pushes,
+        catalogue: Catalogue,
+        cache: Cache,
+        neighbours: Neighbours,
+    }
+
+    impl Holder {
+        /// One that holds the first messages of publisher 9.
+        fn new(policy: Replication, held: u32) -> Self {
+            let mut holder = Self {
+                pushes: Pushes::new(policy, AGAIN, SETTLES),
+                catalogue: Catalogue::new(Duration::from_secs(1000)),
+                cache: Cache::new(1 << 24),
+                neighbours: Neighbours::new(Duration::from_secs(100)),
+            };
+            (0..held).for_each(|sequence| holder.hold(id(sequence)));
+            holder
+        }
+
+        fn hold(&mut self, id: MessageId) {
+            let shape = Shape { length: 3, fragment: 3, chunk: 1, digest: 0 };
+            self.catalogue.heard(at(0), OWN, id);
+            self.catalogue.get_mut(id.into()).unwrap().whole(id.sequence, 0);
+            self.cache.insert(id, Message::whole(at(0), shape, None, b"abc"), Value::Others);
+        }
+
+        /// A neighbour says that it holds these of the messages.
+        fn hears(&mut self, second: u64, from: MemberId, held: std::ops::Range<u32>) {
+            let from = Sent { member: from, transmission: 0 };
+            self.neighbours.heard(at(second), from);
+            let held = std::iter::once(held).filter(|held| !held.is_empty()).collect();
+            let series = Series { group: 1, publisher: member(9), is_wanted: true, newest: 999, held };
+            let summary = Summary { from, neighbours: 1, heard: vec![], is_all: true, series: vec![series] };
+            self.neighbours.summary(&summary);
+            self.pushes.told(at(second), from.member, &self.neighbours);
+        }
+
+        fn next(&mut self, second: u64) -> Vec<u32> {
+            let Self { pushes, catalogue, cache, neighbours } = self;
+            let found = pushes.next(at(second), catalogue, cache, neighbours);
+            found.into_iter().map(|id| id.sequence).collect()
+        }
+
+        /// All that is pushed and sent by a second.
+        fn all(&mut self, second: u64) -> Vec<u32> {
+            let mut found = Vec::new();
+            while self.pushes.has_more() {
+                let next = self.next(second);
+                next.iter().for_each(|&sequence| self.pushes.sent(at(second), id(sequence)));
+                found.extend(next);
+            }
+            found
+        }
+    }
+
+    #[test]
+    fn each_controller_pushes_to_those_that_it_is_for() {
+        for (policy, second, expected) in [
+            (Replication::None, 0, vec![]),
+            (Replication::Pull, 0, vec![]),
+            (Replication::Push, 0, vec![3, 4]),
+            (Replication::Convoy(Duration::from_secs(10)), 9, vec![]),
+            (Replication::Convoy(Duration::from_secs(10)), 10, vec![3, 4]),
+            (Replication::Targets(vec![3, 2]), 0, vec![3, 4]),
+            (Replication::Targets(vec![3]), 0, vec![]),
+        ] {
+            let what = format!("{policy:?}");
+            let mut holder = Holder::new(policy, 5);
+            holder.neighbours.heard(at(0), Sent { member: member(2), transmission: 0 });
+            holder.hears(second, member(2), 0..3);
+            assert_eq!(holder.pushes.has_more(), !expected.is_empty(), "{what}");
+            assert_eq!(holder.next(second), expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn all_that_a_neighbour_lacks_is_pushed_after_one_summary() {
+        let mut holder = Holder::new(Replication::Push, 200);
+        holder.hears(0, member(2), 0..10);
+        assert_eq!(holder.next(0), (10..10 + MAX_AT_A_TIME as u32).collect::<Vec<_>>(), "in parts");
+        assert_eq!(holder.all(0), (10 + MAX_AT_A_TIME as u32..200).collect::<Vec<_>>());
+        assert!(!holder.pushes.has_more() && holder.next(0).is_empty());
+    }
+
+    #[test]
+    fn neighbours_take_turns_and_what_one_of_them_was_sent_the_others_have_heard() {
+        let mut holder = Holder::new(Replication::Push, 290);
+        holder.hears(0, member(2), 0..100);
+        holder.hears(0, member(3), 0..150);
+        let turn = MAX_AT_A_TIME as u32;
+        assert_eq!(holder.next(0), (100..100 + turn).collect::<Vec<_>>());
+        assert_eq!(holder.next(0), (100 + turn..100 + 2 * turn).collect::<Vec<_>>());
+        assert_eq!(holder.next(0), (100 + 2 * turn..290).collect::<Vec<_>>());
+        assert_eq!(holder.next(0), [], "each once");
+    }
+
+    #[test]
+    fn what_was_lost_is_pushed_again_once_a_later_summary_lacks_it() {
+        let mut holder = Holder::new(Replication::Push, 2);
+        holder.hears(10, member(2), 0..0);
+        assert_eq!(holder.all(10), [0, 1]);
+        // It may be under way when these are said.
+        holder.hears(10, member(2), 0..0);
+        assert_eq!(holder.all(10), []);
+        holder.hears(11, member(2), 0..1);
+        assert_eq!(holder.all(11), [1], "a second after it was sent");
+        holder.hears(12, member(2), 0..2);
+        assert_eq!(holder.all(12), []);
+        // A neighbour that was not there.
+        holder.pushes.sent(at(13), id(0));
+        holder.hears(13, member(3), 1..2);
+        assert_eq!(holder.all(13), [], "it may have heard it");
+        holder.pushes.sent(at(13), id(0));
+        holder.hears(14, member(4), 1..2);
+        assert_eq!(holder.all(14), [0]);
+    }
+
+    #[test]
+    fn what_others_send_is_not_pushed_and_what_nobody_sent_is_after_a_time() {
+        let mut holder = Holder::new(Replication::Push, 3);
+        holder.neighbours.heard(at(0), Sent { member: member(2), transmission: 0 });
+        holder.pushes.sent(at(10), id(1));
+        holder.hears(10, member(2), 0..0);
+        assert_eq!(holder.next(10), [0, 2]);
+        holder.pushes.sent(at(10), id(0));
+        // Message 2 was dropped before it was sent.
+        holder.hears(39, member(2), 0..2);
+        assert_eq!(holder.next(39), []);
+        holder.hears(40, member(2), 0..2);
+        assert_eq!(holder.next(40), [2]);
+    }
+
+    #[test]
+    fn a_publisher_is_not_sent_its_own_and_what_is_not_held_to_nobody() {
+        let mut holder = Holder::new(Replication::Push, 3);
+        holder.hears(0, member(9), 0..0);
+        assert_eq!(holder.next(0), []);
+        holder.cache.remove(id(1));
+        holder.hears(0, member(2), 0..0);
+        assert_eq!(holder.next(0), [0, 2]);
+        // Of a series that a neighbour has not heard of it has nothing.
+        let other = MessageId { group: 2, ..id(7) };
+        holder.hold(other);
+        holder.hears(2, member(3), 0..3);
+        assert_eq!(holder.next(2), [7]);
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded_and_what_is_old_makes_room() {
+        let mut holder = Holder::new(Replication::Push, MAX_RECENT as u32 + 10);
+        holder.hears(0, member(2), 0..0);
+        let mut found = 0;
+        while holder.pushes.has_more() {
+            found += holder.next(0).len();
+        }
+        assert_eq!((found, holder.pushes.recent.len()), (MAX_RECENT, MAX_RECENT));
+        holder.hears(30, member(2), 0..MAX_RECENT as u32);
+        assert_eq!(holder.all(30).len(), 10);
+        assert_eq!(holder.pushes.recent.len(), 10);
     }
 }

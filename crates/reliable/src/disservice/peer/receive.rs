@@ -57,6 +57,9 @@ impl Peer {
             Symbol::Combination { chunk, .. } => Part::Chunk(chunk),
         };
         self.serving.overheard(now, from, id, part);
+        if data.is_last {
+            self.pushes.sent(now, id);
+        }
         if data.is_repair {
             self.neighbours.answered(from);
             self.asking.repair(now, from, (id, part), data.is_last);
@@ -242,11 +245,7 @@ impl Peer {
         } else if is_same {
             self.trickle.heard_the_same(interface);
         }
-        for id in self.pushes.to(now, summary.from.member, &self.catalogue, &self.cache, &self.neighbours) {
-            if let Some(message) = self.cache.get(id) {
-                self.serving.push(now, id, message);
-            }
-        }
+        self.pushes.told(now, summary.from.member, &self.neighbours);
         is_same
     }
 

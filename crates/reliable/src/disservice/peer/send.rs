@@ -71,9 +71,14 @@ impl Peer {
             self.send_control(now, control);
             return true;
         }
-        while let Some((id, repair, is_last)) = self.serving.next(now, &mut self.random) {
-            if self.send_repair(now, id, repair, is_last) {
-                return true;
+        loop {
+            while let Some((id, repair, is_last)) = self.serving.next(now, &mut self.random) {
+                if self.send_repair(now, id, repair, is_last) {
+                    return true;
+                }
+            }
+            if !self.push(now) {
+                break;
             }
         }
         if let Some((id, index)) = self.forwards.next(now, &self.neighbours) {
@@ -81,6 +86,20 @@ impl Peer {
             return self.send_fragment(now, id, index, (Kind::Repair, false, false));
         }
         self.send_new(now)
+    }
+
+    /// Takes what is pushed next, now that nothing else is to be repaired; whether there is something.
+    fn push(&mut self, now: Instant) -> bool {
+        let pushed = self.pushes.next(now, &self.catalogue, &self.cache, &self.neighbours);
+        for &id in &pushed {
+            // What is yet to be sent is sent to all.
+            let is_sent =
+                next_of(id.into(), &self.unsent).is_none_or(|(next, _)| id.sequence < next.sequence);
+            if let Some(message) = self.cache.get(id).filter(|_| is_sent) {
+                self.serving.push(now, id, message);
+            }
+        }
+        !pushed.is_empty()
     }
 
     fn send_new(&mut self, now: Instant) -> bool {
@@ -151,6 +170,9 @@ impl Peer {
             Symbol::Combination { chunk, .. } => Part::Chunk(chunk),
         };
         self.serving.sends(now, self.transmissions, id, part);
+        if is_last {
+            self.pushes.sent(now, id);
+        }
         let is_local = self.config.policy.forwarding == Forwarding::None;
         let data = Data { from, id, shape, is_repair, is_last, is_local, lifetime, symbol };
         self.send(now, kind, &Packet::Data(data));
