@@ -47,7 +47,7 @@ pub(super) struct Cache {
 
 #[derive(Debug)]
 struct Held {
-    message: Message,
+    message: Box<Message>,
     value: Value,
     stamp: u64,
 }
@@ -77,7 +77,7 @@ impl Cache {
     }
 
     pub(super) fn get(&self, id: MessageId) -> Option<&Message> {
-        self.messages.get(&id).map(|held| &held.message)
+        self.messages.get(&id).map(|held| &*held.message)
     }
 
     /// Messages of a series that are held, from one on to before number `end`.
@@ -87,7 +87,7 @@ impl Cache {
         end: u32,
     ) -> impl Iterator<Item = (MessageId, &Message)> {
         let all = first..MessageId { sequence: end.max(first.sequence), ..first };
-        self.messages.range(all).map(|(&id, held)| (id, &held.message))
+        self.messages.range(all).map(|(&id, held)| (id, &*held.message))
     }
 
     /// Whether a message of this length can be held at all: one that would take all the room cannot.
@@ -102,7 +102,7 @@ impl Cache {
         self.expiries.extend(message.expires.map(|at| (at, id)));
         self.stamp += 1;
         self.order.insert((value, self.stamp, id));
-        self.messages.insert(id, Held { message, value, stamp: self.stamp });
+        self.messages.insert(id, Held { message: Box::new(message), value, stamp: self.stamp });
     }
 
     /// Takes a symbol of a message that is held.
@@ -127,7 +127,7 @@ impl Cache {
         self.order.remove(&(held.value, held.stamp, id));
         self.bytes -= held.message.size();
         held.message.expires.into_iter().for_each(|at| _ = self.expiries.remove(&(at, id)));
-        Some(held.message)
+        Some(*held.message)
     }
 
     /// Takes out the message that is to be dropped next, if there is too much; never `keep`.

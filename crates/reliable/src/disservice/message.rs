@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use hopcast_code::field::axpy;
-use hopcast_core::{Instant, Stream};
+use hopcast_core::bytes::Malformed;
+use hopcast_core::{Buffer, Instant, Stream};
 
 use super::combinations::Combinations;
-use super::object::digest;
+use super::object::{MAX_METADATA, Metadata, digest_of};
 use super::wire::{Shape, Symbol};
 use crate::runs::Runs;
 
@@ -15,10 +16,11 @@ use crate::runs::Runs;
 #[derive(Clone, Debug)]
 pub(super) struct Message {
     pub(super) shape: Shape,
-    fragments: BTreeMap<u32, Vec<u8>>,
+    fragments: Fragments,
     /// Numbers of the fragments that are here.
     present: Runs,
-    combinations: BTreeMap<u32, Combinations>,
+    /// What is known of chunks beside their fragments, if there is anything.
+    combinations: Option<Box<BTreeMap<u32, Combinations>>>,
     /// Highest number of a fragment that was heard, by whom however sent.
     pub(super) highest: u32,
     /// Time after which nobody needs it.
@@ -27,6 +29,13 @@ pub(super) struct Message {
     pub(super) last_new: Instant,
     /// Bytes of memory that it takes.
     size: usize,
+}
+
+/// The fragments of a message. Most that are held are whole, and small: they are kept without a map.
+#[derive(Clone, Debug)]
+enum Fragments {
+    All(Box<[Box<[u8]>]>),
+    Some(BTreeMap<u32, Box<[u8]>>),
 }
 
 /// Outcome of a symbol.
@@ -42,16 +51,16 @@ pub(super) enum Arrival {
     Damaged,
 }
 
-/// Bytes of memory beside the fragments. Chosen: what a message with one fragment takes in maps, about.
+/// Bytes of memory beside the fragments. Chosen: what a message with one fragment takes until it is whole, about.
 const OVERHEAD: usize = 400;
 
 impl Message {
     pub(super) const fn new(now: Instant, shape: Shape, expires: Option<Instant>) -> Self {
         Self {
             shape,
-            fragments: BTreeMap::new(),
+            fragments: Fragments::Some(BTreeMap::new()),
             present: Runs::new(),
-            combinations: BTreeMap::new(),
+            combinations: None,
             highest: 0,
             expires,
             last_new: now,
@@ -63,12 +72,12 @@ impl Message {
     pub(super) fn whole(now: Instant, shape: Shape, expires: Option<Instant>, object: &[u8]) -> Self {
         let mut message = Self::new(now, shape, expires);
         let len = usize::from(shape.fragment);
-        let mut add = |(index, bytes): (usize, &[u8])| message.add(index as u32, bytes.to_vec());
-        if object.is_empty() {
-            add((0, object));
-        } else {
-            object.chunks(len).enumerate().for_each(add);
-        }
+        message.fragments = Fragments::All(match object {
+            [] => Box::new([Box::default()]),
+            object => object.chunks(len).map(Box::from).collect(),
+        });
+        message.present.insert_run(0..shape.fragments().into());
+        message.size += object.len();
         message.highest = shape.fragments() - 1;
         message
     }
@@ -78,7 +87,10 @@ impl Message {
     }
 
     pub(super) fn is_whole(&self) -> bool {
-        self.fragments.len() as u64 == u64::from(self.shape.fragments())
+        match &self.fragments {
+            Fragments::All(_) => true,
+            Fragments::Some(fragments) => fragments.len() as u64 == u64::from(self.shape.fragments()),
+        }
     }
 
     /// Numbers of the fragments that are here.
@@ -87,14 +99,35 @@ impl Message {
     }
 
     pub(super) fn fragment(&self, index: u32) -> Option<&[u8]> {
-        self.fragments.get(&index).map(Vec::as_slice)
+        self.fragments.get(index)
     }
 
-    /// The object of a whole message.
-    pub(super) fn object(&self) -> Vec<u8> {
-        let mut object = Vec::with_capacity(self.shape.length as usize);
-        self.fragments.values().for_each(|bytes| object.extend(bytes));
-        object
+    /// The metadata of a whole message, and their length.
+    pub(super) fn metadata(&self) -> Result<(Metadata, usize), Malformed> {
+        let mut head = Vec::new();
+        for bytes in self.fragments.iter() {
+            head.extend(bytes);
+            if head.len() >= MAX_METADATA {
+                break;
+            }
+        }
+        let (metadata, rest) = Metadata::parse(&head)?;
+        Ok((metadata, head.len() - rest.len()))
+    }
+
+    /// Some bytes and behind them the object of a whole message from a byte on: the only copy that is made of it, since
+    /// it may be large.
+    pub(super) fn copy(&self, head: &[u8], from: usize) -> Buffer {
+        let mut copy = Buffer::zeroed(head.len() + self.shape.length as usize);
+        copy.truncate(0);
+        copy.append(head);
+        let mut skipped = from;
+        for bytes in self.fragments.iter() {
+            let (before, bytes) = bytes.split_at(skipped.min(bytes.len()));
+            skipped -= before.len();
+            copy.append(bytes);
+        }
+        copy
     }
 
     /// Takes a symbol, which is one of this message's shape.
@@ -102,9 +135,9 @@ impl Message {
         let is_new = match symbol {
             Symbol::Fragment { index, bytes } => {
                 self.highest = self.highest.max(index);
-                let is_new = !self.fragments.contains_key(&index);
+                let is_new = self.fragments.get(index).is_none();
                 if is_new {
-                    self.learn(index, bytes.to_vec());
+                    self.learn(index, bytes.into());
                 }
                 is_new
             }
@@ -121,22 +154,24 @@ impl Message {
         if !self.is_whole() {
             return Arrival::New;
         }
-        self.combinations.clear();
-        if digest(&self.object()) == self.shape.digest {
+        self.combinations = None;
+        if digest_of(self.fragments.iter()) == self.shape.digest {
+            self.fragments.complete();
             return Arrival::Whole;
         }
-        (self.fragments, self.present, self.size) = (BTreeMap::new(), Runs::new(), OVERHEAD);
+        self.fragments = Fragments::Some(BTreeMap::new());
+        (self.present, self.size) = (Runs::new(), OVERHEAD);
         Arrival::Damaged
     }
 
     /// Takes a combination, and the fragments that it makes known. Whether it is innovative.
     fn combine(&mut self, chunk: u32, of: &Range<u32>, coefficients: &[u8], bytes: &[u8]) -> bool {
-        if of.clone().all(|index| self.fragments.contains_key(&index)) {
+        if of.clone().all(|index| self.fragments.get(index).is_some()) {
             return false;
         }
         let fragments = &self.fragments;
-        let known = |column: usize| fragments.get(&(of.start + column as u32)).map(Vec::as_slice);
-        let rows = self.combinations.entry(chunk).or_default();
+        let known = |column: usize| fragments.get(of.start + column as u32);
+        let rows = self.combinations.get_or_insert_default().entry(chunk).or_default();
         let before = rows.size();
         let is_new = rows.insert(coefficients.to_vec(), bytes.to_vec(), known);
         self.size += rows.size() - before;
@@ -145,34 +180,46 @@ impl Message {
     }
 
     /// Takes a fragment that is new, and those that it makes known.
-    fn learn(&mut self, index: u32, bytes: Vec<u8>) {
+    fn learn(&mut self, index: u32, bytes: Box<[u8]>) {
         let chunk = self.shape.chunk_of(index);
         let first = self.shape.fragments_of(chunk).start;
-        if let Some(rows) = self.combinations.get_mut(&chunk) {
+        if let Some(rows) = self.rows_mut(chunk) {
             let before = rows.size();
             rows.learn((index - first) as usize, &bytes);
-            self.size -= before - rows.size();
+            let less = before - rows.size();
+            self.size -= less;
         }
         self.add(index, bytes);
         self.solve(chunk, first);
     }
 
+    fn rows(&self, chunk: u32) -> Option<&Combinations> {
+        self.combinations.as_ref()?.get(&chunk)
+    }
+
+    fn rows_mut(&mut self, chunk: u32) -> Option<&mut Combinations> {
+        self.combinations.as_mut()?.get_mut(&chunk)
+    }
+
     fn solve(&mut self, chunk: u32, first: u32) {
-        while let Some(rows) = self.combinations.get_mut(&chunk) {
+        let shape = self.shape;
+        while let Some(rows) = self.rows_mut(chunk) {
             let before = rows.size();
             let Some((column, mut bytes)) = rows.take_solved() else { return };
             let index = first + column as u32;
-            bytes.truncate(self.shape.fragment_len(index));
+            bytes.truncate(shape.fragment_len(index));
             rows.learn(column, &bytes);
-            self.size -= before - rows.size();
-            self.add(index, bytes);
+            let less = before - rows.size();
+            self.size -= less;
+            self.add(index, bytes.into());
         }
     }
 
-    fn add(&mut self, index: u32, bytes: Vec<u8>) {
+    fn add(&mut self, index: u32, bytes: Box<[u8]>) {
+        let Fragments::Some(fragments) = &mut self.fragments else { return };
         self.size += bytes.len();
         self.present.insert(index.into());
-        self.fragments.insert(index, bytes);
+        fragments.insert(index, bytes);
     }
 
     /// Numbers of the fragments of a range that are missing.
@@ -183,7 +230,7 @@ impl Message {
     /// Number of combinations that would make a chunk whole.
     pub(super) fn lacks(&self, chunk: u32) -> usize {
         let unknown = self.missing(self.shape.fragments_of(chunk)).count();
-        unknown - self.combinations.get(&chunk).map_or(0, Combinations::len)
+        unknown - self.rows(chunk).map_or(0, Combinations::len)
     }
 
     /// Number of combinations of unknown fragments of a chunk that this member can give.
@@ -193,7 +240,7 @@ impl Message {
         let present =
             of.filter(|&index| unknown.contains(index.into()) && self.present.contains(index.into()));
         let is_wanted = |column: usize| unknown.contains((first + column as u32).into());
-        present.count() + self.combinations.get(&chunk).map_or(0, |rows| rows.of(is_wanted).count())
+        present.count() + self.rows(chunk).map_or(0, |rows| rows.of(is_wanted).count())
     }
 
     /// A random combination of all that is held of a chunk: coefficients and bytes. So it serves all that lack
@@ -211,12 +258,37 @@ impl Message {
             axpy(&mut bytes, factor, fragment);
             is_empty = false;
         }
-        for (row, sum) in self.combinations.get(&chunk).into_iter().flat_map(|rows| rows.of(|_| true)) {
+        for (row, sum) in self.rows(chunk).into_iter().flat_map(|rows| rows.of(|_| true)) {
             let factor = factor();
             axpy(&mut coefficients, factor, row);
             axpy(&mut bytes, factor, sum);
             is_empty = false;
         }
         (!is_empty).then_some((coefficients, bytes))
+    }
+}
+
+impl Fragments {
+    fn get(&self, index: u32) -> Option<&[u8]> {
+        match self {
+            Self::All(fragments) => fragments.get(index as usize).map(|bytes| &**bytes),
+            Self::Some(fragments) => fragments.get(&index).map(|bytes| &**bytes),
+        }
+    }
+
+    /// Those that are here, ascending.
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let (all, some) = match self {
+            Self::All(fragments) => (Some(fragments.iter()), None),
+            Self::Some(fragments) => (None, Some(fragments.values())),
+        };
+        all.into_iter().flatten().chain(some.into_iter().flatten()).map(|bytes| &**bytes)
+    }
+
+    /// All are here.
+    fn complete(&mut self) {
+        if let Self::Some(fragments) = self {
+            *self = Self::All(std::mem::take(fragments).into_values().collect());
+        }
     }
 }

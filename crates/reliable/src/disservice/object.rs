@@ -26,11 +26,13 @@ const NAMED: u8 = 2;
 
 /// Maximum length of a group's or a message's name, in bytes.
 pub const MAX_NAME: usize = 255;
+/// Maximum number of bytes of an object before its payload.
+pub(super) const MAX_METADATA: usize = 1 + 2 * (1 + MAX_NAME) + 8;
 
 impl Metadata {
-    /// The object of a message.
-    pub(super) fn object(&self, payload: &[u8]) -> Vec<u8> {
-        let mut out = Vec::with_capacity(payload.len() + 16 + self.group.len());
+    /// The bytes of an object before its payload.
+    pub(super) fn emit(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(16 + self.group.len());
         let named = if self.name.is_some() { NAMED } else { 0 };
         out.push(named | if self.is_datagram { DATAGRAM } else { 0 });
         for text in [Some(&self.group), self.name.as_ref()].into_iter().flatten() {
@@ -38,7 +40,6 @@ impl Metadata {
             out.extend(&text[..text.len().min(MAX_NAME)]);
         }
         put_varint(self.history.into(), &mut out);
-        out.extend(payload);
         out
     }
 
@@ -62,17 +63,22 @@ impl Metadata {
 /// Tag that stands for a group's name in packets. Of two groups whose names have one tag, the metadata tell which it
 /// is.
 pub(super) fn tag(group: &[u8]) -> u32 {
-    hash(0, group)
+    hash(0, [group])
 }
 
 /// Checksum of an object.
 pub(super) fn digest(object: &[u8]) -> u32 {
-    hash(1, object)
+    hash(1, [object])
 }
 
-fn hash(key: u64, bytes: &[u8]) -> u32 {
+/// Checksum of an object in pieces.
+pub(super) fn digest_of<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> u32 {
+    hash(1, pieces)
+}
+
+fn hash<'a>(key: u64, pieces: impl IntoIterator<Item = &'a [u8]>) -> u32 {
     let mut hasher = SipHasher13::new_with_keys(key, 0);
-    hasher.write(bytes);
+    pieces.into_iter().for_each(|bytes| hasher.write(bytes));
     hasher.finish() as u32
 }
 
@@ -84,7 +90,7 @@ mod tests {
     fn metadata_come_back_and_what_is_wrong_in_them_is_named() {
         for (name, is_datagram) in [(None, true), (Some(Arc::from(&b"map.png"[..])), false)] {
             let metadata = Metadata { group: b"recon"[..].into(), name, is_datagram, history: 300 };
-            let object = metadata.object(b"bytes");
+            let object = [&metadata.emit()[..], b"bytes"].concat();
             assert_eq!(Metadata::parse(&object), Ok((metadata, &b"bytes"[..])));
         }
         let wrong = |bytes: &[u8]| Metadata::parse(bytes).unwrap_err().field;
@@ -99,5 +105,9 @@ mod tests {
     fn a_group_and_an_object_of_the_same_bytes_differ() {
         assert_ne!(tag(b"recon"), digest(b"recon"));
         assert_ne!(digest(b"recon"), digest(b"recom"));
+        for cut in 0..=5 {
+            let (first, rest) = b"recon".split_at(cut);
+            assert_eq!(digest_of([first, rest]), digest(b"recon"));
+        }
     }
 }

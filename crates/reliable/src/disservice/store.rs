@@ -28,6 +28,9 @@ const MAX_RUNS: usize = 8192;
 /// Place of the time that a message has left in its record's value: behind length, fragment, chunk and digest.
 const LIFETIME: std::ops::Range<usize> = 11..19;
 
+/// Bytes of a message's record before its object.
+const HEAD: usize = LIFETIME.end;
+
 /// A record as it is some time after it was handed out: its message has less time left. `None` if that has expired.
 pub fn aged(mut record: Unit, by: Duration) -> Option<Unit> {
     let parsed = record.name.as_deref().and_then(|key| Record::parse(key, &record.payload).ok());
@@ -45,43 +48,35 @@ pub(super) fn message_key(id: MessageId) -> Vec<u8> {
     key
 }
 
-fn series_key(id: SeriesId) -> Vec<u8> {
+pub(super) fn series_key(id: SeriesId) -> Vec<u8> {
     let mut key = vec![b's'];
     key.extend(id.group.to_be_bytes());
     id.publisher.write(&mut key);
     key
 }
 
+/// The value of a message's record before its object.
+pub(super) fn message_head(shape: Shape, lifetime: Option<u64>) -> [u8; HEAD] {
+    let mut out = [0; HEAD];
+    out[..4].copy_from_slice(&shape.length.to_be_bytes());
+    out[4..6].copy_from_slice(&shape.fragment.to_be_bytes());
+    out[6] = shape.chunk;
+    out[7..LIFETIME.start].copy_from_slice(&shape.digest.to_be_bytes());
+    out[LIFETIME].copy_from_slice(&lifetime.unwrap_or(u64::MAX).to_be_bytes());
+    out
+}
+
+/// The value of a series' record.
+pub(super) fn series_value(newest: u32, done: &Runs) -> Vec<u8> {
+    let mut out = newest.to_be_bytes().to_vec();
+    for run in done.ranges() {
+        out.extend(run.start.to_be_bytes());
+        out.extend(run.end.to_be_bytes());
+    }
+    out
+}
+
 impl<'a> Record<'a> {
-    pub(super) fn key(&self) -> Vec<u8> {
-        match self {
-            Self::Message { id, .. } => message_key(*id),
-            Self::Series { id, .. } => series_key(*id),
-        }
-    }
-
-    pub(super) fn value(&self) -> Vec<u8> {
-        let mut out = Vec::new();
-        match self {
-            Self::Message { shape, lifetime, object, .. } => {
-                out.extend(shape.length.to_be_bytes());
-                out.extend(shape.fragment.to_be_bytes());
-                out.push(shape.chunk);
-                out.extend(shape.digest.to_be_bytes());
-                out.extend(lifetime.unwrap_or(u64::MAX).to_be_bytes());
-                out.extend(*object);
-            }
-            Self::Series { newest, done, .. } => {
-                out.extend(newest.to_be_bytes());
-                for run in done.runs() {
-                    out.extend((run.start as u32).to_be_bytes());
-                    out.extend((run.end as u32).to_be_bytes());
-                }
-            }
-        }
-        out
-    }
-
     pub(super) fn parse(key: &[u8], value: &'a [u8]) -> Result<Self, Malformed> {
         let (mut key, mut value) = (Reader::new(key), Reader::new(value));
         let kind = key.u8("kind of record")?;
@@ -131,22 +126,25 @@ mod tests {
         done.insert_run(2..5);
         done.insert(9);
         let shape = Shape { length: 3, fragment: 2, chunk: 1, digest: 8 };
-        let of = |lifetime| Record::Message { id: id.message(5), shape, lifetime, object: b"abc" };
-        for record in [of(None), of(Some(77)), Record::Series { id, newest: 12, done }] {
-            assert_eq!(Record::parse(&record.key(), &record.value()), Ok(record));
+        let value = |lifetime| [&message_head(shape, lifetime)[..], b"abc"].concat();
+        let key = message_key(id.message(5));
+        for lifetime in [None, Some(77)] {
+            let record = Record::Message { id: id.message(5), shape, lifetime, object: b"abc" };
+            assert_eq!(Record::parse(&key, &value(lifetime)), Ok(record));
         }
-        let after = |record: Record<'_>, seconds| {
-            let unit = Unit::new(0, Buffer::copy_from(&record.value())).named(record.key());
+        let series = Record::Series { id, newest: 12, done: done.clone() };
+        assert_eq!(Record::parse(&series_key(id), &series_value(12, &done)), Ok(series));
+        let after = |lifetime, seconds| {
+            let unit = Unit::new(0, Buffer::copy_from(&value(lifetime))).named(key.clone());
             let aged = aged(unit, Duration::from_secs(seconds))?;
-            let parsed = Record::parse(&record.key(), &aged.payload).unwrap();
+            let parsed = Record::parse(&key, &aged.payload).unwrap();
             let Record::Message { lifetime, object, .. } = parsed else { panic!("{parsed:?}") };
             assert_eq!(object, b"abc");
             Some(lifetime)
         };
-        assert_eq!((after(of(Some(7000)), 5), after(of(Some(7000)), 7)), (Some(Some(2000)), None));
-        assert_eq!(after(of(None), 1_000_000), Some(None));
-        let record = of(None);
-        assert!(Record::parse(&record.key(), &record.value()[1..]).is_err());
+        assert_eq!((after(Some(7000), 5), after(Some(7000), 7)), (Some(Some(2000)), None));
+        assert_eq!(after(None, 1_000_000), Some(None));
+        assert!(Record::parse(&key, &value(None)[1..]).is_err());
         assert!(Record::parse(b"x", b"").is_err());
     }
 }

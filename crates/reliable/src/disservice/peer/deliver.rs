@@ -9,16 +9,16 @@ use super::super::cache::Value;
 use super::super::message::Message;
 use super::super::object::{MAX_NAME, Metadata, digest, tag};
 use super::super::series::SeriesId;
-use super::super::store::Record;
+use super::super::store::{Record, message_head, message_key, series_key, series_value};
 use super::super::wire::{MAX_NUMBER, MessageId, Shape};
 use super::Peer;
 
 impl Peer {
-    pub(super) fn on_above(&mut self, now: Instant, item: &Item) {
+    pub(super) fn on_above(&mut self, now: Instant, item: Item) {
         self.credit.spend();
         let (payload, name, is_datagram) = match item {
-            Item::Datagram(datagram) => (&datagram.payload, None, true),
-            Item::Message(unit) => (&unit.payload, unit.name.clone(), false),
+            Item::Datagram(datagram) => (datagram.payload, None, true),
+            Item::Message(unit) => (unit.payload, unit.name, false),
             _ => {
                 self.counted.refused += 1;
                 return;
@@ -30,10 +30,11 @@ impl Peer {
     }
 
     /// Takes a message that is to be published.
-    pub(super) fn take(&mut self, now: Instant, metadata: &Metadata, payload: &[u8]) -> Option<MessageId> {
+    pub(super) fn take(&mut self, now: Instant, metadata: &Metadata, payload: Buffer) -> Option<MessageId> {
         let names = [Some(&metadata.group), metadata.name.as_ref()];
         let fits = names.into_iter().flatten().all(|name| name.len() <= MAX_NAME);
-        let object = metadata.object(payload);
+        let (head, mut object) = (metadata.emit(), payload);
+        object.prepend(head.len()).copy_from_slice(&head);
         let policy = &self.config.policy;
         let shape = Shape {
             length: u32::try_from(object.len()).unwrap_or(u32::MAX),
@@ -54,7 +55,7 @@ impl Peer {
             series.whole(sequence, 0);
         }
         self.cache.insert(id, Message::whole(now, shape, expires, &object), Value::Unsent);
-        self.store_message(now, id, shape, expires, &object);
+        self.store_published(now, id, object);
         self.store_series(series);
         self.asking.is_of(shape.fragments());
         self.unsent.push_back((id, 0));
@@ -68,8 +69,8 @@ impl Peer {
         for &sequence in ready {
             let id = series.message(sequence);
             self.cache.set_value(id, Value::Done);
-            let Some(object) = self.cache.get(id).map(Message::object) else { continue };
-            let Ok((metadata, payload)) = Metadata::parse(&object) else {
+            let Some(message) = self.cache.get(id) else { continue };
+            let Ok((metadata, len)) = message.metadata() else {
                 self.counted.damaged += 1;
                 continue;
             };
@@ -77,7 +78,7 @@ impl Peer {
                 // Another group, whose name has the same tag.
                 continue;
             }
-            let payload = Buffer::copy_from(payload);
+            let payload = message.copy(&[], len);
             if metadata.is_datagram {
                 self.counted.deliveries.messages += 1;
                 self.out.up(Item::Datagram(Datagram::new(self.config.local, from, payload)));
@@ -125,25 +126,35 @@ impl Peer {
         }
     }
 
-    pub(super) fn store(&mut self, key: &[u8], value: &[u8]) {
+    /// Hands the store a record; an empty one takes it away.
+    pub(super) fn store(&mut self, key: Vec<u8>, value: Buffer) {
         if self.config.has_store {
-            let record = Unit::new(0, Buffer::copy_from(value)).named(Arc::<[u8]>::from(key));
+            let record = Unit::new(0, value).named(Arc::<[u8]>::from(key));
             self.out.push(Port::Above(1), Item::Message(record));
         }
     }
 
-    pub(super) fn store_message(
-        &mut self,
-        now: Instant,
-        id: MessageId,
-        shape: Shape,
-        expires: Option<Instant>,
-        object: &[u8],
-    ) {
-        if self.config.has_store {
-            let lifetime = expires.map(|at| at.since(now).as_millis());
-            let record = Record::Message { id, shape, lifetime, object };
-            self.store(&record.key(), &record.value());
+    /// Hands the store a message that has become whole.
+    pub(super) fn store_message(&mut self, now: Instant, id: MessageId) {
+        if self.config.has_store
+            && let Some(message) = self.cache.get(id)
+        {
+            let head = message_head(message.shape, lifetime(now, message));
+            let value = message.copy(&head, 0);
+            self.store(message_key(id), value);
+        }
+    }
+
+    /// Hands the store a message that was published, whose object is of no other use.
+    fn store_published(&mut self, now: Instant, id: MessageId, mut object: Buffer) {
+        if self.config.has_store
+            && let Some(message) = self.cache.get(id)
+        {
+            let head = message_head(message.shape, lifetime(now, message));
+            object.prepend(head.len()).copy_from_slice(&head);
+            self.store(message_key(id), object);
+        } else {
+            object.recycle();
         }
     }
 
@@ -151,8 +162,8 @@ impl Peer {
         if self.config.has_store
             && let Some(series) = self.catalogue.get(id)
         {
-            let record = Record::Series { id, newest: series.newest, done: series.done.clone() };
-            self.store(&record.key(), &record.value());
+            let value = series_value(series.newest, &series.done);
+            self.store(series_key(id), Buffer::copy_from(&value));
         }
     }
 
@@ -214,6 +225,11 @@ impl Peer {
         }
         self.asking.something_is_missing(now);
     }
+}
+
+/// Milliseconds that a message has left, if it expires.
+fn lifetime(now: Instant, message: &Message) -> Option<u64> {
+    message.expires.map(|at| at.since(now).as_millis())
 }
 
 /// Bytes of a fragment, as few as make no more fragments than `max` does: a combination is as long as the longest.

@@ -7,7 +7,7 @@ mod send;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use hopcast_core::{Instant, Item, Machine, Outbox, Pacer, Port, Stream};
+use hopcast_core::{Buffer, Instant, Item, Machine, Outbox, Pacer, Port, Stream};
 
 use super::asking::{Asking, View};
 use super::cache::{Cache, Dropped, Value};
@@ -125,7 +125,7 @@ impl Peer {
 
     /// Publishes a message; `None` if it is too long to be held.
     pub fn publish(&mut self, now: Instant, metadata: &Metadata, payload: &[u8]) -> Option<MessageId> {
-        let id = self.take(now, metadata, payload);
+        let id = self.take(now, metadata, Buffer::copy_from(payload));
         self.run(now);
         id
     }
@@ -199,7 +199,7 @@ impl Peer {
         if id.publisher == self.config.member {
             self.unsent.retain(|&(unsent, _)| unsent != id);
         }
-        self.store(&message_key(id), &[]);
+        self.store(message_key(id), Buffer::copy_from(&[]));
         if let Some(series) = self.catalogue.get_mut(id.into()) {
             let was_wanted = series.wants(id.sequence);
             series.held.remove_run(id.sequence.into()..u64::from(id.sequence) + 1);
@@ -241,7 +241,7 @@ impl Machine for Peer {
                 // It begins when it has all records.
                 return self.restore(now, &record);
             }
-            (Port::Above(_), item) => self.on_above(now, &item),
+            (Port::Above(_), item) => self.on_above(now, item),
             (Port::Below(_), Item::Datagram(datagram)) => {
                 self.on_below(now, &datagram);
                 datagram.payload.recycle();

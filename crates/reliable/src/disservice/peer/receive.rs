@@ -7,7 +7,6 @@ use hopcast_core::{Datagram, Duration, Instant};
 use super::super::cache::Value;
 use super::super::config::{PublisherRepairs, Servers};
 use super::super::message::{Arrival, Message};
-use super::super::object::Metadata;
 use super::super::series::SeriesId;
 use super::super::serving::{Heard, Part};
 use super::super::wire::{Data, MemberId, Packet, Request, Series, Summary, Symbol, Want};
@@ -304,10 +303,8 @@ impl Peer {
     fn is_whole(&mut self, now: Instant, id: super::MessageId, from: std::net::SocketAddr) {
         self.asking.forget(id);
         let Some(message) = self.cache.get(id) else { return };
-        let object = message.object();
-        let (shape, expires) = (message.shape, message.expires);
-        let history = Metadata::parse(&object).map_or(0, |(metadata, _)| metadata.history);
-        self.store_message(now, id, shape, expires, &object);
+        let history = message.metadata().map_or(0, |(metadata, _)| metadata.history);
+        self.store_message(now, id);
         if now.since(self.last_rise(id)) >= self.config.policy.summaries.0 * 4 && self.is_awaited(now, id) {
             self.trickle.reset(now);
         }

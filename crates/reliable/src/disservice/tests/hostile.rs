@@ -2,7 +2,7 @@
 
 use hopcast_core::{Duration, Instant};
 
-use super::super::object::{digest, tag};
+use super::super::object::{Metadata, digest, tag};
 use super::super::wire::{
     Data, MessageId, Missing, Packet, Request, Sent, Series, Shape, Summary, Symbol, Want,
 };
@@ -46,6 +46,12 @@ fn arrive_in_spite_of(net: &mut Network, mut forging: impl FnMut(&mut Network, u
         let found = counted(received(net, member));
         messages.iter().for_each(|message| assert_eq!(found.get(message), Some(&1), "member {member}"));
     }
+}
+
+/// The object of a message to the group of all tests.
+fn object(payload: &[u8]) -> Vec<u8> {
+    let metadata = Metadata { group: topic(), name: None, is_datagram: false, history: 0 };
+    [&metadata.emit()[..], payload].concat()
 }
 
 #[test]
@@ -104,9 +110,7 @@ fn what_is_dropped_for_want_of_room_holds_back_nothing_behind_it() {
     let mut net = Network::new(8);
     join(&mut net, config(0, Some(in_order()), &policy), link(0.0));
     let unfinished = Shape { length: 30_000, fragment: 1000, chunk: 64, digest: 1 };
-    let metadata =
-        super::super::object::Metadata { group: topic(), name: None, is_datagram: false, history: 0 };
-    let object = metadata.object(b"whole");
+    let object = object(b"whole");
     let whole = Shape { length: object.len() as u32, fragment: 1000, chunk: 64, digest: digest(&object) };
     for sequence in 0..100 {
         let id = message(1, sequence);
@@ -146,9 +150,7 @@ fn a_fragment_that_is_not_the_message_s_is_found_and_all_of_it_fetched_again() {
     let mut net = network(4, 1, 1, &policy, 0.0);
     let payload = contents(3000, 1);
     // The second packet of the message is forged, and arrives before the real one.
-    let object =
-        super::super::object::Metadata { group: topic(), name: None, is_datagram: false, history: 0 }
-            .object(&payload);
+    let object = object(&payload);
     let fragment = object.len().div_ceil(3) as u16;
     let shape = Shape { length: object.len() as u32, fragment, chunk: 64, digest: digest(&object) };
     let bytes = vec![1; usize::from(fragment)];
