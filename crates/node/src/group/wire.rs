@@ -201,6 +201,15 @@ pub(crate) fn hash(parts: &[&[u8]]) -> u64 {
     hasher.finish()
 }
 
+/// The hash of a single part that comes in pieces.
+pub(crate) fn hash_joined(pieces: &[&[u8]]) -> u64 {
+    let mut hasher = SipHasher13::new();
+    let len: usize = pieces.iter().map(|piece| piece.len()).sum();
+    hasher.write(&(len as u64).to_be_bytes());
+    pieces.iter().for_each(|piece| hasher.write(piece));
+    hasher.finish()
+}
+
 /// The number of a name on the wire, never 0.
 pub(crate) fn number(name: &str) -> u32 {
     (hash(&[name.as_bytes()]) as u32).max(1)

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use nix::libc;
 use rustix::fs::{FlockOperation, flock};
 
-use super::record::{HEADER, emit, records};
+use super::record::{HEADER, head, records};
 
 /// Length at which a segment is complete, in bytes. Chosen: shorter ones are many files, longer ones hold dead records
 /// for longer.
@@ -199,11 +199,11 @@ impl Log {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         self.bury(key);
-        let bytes = emit(key, value, time);
-        let place = match self.append(&bytes) {
+        let head = head(key, value, time);
+        let place = match self.append(&[&head, value]) {
             Err(error) if error.kind() == io::ErrorKind::StorageFull => {
                 self.drop_dead();
-                self.append(&bytes)?
+                self.append(&[&head, value])?
             }
             appended => appended?,
         };
@@ -239,7 +239,7 @@ impl Log {
         for (key, Place { at, time, .. }) in places {
             let mut bytes = vec![0; (at.end - at.start) as usize];
             file.read_exact_at(&mut bytes, at.start)?;
-            let place = self.append(&bytes)?;
+            let place = self.append(&[&bytes])?;
             self.bury(&key);
             self.bear(&key, Place { time, ..place });
         }
@@ -259,8 +259,8 @@ impl Log {
         }
     }
 
-    /// Appends bytes to the last segment.
-    fn append(&mut self, bytes: &[u8]) -> io::Result<Place> {
+    /// Appends a record, in pieces, to the last segment.
+    fn append(&mut self, pieces: &[&[u8]]) -> io::Result<Place> {
         let last = self.segments.last_key_value().map(|(&number, segment)| (number, segment.bytes));
         let (number, at) = match last {
             Some((number, len)) if self.tail.is_some() && len < SEGMENT => (number, len),
@@ -280,14 +280,14 @@ impl Log {
         };
         let file = self.tail.as_mut().ok_or(io::ErrorKind::NotFound)?;
         self.is_synced = false;
-        if let Err(error) = file.write_all(bytes) {
+        if let Err(error) = pieces.iter().try_for_each(|bytes| file.write_all(bytes)) {
             // Half a record is taken away again; if that fails too, the next one goes to another segment.
             if file.set_len(at).is_err() {
                 self.tail = None;
             }
             return Err(error);
         }
-        let end = at + bytes.len() as u64;
+        let end = at + pieces.iter().map(|bytes| bytes.len() as u64).sum::<u64>();
         self.segments.entry(number).or_default().bytes = end;
         Ok(Place { segment: number, at: at..end, time: 0 })
     }

@@ -53,7 +53,7 @@ struct Shared {
 /// Records that wait for the thread.
 #[derive(Debug, Default)]
 struct Waiting {
-    records: BTreeMap<Vec<u8>, Buffer>,
+    records: BTreeMap<Vec<u8>, Arc<Buffer>>,
     bytes: usize,
     is_over: bool,
 }
@@ -81,7 +81,8 @@ impl Store {
     }
 
     /// Keeps a value under a key, in the place of the one before; an empty one takes the record away.
-    pub(crate) fn put(&self, key: Vec<u8>, value: Buffer) {
+    pub(crate) fn put(&self, key: Vec<u8>, value: impl Into<Arc<Buffer>>) {
+        let value = value.into();
         let mut waiting = self.shared.waiting();
         let before = waiting.records.get(&key).map_or(0, |value| value.len());
         if waiting.bytes - before >= MAX_WAITING && !value.is_empty() {
@@ -171,7 +172,7 @@ impl Writer {
     }
 
     /// Waits for records, until the next sync at most. The second part says whether no more will come.
-    fn next_records(&self) -> (BTreeMap<Vec<u8>, Buffer>, bool) {
+    fn next_records(&self) -> (BTreeMap<Vec<u8>, Arc<Buffer>>, bool) {
         let interval = Time::from_nanos(SYNC_INTERVAL.as_nanos());
         let is_idle = |waiting: &mut Waiting| waiting.records.is_empty() && !waiting.is_over;
         let waited = self.shared.changed.wait_timeout_while(self.shared.waiting(), interval, is_idle);

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use hopcast_core::bytes::{Malformed, Reader};
 
-use crate::group::wire::hash;
+use crate::group::wire::{hash, hash_joined};
 
 /// Beginning of a record: by it the next one is found behind one that is damaged.
 const MARK: [u8; 4] = *b"hcr1";
@@ -34,17 +34,16 @@ pub(super) struct Found<'a> {
     pub(super) place: Range<u64>,
 }
 
-/// The bytes of a record.
-pub(super) fn emit(key: &[u8], value: &[u8], time: u64) -> Vec<u8> {
-    let mut record = Vec::with_capacity(HEADER + key.len() + value.len());
+/// The bytes of a record before its value.
+pub(super) fn head(key: &[u8], value: &[u8], time: u64) -> Vec<u8> {
+    let mut record = Vec::with_capacity(HEADER + key.len());
     record.extend(MARK);
     record.extend([0; 8]);
     record.extend(time.to_be_bytes());
     record.extend((key.len() as u16).to_be_bytes());
     record.extend((value.len() as u32).to_be_bytes());
     record.extend(key);
-    record.extend(value);
-    let sum = hash(&[&record[HASHED..]]);
+    let sum = hash_joined(&[&record[HASHED..], value]);
     record[MARK.len()..HASHED].copy_from_slice(&sum.to_be_bytes());
     record
 }
@@ -88,7 +87,8 @@ mod tests {
 
     #[test]
     fn what_is_damaged_costs_no_more_than_the_record_that_it_is_in() {
-        let all: Vec<Vec<u8>> = (0..5_u8).map(|key| emit(&[key], &[key; 40], key.into())).collect();
+        let all: Vec<Vec<u8>> =
+            (0..5_u8).map(|key| [&head(&[key], &[key; 40], key.into())[..], &[key; 40]].concat()).collect();
         let whole = all.concat();
         let keys = |bytes: &[u8]| {
             let (found, damaged) = records(bytes);

@@ -8,6 +8,7 @@ mod incoming;
 mod outgoing;
 
 use std::io;
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -44,13 +45,39 @@ pub(crate) enum Command {
     /// Read all of a file that was found.
     ReadWhole(u64),
     /// Write all of a member's file, which was changed so many nanoseconds after 1970.
-    Deliver { from: usize, id: u64, name: Arc<str>, changed: u64, bytes: Arc<[u8]> },
+    Deliver { from: usize, id: u64, name: Arc<str>, changed: u64, bytes: Contents },
     /// Write a piece of a member's file.
     Write { from: usize, id: u64, piece: u32, bytes: Buffer },
     /// Give a member's file its name.
     Finish { from: usize, id: u64, name: Arc<str> },
     /// Remove what there is of a member's file.
     Discard { from: usize, id: u64 },
+}
+
+/// The contents of a file: the end of what came with it, which others have too, since it may be large.
+#[derive(Clone, Debug)]
+pub(crate) struct Contents {
+    whole: Arc<Buffer>,
+    from: usize,
+}
+
+impl Contents {
+    /// The last bytes of something.
+    pub(crate) fn end(whole: &Arc<Buffer>, len: usize) -> Self {
+        Self { whole: Arc::clone(whole), from: whole.len().saturating_sub(len) }
+    }
+
+    /// Contents of their own.
+    pub(crate) fn copy(bytes: &[u8]) -> Self {
+        Self { whole: Arc::new(Buffer::copy_from(bytes)), from: 0 }
+    }
+}
+
+impl Deref for Contents {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.whole[self.from..]
+    }
 }
 
 /// An answer of the disk.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use hopcast_core::{Duration, Instant};
 
+use crate::group::disk::Contents;
 use crate::group::incoming::Known;
 use crate::group::wire::Refusal;
 
@@ -21,7 +22,7 @@ pub(super) struct Arrival {
     pub(super) name: Arc<str>,
     /// Nanoseconds after 1970 at which it was changed, by its publisher's clock.
     pub(super) changed: u64,
-    pub(super) bytes: Arc<[u8]>,
+    pub(super) bytes: Contents,
     not_before: Instant,
 }
 
@@ -68,12 +69,12 @@ impl Arrivals {
     }
 
     /// A file has come; whether it waits from now on.
-    pub(super) fn came(&mut self, from: usize, id: u64, name: &str, changed: u64, bytes: &[u8]) -> bool {
+    pub(super) fn came(&mut self, from: usize, id: u64, name: &str, changed: u64, bytes: Contents) -> bool {
         if self.known[from].contains(id) || self.waiting.contains_key(&(from, id)) {
             self.repeated += 1;
             return false;
         }
-        let arrival = Arrival { name: name.into(), changed, bytes: bytes.into(), not_before: Instant::ZERO };
+        let arrival = Arrival { name: name.into(), changed, bytes, not_before: Instant::ZERO };
         if self.waiting_bytes + arrival.size() > self.room {
             self.given_up += 1;
             return false;
@@ -138,14 +139,18 @@ impl Arrivals {
 mod tests {
     use super::*;
 
+    fn contents(len: usize) -> Contents {
+        Contents::copy(&vec![0; len])
+    }
+
     #[test]
     fn a_file_is_written_once_and_one_for_which_there_is_no_room_waits() {
         let mut arrivals = Arrivals::new(2, 2 * OVERHEAD + 100);
         let now = Instant::ZERO;
         assert!(arrivals.remember(1, vec![7]).is_empty());
-        assert!(!arrivals.came(1, 7, "old", 1, &[0; 10]), "of an earlier run");
-        assert!(arrivals.came(0, 7, "a", 1, &[0; 60]) && arrivals.came(1, 8, "b", 1, &[0; 30]));
-        assert!(!arrivals.came(0, 7, "a", 1, &[0; 60]) && !arrivals.came(0, 9, "c", 1, &[0; 20]));
+        assert!(!arrivals.came(1, 7, "old", 1, contents(10)), "of an earlier run");
+        assert!(arrivals.came(0, 7, "a", 1, contents(60)) && arrivals.came(1, 8, "b", 1, contents(30)));
+        assert!(!arrivals.came(0, 7, "a", 1, contents(60)) && !arrivals.came(0, 9, "c", 1, contents(20)));
         assert_eq!((arrivals.repeated, arrivals.given_up, arrivals.waiting()), (2, 1, 2));
         // What fits goes, whatever waits before it.
         let next =
@@ -161,7 +166,7 @@ mod tests {
         assert!(arrivals.failed(now, 0, 7, Refusal::Name), "it can never be written");
         assert_eq!((arrivals.waiting(), arrivals.waiting_bytes, arrivals.given_up), (0, 0, 2));
         // One that waited, and was written in an earlier run all the same.
-        assert!(arrivals.came(0, 3, "d", 1, &[0; 10]));
+        assert!(arrivals.came(0, 3, "d", 1, contents(10)));
         assert_eq!((arrivals.remember(0, vec![3, 4]), arrivals.waiting()), (vec![3], 0));
     }
 }

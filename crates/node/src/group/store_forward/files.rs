@@ -1,12 +1,14 @@
 //! The files of a member that stores and forwards: those that it publishes, and those that come.
 
+use std::sync::Arc;
+
 use hopcast_core::{Buffer, Instant};
 use log::Level;
 
 use super::StoreForward;
 use super::machine::FILES;
 use super::wire::{File, overhead};
-use crate::group::disk::{Command, Event};
+use crate::group::disk::{Command, Contents, Event};
 use crate::group::names;
 use crate::group::wire::Refusal;
 
@@ -79,6 +81,7 @@ impl StoreForward {
 
     /// A file that has come whole, for the first time in whatever run.
     pub(super) fn on_file(&mut self, now: Instant, payload: Buffer) {
+        let payload = Arc::new(payload);
         let Ok(file) = File::parse(&payload) else {
             self.counts.malformed += 1;
             return;
@@ -100,7 +103,8 @@ impl StoreForward {
             return;
         }
         let before = self.arrivals.given_up;
-        if self.arrivals.came(from, file.id, file.name, file.changed, file.bytes) {
+        let bytes = Contents::end(&payload, file.bytes.len());
+        if self.arrivals.came(from, file.id, file.name, file.changed, bytes) {
             let key = self.waiting_key(from, file.id);
             self.put(key, payload);
             self.write_next(now);

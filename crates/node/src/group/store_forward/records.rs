@@ -1,11 +1,14 @@
 //! The records of a member that stores and forwards: what its transport's machines hand out, what was published, and
 //! what waits to be written.
 
+use std::sync::Arc;
+
 use hopcast_core::{Buffer, Duration, Instant, Item, Message, Port};
 use log::Level;
 
 use super::StoreForward;
 use super::wire::File;
+use crate::group::disk::Contents;
 use crate::store::{Found, Store, wall_clock};
 
 /// The first byte of a record's key: of a transport's machine its place, and of this machine's own.
@@ -62,13 +65,13 @@ impl StoreForward {
             (WAITING, Some(_)) if self.config.receives => {
                 let Ok(file) = File::parse(value) else { return false };
                 let Some(from) = self.member_of(file.publisher) else { return false };
-                self.arrivals.came(from, file.id, file.name, file.changed, file.bytes)
+                self.arrivals.came(from, file.id, file.name, file.changed, Contents::copy(file.bytes))
             }
             _ => false,
         }
     }
 
-    pub(super) fn put(&self, key: Vec<u8>, value: Buffer) {
+    pub(super) fn put(&self, key: Vec<u8>, value: impl Into<Arc<Buffer>>) {
         if let Some(store) = &self.store {
             store.put(key, value);
         }
