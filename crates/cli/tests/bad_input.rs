@@ -58,7 +58,20 @@ fn a_study_or_file_that_is_not_there_is_told_in_one_line() {
     assert!(text(&output.stderr).contains("did you mean `small-one`?"), "{}", text(&output.stderr));
     let output = hopcast(dir.path(), &["run", "nowhere.yaml"]);
     assert_eq!(output.status.code(), Some(2));
-    assert_eq!(text(&output.stderr).lines().count(), 1, "{}", text(&output.stderr));
+    let found = "nowhere.yaml: cannot read this file: No such file or directory\n";
+    assert_eq!(text(&output.stderr), found, "nothing is near");
+    for (file, expected) in [
+        ("scenarios/studies/smal-one.yaml", ": did you mean `scenarios/studies/small-one.yaml`?"),
+        ("scenarios/studies/small-one", ": did you mean `scenarios/studies/small-one.yaml`?"),
+        ("scenarois", ""),
+        ("multicast-tactcal", ": did you mean the study `multicast-tactical`?"),
+    ] {
+        for command in ["run", "check"] {
+            let output = hopcast(dir.path(), &[command, file]);
+            let message = format!("{file}: cannot read this file: No such file or directory{expected}\n");
+            assert_eq!((output.status.code(), text(&output.stderr)), (Some(2), message.as_str()));
+        }
+    }
     let output = hopcast(dir.path(), &["report", "nowhere"]);
     assert_eq!(output.status.code(), Some(2));
 }

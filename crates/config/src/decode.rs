@@ -350,8 +350,8 @@ pub fn ends_of_link(found: &str) -> impl Iterator<Item = (&str, &str)> {
     found.match_indices('-').map(|(at, _)| (&found[..at], &found[at + 1..]))
 }
 
-/// The candidate that a slip of spelling most likely meant; the first of equals.
-fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+/// The candidate that a slip of spelling most likely meant; the first of equals, or none if nothing is near.
+pub fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if found.len() > MAX_NAME {
         return None;
     }

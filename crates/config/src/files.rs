@@ -17,6 +17,10 @@ pub trait Files {
     /// One path for all the paths that lead to a file: by it a file that includes itself is recognised. The path itself
     /// if there is no such file.
     fn canonical(&self, path: &Path) -> PathBuf;
+
+    /// The names of the files in the directory of `path`, to find the one that a slip of spelling meant. It need not be
+    /// all of them.
+    fn beside(&self, path: &Path) -> Vec<String>;
 }
 
 /// Why a file cannot be read. Its path is for the caller to say.
@@ -57,6 +61,12 @@ impl Files for MemoryFiles {
 
     fn canonical(&self, path: &Path) -> PathBuf {
         resolved(path)
+    }
+
+    fn beside(&self, path: &Path) -> Vec<String> {
+        let path = resolved(path);
+        let siblings = self.0.keys().filter(|other| other.parent() == path.parent());
+        siblings.filter_map(|other| Some(other.file_name()?.to_str()?.to_owned())).collect()
     }
 }
 

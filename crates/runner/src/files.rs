@@ -8,6 +8,9 @@ use hopcast_core::Bytes;
 use hopcast_twin::scenario::model::Plan;
 use hopcast_twin::scenario::{self, Diagnostic, FileError, Files, Overrides};
 
+/// Entries of a directory among which a file that is not there is looked for. Chosen: more than a person keeps in one.
+const MAX_BESIDE: usize = 10_000;
+
 /// The files of this system.
 #[derive(Clone, Copy, Debug)]
 pub struct FileSystem;
@@ -50,6 +53,15 @@ impl Files for FileSystem {
 
     fn canonical(&self, path: &Path) -> PathBuf {
         fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+    }
+
+    fn beside(&self, path: &Path) -> Vec<String> {
+        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let entries = fs::read_dir(dir).into_iter().flatten().take(MAX_BESIDE);
+        let files = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_dir()));
+        let mut names: Vec<_> = files.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort_unstable();
+        names
     }
 }
 

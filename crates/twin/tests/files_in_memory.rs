@@ -75,6 +75,18 @@ fn what_is_missing_or_goes_in_circles_is_the_same_error_in_memory() {
         let files: Vec<_> = FILES.into_iter().filter(|(name, _)| *name != missing).collect();
         assert_eq!(both(&files).unwrap_err().to_string(), message);
     }
+    // One that has nearly its name is offered, and what names end in makes none likelier.
+    for (name, other, hint) in [
+        ("main.yaml", "mian.yaml", ": did you mean `/mian.yaml`?"),
+        ("main.yaml", "echo.yaml", ""),
+        ("sent.bin", "Sent_.bin", ": did you mean `/parts/../Sent_.bin`?"),
+        ("parts/flows.yaml", "parts/flow.yaml", ": did you mean `/parts/flow.yaml`?"),
+    ] {
+        let renamed = |(found, text)| if found == name { (other, text) } else { (found, text) };
+        let files: Vec<_> = FILES.into_iter().map(renamed).collect();
+        let error = both(&files).unwrap_err().to_string();
+        assert!(error.ends_with(&format!("No such file or directory{hint}")), "{error}");
+    }
     let mut files = FILES;
     files[1].1 = "include: ../parts/./../main.yaml\n";
     let error = both(&files).unwrap_err().to_string();

@@ -1,10 +1,11 @@
 //! The files of a scenario: includes, contents to send, traces of losses and of videos.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hopcast_config::decode::{one_or_list, text};
+use hopcast_config::decode::{nearest, one_or_list, text};
 use hopcast_config::yaml::{Entry, Kind, Node, Source, Span, parse};
 use hopcast_config::{Diagnostic, FileError, Files};
 use hopcast_core::Bytes;
@@ -47,7 +48,10 @@ impl<'f> Contents<'f> {
             return Ok(Arc::clone(contents));
         }
         let contents: Arc<[u8]> = read(self.files, &path, MAX_CONTENTS)
-            .map_err(|why| node.error(format!("`{key}`: cannot read `{}`: {why}", path.display())))?
+            .map_err(|why| {
+                let hint = hint(self.files, &path, &why);
+                node.error(format!("`{key}`: cannot read `{}`: {why}{hint}", path.display()))
+            })?
             .into();
         self.read.insert(path, Arc::clone(&contents));
         Ok(contents)
@@ -128,10 +132,44 @@ fn read(files: &dyn Files, path: &Path, max: Bytes) -> Result<Vec<u8>, FileError
 /// The text of a file, limited to the size of a scenario; errors are reported at `from` if another file names it.
 fn read_text(files: &dyn Files, path: &Path, from: Option<&Span>) -> Result<String, Diagnostic> {
     let bytes = read_scenario(files, path).map_err(|why| match from {
-        Some(span) => span.error(format!("cannot read `{}`: {why}", path.display())),
-        None => Diagnostic::of_file(path.display().to_string(), format!("cannot read this file: {why}")),
+        Some(span) => {
+            let hint = hint(files, path, &why);
+            span.error(format!("cannot read `{}`: {why}{hint}", path.display()))
+        }
+        None => {
+            let hint = Some(hint(files, path, &why)).filter(|hint| !hint.is_empty());
+            let hint = hint.unwrap_or_else(|| hint_of_study(path, &why));
+            let message = format!("cannot read this file: {why}{hint}");
+            Diagnostic::of_file(path.display().to_string(), message)
+        }
     })?;
     utf8(&bytes, path).map(str::to_owned)
+}
+
+/// `: did you mean …?` if there is no such file and one beside it has nearly this name.
+fn hint(files: &dyn Files, path: &Path, why: &FileError) -> String {
+    let Some(name) = path.file_name().and_then(OsStr::to_str).filter(|_| *why == FileError::NotFound) else {
+        return String::new();
+    };
+    // What follows the last dot makes names no likelier that have it in common.
+    let ending =
+        path.extension().and_then(OsStr::to_str).map_or(String::new(), |ending| format!(".{ending}"));
+    let stem = |name: &str| name.strip_suffix(&ending).unwrap_or(name).to_owned();
+    let names: BTreeMap<String, String> =
+        files.beside(path).into_iter().map(|name| (stem(&name), name)).collect();
+    match nearest(&stem(name), names.keys().map(String::as_str)) {
+        Some(found) => format!(": did you mean `{}`?", path.with_file_name(&names[found]).display()),
+        None => String::new(),
+    }
+}
+
+/// The same where a study of the program's own has nearly this name.
+fn hint_of_study(path: &Path, why: &FileError) -> String {
+    let name = path.file_stem().and_then(OsStr::to_str).filter(|_| *why == FileError::NotFound);
+    match name.and_then(|name| nearest(name, studies::studies().map(|(study, _)| study))) {
+        Some(study) => format!(": did you mean the study `{study}`?"),
+        None => String::new(),
+    }
 }
 
 fn utf8<'a>(bytes: &'a [u8], path: &Path) -> Result<&'a str, Diagnostic> {
