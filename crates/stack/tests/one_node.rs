@@ -59,6 +59,7 @@ fn built(over: &str, nodes: BuiltNodes) -> BTreeMap<NodeId, (Vec<String>, Vec<St
         is_program: false,
         client_ports: 0..0,
         app_can_wait: false,
+        restarts: Vec::new(),
     };
     let flow = FlowPlan::of(network, &plan, &routes, Seed::new(1, 0), spec);
     let flow = flow.unwrap_or_else(|error| panic!("{over}: {error}"));

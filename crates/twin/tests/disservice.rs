@@ -138,3 +138,74 @@ fn what_reaches_one_hop_is_refused_where_members_are_farther() {
         assert!(wrong(option).ends_with(expected), "{}", wrong(option));
     }
 }
+
+/// A carrier that hears the publisher first, and the subscriber when the publisher is gone.
+fn carried(over: &str, events: &str) -> String {
+    format!(
+        "seed: 3
+duration: 60 s
+topology:
+  nodes: [s, p, a, x]
+  links:
+    - {{ name: first, between: [s, p], rate: 1 Mbit/s, delay: 1 ms, loss: 10 % }}
+    - {{ name: second, between: [p, a], rate: 1 Mbit/s, delay: 1 ms, loss: 10 % }}
+    - {{ name: third, between: [a, x], rate: 1 Mbit/s, delay: 1 ms }}
+roles: {{ peer: [p] }}
+events:
+  - {{ at: 0 s, links: second, down: true }}
+  - {{ at: 15 s, links: first, down: true }}
+  - {{ at: 25 s, links: second, up: true }}
+  {events}
+flows: [{{ from: s, to: [a], delivery: one-hop, over: {over}, app: {{ messages: {{ size: 3000 B, every: 100 ms, stop: 10 s }} }} }}]
+"
+    )
+}
+
+#[test]
+fn a_node_that_begins_anew_has_what_it_held_and_hands_nothing_up_twice() {
+    let pull = "{ disservice: { rate: 900 kbit/s, replicate: pull } }";
+    // Before they meet, and while the carrier is asked.
+    let flow = flow(&carried(
+        pull,
+        "- { at: 20 s, restart: p }
+  - { at: 26 s, restart: a }
+  - { at: 27 s, every: 500 ms, until: 29 s, restart: [p, a] }",
+    ));
+    let counters = &flow.counters;
+    assert_eq!(received(&flow), [("a", 100, 100)], "{counters:?}");
+    assert_eq!(
+        (counters["duplicate_units"], counters["damaged_units"], counters["objects_given_up"]),
+        (0, 0, 0)
+    );
+    // Those before a restart count too.
+    assert!(counters["nacks_sent"] > 3 && counters["p.nacks_received"] > 3, "{counters:?}");
+    // What a member keeps does not last longer for it.
+    let expired = "{ disservice: { rate: 900 kbit/s, replicate: pull, lifetime: 21 s } }";
+    let flow = self::flow(&carried(expired, "- { at: 14 s, every: 1 s, until: 24 s, restart: p }"));
+    let (_, arrived, _) = received(&flow)[0];
+    assert!((40..65).contains(&arrived), "{arrived} that were published less than 21 s before they met");
+}
+
+#[test]
+fn a_node_begins_anew_where_its_flows_keep_something() {
+    let disservice = "{ disservice: { replicate: pull } }";
+    for (over, who, expected) in [
+        (
+            "norm",
+            "a",
+            "the flow `flow0` of `a` is over `norm`, which keeps nothing over that; `disservice` does",
+        ),
+        (disservice, "x", "`x` is neither an end of a flow nor a peer of one"),
+        (disservice, "[a, pp]", "there is no node `pp`: did you mean `p`?"),
+        (disservice, "[]", "expected a name or several, found an empty list"),
+    ] {
+        // What does not reach beyond a hop is refused before.
+        let text =
+            carried(over, &format!("- {{ at: 20 s, restart: {who} }}")).replace("one-hop", "ip-multicast");
+        let found = refusal(&text);
+        assert!(
+            found.starts_with("bad.yaml:14:") && found.ends_with(&format!("`restart`: {expected}")),
+            "{found}"
+        );
+    }
+}

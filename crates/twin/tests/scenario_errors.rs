@@ -379,7 +379,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         ", loss: 5 %",
         "",
-        "bad.yaml:8:5: an event needs something to do: one of `rate`, `delay`, `jitter`, `loss`, `corrupt`, `duplicate`, `reorder`, `queue`, `mtu`, `down`, `up`, `start`, `stop`, a `group` with `join` or `leave`, or a `service`",
+        "bad.yaml:8:5: an event needs something to do: one of `rate`, `delay`, `jitter`, `loss`, `corrupt`, `duplicate`, `reorder`, `queue`, `mtu`, `down`, `up`, `start`, `stop`, `restart`, a `group` with `join` or `leave`, or a `service`",
     ),
     (", loss: 5 %", ", start: blk", "bad.yaml:8:46: `start`: there is no flow `blk`: did you mean `bulk`?"),
     (

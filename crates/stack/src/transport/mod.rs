@@ -141,6 +141,11 @@ pub trait Transport: fmt::Debug + Send + Sync + Any {
         false
     }
 
+    /// Whether it keeps what it holds while its node begins anew ([`FlowPlan::restarts_of`]).
+    fn keeps_over_restart(&self) -> bool {
+        false
+    }
+
     /// Who is to hear what is sent to a group's address.
     fn exchange(&self) -> Exchange {
         Exchange::FromSender

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::ops::Range;
 
-use hopcast_core::{Duration, Seed, Stream};
+use hopcast_core::{Duration, Instant, Seed, Stream};
 
 use super::layer::{ETHERNET_HEADER, Layer, can_relay, overhead};
 use super::{Ends, Participants};
@@ -37,6 +37,8 @@ pub struct FlowSpec<'a> {
     pub client_ports: Range<u16>,
     /// Whether the application can wait until its transport grants it datagrams.
     pub app_can_wait: bool,
+    /// The nodes that begin anew while it runs, and when, in the order of time.
+    pub restarts: Vec<(Instant, NodeId)>,
 }
 
 /// A flow with its routes, and who takes part in it.
@@ -113,6 +115,11 @@ impl<'a> FlowPlan<'a> {
     pub fn sink(&self, to: NodeId) -> Ends {
         let own = self.spec.ends(self.plan, to).other();
         Ends { local: self.participants.address(to).unwrap_or(own.local), ..own }
+    }
+
+    /// The times at which a node begins anew, ascending.
+    pub fn restarts_of(&self, node: NodeId) -> impl Iterator<Item = Instant> + '_ {
+        self.spec.restarts.iter().filter(move |&&(_, other)| other == node).map(|&(at, _)| at)
     }
 
     /// The ends as one of the [`peers`](Self::peers) sees them: it sends to the group too.

@@ -1,12 +1,16 @@
-//! Scheduled events: links change, flows start and stop.
+//! Scheduled events: links change, flows start and stop, nodes begin anew.
+
+use std::collections::BTreeMap;
+use std::iter;
 
 use hopcast_core::{Duration, Instant};
 use hopcast_link::Change;
+use hopcast_stack::TRANSPORTS;
 
 use super::files::Contents;
 use super::flows::Flows;
 use super::link;
-use super::model::{Action, Event, LinkId, LinkModel};
+use super::model::{Action, Event, Flow, LinkId, LinkModel, NodeId};
 use super::topology::Topology;
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::{self, Fields, flag, list, one_or_list, share, some_duration};
@@ -14,7 +18,7 @@ use hopcast_config::yaml::{Kind, Node};
 
 const CHANGES: [&str; 11] =
     ["rate", "delay", "jitter", "loss", "corrupt", "duplicate", "reorder", "queue", "mtu", "down", "up"];
-pub(super) const ALLOWED: [&str; 26] = [
+pub(super) const ALLOWED: [&str; 27] = [
     "name",
     "at",
     "every",
@@ -38,6 +42,7 @@ pub(super) const ALLOWED: [&str; 26] = [
     "group",
     "join",
     "leave",
+    "restart",
     "service",
     "on",
     "set",
@@ -51,7 +56,7 @@ pub(super) const MAX_CHANGES: usize = 10_000_000;
 /// All events in the order of time, and of the file for one time.
 pub(crate) fn events(
     node: Option<&Node>,
-    topology: &Topology,
+    (topology, roles): (&Topology, &BTreeMap<String, Vec<NodeId>>),
     flows: &Flows,
     joins: Vec<Event>,
     (duration, contents): (Duration, &mut Contents),
@@ -115,9 +120,17 @@ pub(crate) fn events(
                 acts = true;
             }
         }
+        if let Some(node) = fields.get("restart") {
+            one_or_several(node, "restart")?;
+            for restarted in topology.node_list(node, "restart")? {
+                is_restartable(node, (restarted, &topology.nodes[restarted].name), roles, flows)?;
+                push(Action::Restart(restarted))?;
+                acts = true;
+            }
+        }
         if !acts {
             return Err(item.error(format!(
-                "an event needs something to do: one of {}, `start`, `stop`, a `group` with `join` or `leave`, or a `service`",
+                "an event needs something to do: one of {}, `start`, `stop`, `restart`, a `group` with `join` or `leave`, or a `service`",
                 decode::listed(&CHANGES)
             )));
         }
@@ -167,7 +180,7 @@ fn in_words(item: &Node, duration: Duration) -> Option<(Vec<Instant>, String)> {
                     fields.get("on").map(|on| format!(" on {}", names(on).join(", "))).unwrap_or_default();
                 parts.push(format!("{key} {service}{at}"));
             }
-            "start" | "stop" => parts.push(format!("{key} {}", names(node).join(", "))),
+            "start" | "stop" | "restart" => parts.push(format!("{key} {}", names(node).join(", "))),
             change if CHANGES.contains(&change) => {
                 parts.push(
                     scalar(node).map_or_else(|| change.to_owned(), |value| format!("{change} {value}")),
@@ -240,6 +253,38 @@ pub(super) fn one_or_several<'a>(node: &'a Node, key: &str) -> Result<&'a [Node]
     match one_or_list(node) {
         [] => Err(node.error(format!("`{key}`: expected a name or several, found an empty list"))),
         names => Ok(names),
+    }
+}
+
+/// Checks that a node takes part in a flow, and that the transports of all flows there keep what they hold.
+fn is_restartable(
+    node: &Node,
+    (restarted, name): (NodeId, &str),
+    roles: &BTreeMap<String, Vec<NodeId>>,
+    flows: &Flows,
+) -> Result<(), Diagnostic> {
+    let named = roles.get("peer").map_or(&[][..], Vec::as_slice);
+    let takes_part = |flow: &&Flow| {
+        let mut ends = iter::once(&flow.from).chain(&flow.to);
+        ends.any(|&end| end == restarted)
+            || flow.exchange().peers(named, flow.from, &flow.to).contains(&restarted)
+    };
+    let mut of_node = flows.flows.iter().filter(takes_part).peekable();
+    if of_node.peek().is_none() {
+        return Err(node.error(format!("`restart`: `{name}` is neither an end of a flow nor a peer of one")));
+    }
+    let loses = |flow: &&Flow| !flow.over.first().is_some_and(|top| top.settings().keeps_over_restart());
+    match of_node.find(loses) {
+        Some(flow) => {
+            let (flow, over) = (&flow.name, &flow.protocol);
+            let keeping = TRANSPORTS.iter().filter(|row| row.layer().settings().keeps_over_restart());
+            let keeping: Vec<_> = keeping.map(|row| row.name).collect();
+            Err(node.error(format!(
+                "`restart`: the flow `{flow}` of `{name}` is over `{over}`, which keeps nothing over that; {} does",
+                decode::listed(&keeping)
+            )))
+        }
+        None => Ok(()),
     }
 }
 

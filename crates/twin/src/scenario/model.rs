@@ -202,6 +202,8 @@ pub enum Action {
         /// The verb: `stops`, `starts`, `is set`.
         what: &'static str,
     },
+    /// A node begins anew: the transports of its flows have what they keep over that, and nothing else.
+    Restart(NodeId),
     /// A node becomes a member of a group.
     Join {
         /// Which group.

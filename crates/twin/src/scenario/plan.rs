@@ -246,7 +246,7 @@ fn scenario(root: &Node, contents: &mut Contents) -> Result<(Scenario, Vec<Strin
     let Groups { groups, events: mut acts, .. } = groups;
     acts.extend(services.events);
     let services = services.services;
-    let events = events(fields.get("events"), &topology, &flows, acts, (duration, contents))?;
+    let events = events(fields.get("events"), (&topology, &roles), &flows, acts, (duration, contents))?;
     let schedule = schedule(fields.get("events"), duration);
     let capture = match fields.get("capture") {
         None => Capture::Nothing,

@@ -195,6 +195,7 @@ impl FlowApps<'_> {
                 | Action::Stop(_)
                 | Action::Link { .. }
                 | Action::Service { .. }
+                | Action::Restart(_)
                 | Action::Join { .. }
                 | Action::Leave { .. } => {}
             }

@@ -14,7 +14,7 @@ use hopcast_stack::{BuiltNodes, LowerPort};
 use super::applications::client_ports;
 use super::{RunningFlow, WorldError};
 use crate::meter::Meters;
-use crate::scenario::model::{Action, App, Flow, FlowId, NodeId, Scenario};
+use crate::scenario::model::{Action, App, Event, Flow, FlowId, NodeId, Scenario};
 
 /// A flow's plan with the data that its applications need.
 pub(super) struct FlowApps<'a> {
@@ -128,6 +128,15 @@ fn spec(scenario: &Scenario, number: FlowId) -> FlowSpec<'_> {
         app_can_wait: matches!(flow.app, App::File { .. } | App::Bulk { .. })
             && !flow.on_stream()
             && !flow.on_messages(),
+        restarts: scenario.events.iter().filter_map(restart).collect(),
+    }
+}
+
+/// The node that begins anew by an event, and when.
+fn restart(event: &Event) -> Option<(Instant, NodeId)> {
+    match event.action {
+        Action::Restart(node) => Some((event.at, node)),
+        _ => None,
     }
 }
 

@@ -2,13 +2,18 @@
 //! they hear.
 
 mod options;
+mod restart;
 mod site;
 
+use std::collections::VecDeque;
+
+use hopcast_core::{Instant, Machine};
 use hopcast_reliable::disservice::wire::DATA_OVERHEAD;
 use hopcast_reliable::disservice::{Config, Forwarding, Group, Peer, Policy, Replication};
 use hopcast_reliable::{Join, MemberId, Subscription};
 
 use self::options::{OPTIONS, read};
+use self::restart::Restarting;
 use crate::error::{BuildError, Cause};
 use crate::group::Exchange;
 use crate::network::NodeId;
@@ -125,7 +130,17 @@ impl Transport for DisService {
             overhead: flow.overhead(end.depth + 1) as u16,
             policy,
         };
-        end.attach("disservice", Box::new(Peer::new(config, random))).map(Some)
+        let restarts: VecDeque<Instant> = flow.restarts_of(node).collect();
+        let machine: Box<dyn Machine> = if restarts.is_empty() {
+            Box::new(Peer::new(config, random))
+        } else {
+            Box::new(Restarting::new(config, restarts, random))
+        };
+        end.attach("disservice", machine).map(Some)
+    }
+
+    fn keeps_over_restart(&self) -> bool {
+        true
     }
 
     fn grants_datagrams(&self) -> bool {

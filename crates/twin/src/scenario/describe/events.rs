@@ -29,6 +29,7 @@ pub(super) fn write_events(out: &mut String, scenario: &Scenario) -> fmt::Result
             }
             Action::Start(flow) => (format!("flow {} starts", scenario.flows[*flow].name), None),
             Action::Stop(flow) => (format!("flow {} stops", scenario.flows[*flow].name), None),
+            Action::Restart(node) => (format!("{} begins anew", scenario.nodes[*node].name), None),
             Action::Service { service, on, what } => {
                 let service = &scenario.services[*service];
                 let at = if on.len() == service.on.len() {

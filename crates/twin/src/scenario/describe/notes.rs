@@ -54,6 +54,7 @@ fn notes_of(case: &Case) -> BTreeSet<String> {
                 Some(("group", &scenario.groups[*group].name))
             }
             Action::Service { service, .. } => Some(("service", &scenario.services[*service].name)),
+            Action::Restart(node) => Some(("node", &scenario.nodes[*node].name)),
             Action::Start(_) | Action::Stop(_) | Action::Link { .. } => None,
         };
         if let Some((what, name)) = of.filter(|_| *at >= end) {
