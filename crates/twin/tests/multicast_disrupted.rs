@@ -160,7 +160,9 @@ fn two_hundred_nodes_have_all_when_halves_meet() {
 #[test]
 fn a_ferry_brings_what_it_hears_from_island_to_island() {
     let runs = runs("multicast-disrupted-ferry.yaml", &[]);
-    over(&runs, "disservice-pull").into_iter().for_each(all_arrive);
+    for member in ["disservice-pull", "disservice-push"] {
+        over(&runs, member).into_iter().for_each(all_arrive);
+    }
     // Two of ten subscribers are on each publisher's island.
     for flow in over(&runs, "norm-multicast") {
         assert_eq!(flow.figures.reliability, Some(0.2), "{}", flow.name);

@@ -350,7 +350,8 @@ fn requests_for_everything_are_bounded() {
     let mut cache = Cache::new(1 << 24);
     (0..3000).for_each(|sequence| hold(&mut cache, id(sequence), 1, &[]));
     let mut serving = serving();
-    take(&mut serving, &[whole(id(0), 3000)], &cache);
+    // Those for which there is no room are asked for again, with what follows them.
+    assert_eq!(take(&mut serving, &[whole(id(0), 3001)], &cache), []);
     take(&mut serving, &[fragments(id(2500), &[0..1])], &cache);
     assert_eq!(
         sent(&mut serving, at(0)).iter().map(|&(sequence, ..)| sequence).collect::<Vec<_>>(),
