@@ -256,13 +256,16 @@ impl<'d> Contest<'d> {
     /// Whether a row can be the best by this figure. Where a case has several flows, none is the best by the amount
     /// that it carried, possibly at the expense of the others. And a short latency means nothing for a flow that
     /// carried hardly anything: the best latency is that of a row with at least half the highest goodput and half the
-    /// highest reliability.
+    /// highest reliability. Where links go down, what waits for them is late or never comes: there it is that of one
+    /// with all but a hundredth of them.
     fn admits(&self, row: usize, measure: &Measure) -> bool {
         match measure.better {
             Better::High => !(self.crowded[row] && CARRIED.contains(&measure.name)),
             Better::Low => {
-                let enough = |(own, best): (Option<f64>, f64)| own.is_none_or(|own| own >= best / 2.0);
-                delivered(self.rows[row]).into_iter().zip(self.best[row]).all(enough)
+                let (row, best) = (self.rows[row], self.best[row]);
+                let share = if figure(row, "reliability_bound").is_some() { 0.99 } else { 0.5 };
+                let enough = |(own, best): (Option<f64>, f64)| own.is_none_or(|own| own >= best * share);
+                delivered(row).into_iter().zip(best).all(enough)
             }
             Better::Neither => false,
         }

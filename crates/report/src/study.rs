@@ -61,8 +61,11 @@ impl<'d> Study<'d> {
     pub(crate) fn new(document: &'d Document) -> Self {
         let summary = &document.summary;
         let mut varying = varying(summary);
-        let choosing: Vec<String> = varying.iter().filter(|path| chooses(document, path)).cloned().collect();
+        let mut choosing: Vec<String> =
+            varying.iter().filter(|path| chooses(document, path)).cloned().collect();
         drop_followers(&mut varying, &choosing, summary);
+        let words = varying.iter().filter(|path| goes_with(path, &choosing, summary)).cloned();
+        choosing.extend(words.collect::<Vec<_>>());
         let flow_places = Order::of(summary.iter().map(|row| row.flow.clone()));
         let mut study = Self {
             document,
@@ -251,6 +254,19 @@ fn drop_followers(varying: &mut Vec<String>, choosing: &[String], summary: &[Sum
     *varying = kept;
 }
 
+/// Whether a condition in words has one value for each choice of a protocol, as a flow's `delivery` in a `zip` with its
+/// `over`: it is part of the choice, and protocols are compared across it.
+fn goes_with(path: &str, choosing: &[String], summary: &[Summary]) -> bool {
+    let values = distinct(summary.iter().map(|row| value(&row.parameters, path)));
+    if choosing.is_empty() || choosing.iter().any(|other| other == path) || axis_values(&values).is_some() {
+        return false;
+    }
+    let choice =
+        |row: &Summary| -> Vec<String> { choosing.iter().map(|path| value(&row.parameters, path)).collect() };
+    let pairs = distinct(summary.iter().map(|row| (choice(row), value(&row.parameters, path))));
+    distinct(pairs.iter().map(|(choice, _)| choice.clone())).len() == pairs.len()
+}
+
 fn varying(summary: &[Summary]) -> Vec<String> {
     let paths = distinct(summary.iter().flat_map(|row| row.parameters.keys().cloned()));
     let several = |path: &String| distinct(summary.iter().map(|row| value(&row.parameters, path))).len() > 1;
@@ -268,6 +284,45 @@ fn chooses(document: &Document, path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A study of these values of `flows.f.over`, `flows.f.delivery`, `flows.f.rate` and `links.l.loss`, a row each.
+    fn conditions(rows: &[[&str; 4]]) -> (Vec<String>, usize, usize) {
+        let paths = ["flows.f.over", "flows.f.delivery", "flows.f.rate", "links.l.loss"];
+        let row = |values: &[&str; 4]| Summary {
+            parameters: paths
+                .iter()
+                .zip(values)
+                .map(|(path, value)| ((*path).into(), (*value).into()))
+                .collect(),
+            flow: "f".into(),
+            protocol: values[0].into(),
+            ..Summary::default()
+        };
+        let document = Document { summary: rows.iter().map(row).collect(), ..Document::default() };
+        let study = Study::new(&document);
+        (study.conditions().cloned().collect(), study.cases.len(), study.lines.len())
+    }
+
+    #[test]
+    fn words_that_go_with_a_protocol_part_no_cases() {
+        let found = |rows: &[[&str; 4]]| {
+            let (conditions, cases, lines) = conditions(rows);
+            (
+                conditions.iter().map(|path| path.rsplit('.').next().unwrap().to_owned()).collect(),
+                cases,
+                lines,
+            )
+        };
+        let both = [["a", "one-hop", "1", "0 %"], ["b", "unicast", "1", "0 %"], ["a", "one-hop", "1", "5 %"]];
+        let none: Vec<String> = Vec::new();
+        assert_eq!(found(&both[..2]), (none, 1, 2));
+        assert_eq!(found(&both), (vec!["loss".to_owned()], 2, 2));
+        // One protocol over several deliveries, and a number for each protocol.
+        let several = [["a", "one-hop", "1", "0 %"], ["a", "unicast", "1", "0 %"]];
+        assert_eq!(found(&several), (vec!["delivery".to_owned()], 2, 1));
+        let numbers = [["a", "one-hop", "1", "0 %"], ["b", "one-hop", "2", "0 %"]];
+        assert_eq!(found(&numbers), (vec!["rate".to_owned()], 2, 2));
+    }
 
     #[test]
     fn a_path_is_as_short_as_its_neighbours_allow() {

@@ -126,6 +126,20 @@ fn the_best_latency_is_of_who_carries_something() {
     }
     let table = render(&document, plain(None));
     assert!(!is_best(&table, "1.25") && is_best(&table, "7.50") && !is_best(&table, "33.5"), "{table}");
+    // Where links go down it is of who delivers nearly all of what others do.
+    document.summary[1].figures.insert("reliability".into(), leaf(0.9, 0.001));
+    let table = render(&document, plain(None));
+    assert!(is_best(&table, "7.50"), "{table}");
+    for row in &mut document.summary {
+        row.figures.insert("reliability_bound".into(), leaf(1.0, 0.0));
+        row.figures.insert("goodput_mbps".into(), leaf(100.0, 0.001));
+    }
+    let table = render(&document, plain(None));
+    assert!(is_best(&table, "1.25") && !is_best(&table, "7.50"), "{table}");
+    for row in &mut document.summary {
+        row.figures.remove("reliability_bound");
+    }
+    document.summary[0].figures.insert("goodput_mbps".into(), leaf(0.01, 0.001));
     // Nor is it of who delivers less than half of what it was given.
     document.summary[1].figures.insert("reliability".into(), leaf(0.4, 0.001));
     let table = render(&document, plain(None));

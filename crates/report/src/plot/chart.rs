@@ -245,18 +245,20 @@ pub(crate) fn mark_places(points: &[Point], turn: usize, lines: usize) -> Vec<Po
     places
 }
 
-/// Draws events as vertical lines, with their names where there is room.
+/// Draws events as vertical lines, with their names where there is room between them.
 pub(crate) fn draw_events(canvas: &mut Canvas<'_>, frame: &Frame<'_>, events: &[(f64, String)]) {
     let font = canvas.font - 1.5;
     let (top, bottom, right) = (frame.top, frame.top + frame.height, frame.left + frame.width);
+    let place = |at: f64| frame.place(at, frame.y.low).0;
     let mut free = f64::MIN;
     for (at, name) in events {
-        let x = frame.place(*at, frame.y.low).0;
+        let x = place(*at);
         canvas.path(&[(x, top), (x, bottom)], Ink::Muted, 0.8);
         let width = text_width(name, font);
         // Beside its line; on the left if there is no room on the right.
         let left = if x + 4.0 + width <= right { x + 4.0 } else { x - 4.0 - width };
-        if left > free && left >= frame.left {
+        let is_crossed = events.iter().any(|(other, _)| (left..left + width).contains(&place(*other)));
+        if left > free && left >= frame.left && !is_crossed {
             canvas.text(name, (left, top + font * 0.5), Anchor::Start, Ink::Muted, font);
             free = left + width + 4.0;
         }
