@@ -105,16 +105,8 @@ impl Plan<'_> {
 
     /// A member of the transport with a share of the rate and of the memory, for files or for messages of programs.
     fn member(&self, is_messages: bool, message: u64, random: Stream) -> GroupMember {
-        let Group { send, receive, messages, rate, address, .. } = self.group;
-        let (has_files, has_messages) = (send.is_some() || receive.is_some(), messages.is_some());
-        // Where the members hold messages for each other, there are both at any of them.
-        let has_both = has_files && has_messages || self.group.over.stores_and_forwards();
+        let Group { address, .. } = self.group;
         let copies = if address.is_some() { 1 } else { self.group.members.len() as u64 };
-        let share = |rate: u64| match (is_messages, has_both) {
-            (true, true) => rate / MESSAGES,
-            (false, true) => rate - rate / MESSAGES,
-            (_, false) => rate,
-        };
         let addresses = self.addresses();
         GroupMember {
             // Behind the tag comes the kind.
@@ -127,9 +119,25 @@ impl Plan<'_> {
             number: number(&self.config.name),
             others: self.names().iter().map(|name| number(name)).zip(addresses).collect(),
             message,
-            rate: rate.map(|rate| Rate::from_bits_per_sec(share(rate.bits_per_sec() / copies).max(1))),
+            rate: self
+                .rate(is_messages)
+                .map(|rate| Rate::from_bits_per_sec((rate.bits_per_sec() / copies).max(1))),
             random,
         }
+    }
+
+    /// The rate of files or of messages of programs, all copies together.
+    fn rate(&self, is_messages: bool) -> Option<Rate> {
+        let Group { send, receive, messages, rate, .. } = self.group;
+        let (has_files, has_messages) = (send.is_some() || receive.is_some(), messages.is_some());
+        // Where the members hold messages for each other, there are both at any of them.
+        let has_both = has_files && has_messages || self.group.over.stores_and_forwards();
+        let rate = rate.as_ref()?.bits_per_sec();
+        Some(Rate::from_bits_per_sec(match (is_messages, has_both) {
+            (true, true) => rate / MESSAGES,
+            (false, true) => rate - rate / MESSAGES,
+            (_, false) => rate,
+        }))
     }
 
     fn offering(&self, transport: &dyn GroupTransport, random: &mut Stream) -> LocalMember {
@@ -175,6 +183,7 @@ impl Plan<'_> {
             group: identity_of_group(self.tag()),
             members: self.names().into_iter().zip(addresses).map(other).collect(),
             is_multicast: self.group.address.is_some(),
+            rates: [self.rate(false), self.rate(true)],
             receives: self.group.receive.is_some(),
             quota: self.group.receive.as_ref().map_or(0, |receive| receive.quota),
             rooms: [room_of_files, room_of_messages],

@@ -136,6 +136,9 @@ pub trait Holder: Machine {
     /// The amounts that it holds.
     fn holding(&self) -> Holding;
 
+    /// Sends at this rate from now on, headers of all layers included.
+    fn set_rate(&mut self, rate: Rate);
+
     /// A record as it is some time after it was handed out; `None` if its message has expired.
     fn aged(&self, record: Message, by: Duration) -> Option<Message>;
 }

@@ -4,7 +4,9 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Machine, Message, Outbox, Port, earliest};
+use hopcast_core::{
+    Buffer, Datagram, Duration, Instant, Item, Machine, Message, Outbox, Port, Rate, earliest,
+};
 use hopcast_stack::site::Holder;
 use log::Level;
 
@@ -35,6 +37,8 @@ pub(crate) struct StoringConfig {
     pub(crate) members: Vec<Other>,
     /// Whether one datagram to the group's address reaches all, so that no copies are made.
     pub(crate) is_multicast: bool,
+    /// The rates at which files and messages are sent, all copies together; `None` for the transport's own choice.
+    pub(crate) rates: [Option<Rate>; 2],
     /// Whether files of others are written.
     pub(crate) receives: bool,
     /// Maximum number of bytes that files of others take.
@@ -147,7 +151,19 @@ impl StoreForward {
 
     /// Takes which of the peers among the members are up.
     pub(crate) fn note_up(&mut self, up: &[bool]) {
+        if self.up == up {
+            return;
+        }
         self.up.iter_mut().zip(up).for_each(|(was_up, &is_up)| *was_up = is_up);
+        // Copies are made for those that are up.
+        let up = self.up.iter().zip(&self.config.members);
+        let copies = up.filter(|(is_up, member)| **is_up && member.address.is_some()).count().max(1) as u64;
+        let copies = if self.config.is_multicast { 1 } else { copies };
+        for (holder, rate) in self.holders.iter_mut().zip(self.config.rates) {
+            if let Some(rate) = rate {
+                holder.set_rate(Rate::from_bits_per_sec((rate.bits_per_sec() / copies).max(1)));
+            }
+        }
     }
 
     /// Takes what the disk says, and does what is due.

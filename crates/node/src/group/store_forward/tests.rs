@@ -107,6 +107,7 @@ fn begin(
         group: "239.0.0.1:7".parse().unwrap(),
         members: others(site).into_iter().map(other).collect(),
         is_multicast: false,
+        rates: [None; 2],
         receives: role == Role::Takes,
         quota: QUOTA,
         rooms: [service.room(ROOM), service.room(ROOM)],
@@ -421,4 +422,20 @@ fn strangers_garbage_and_the_messages_of_sites_that_are_no_members_are_counted()
         give(&mut net, address(1), bytes);
     }
     assert_eq!((net.count(0, "statements_malformed"), net.count(0, "malformed")), (2, 2));
+}
+
+#[test]
+fn the_rate_is_shared_by_those_that_are_up() {
+    // A file of 1 MB at 4 Mbit/s, for one and for two.
+    for (met, is_there) in [(&[(0, 1)][..], true), (&[(0, 1), (0, 2)], false)] {
+        let mut net = Net::new("disservice", 0.0, [Role::Takes; 3]);
+        net.sites[0].member.config.rates = [Some(Rate::from_mbit(4)); 2];
+        net.meet(met);
+        net.put(0, 1, 1_000_000);
+        net.run(3);
+        let stored = net.sites[1].stored.len();
+        assert_eq!(stored == 1, is_there, "{met:?}");
+        net.run(3);
+        assert_eq!(net.sites[1].stored.len(), 1, "{met:?}");
+    }
 }

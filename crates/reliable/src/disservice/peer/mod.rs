@@ -7,7 +7,7 @@ mod send;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use hopcast_core::{Buffer, Instant, Item, Machine, Outbox, Pacer, Port, Stream};
+use hopcast_core::{Buffer, Instant, Item, Machine, Outbox, Pacer, Port, Rate, Stream};
 
 use super::asking::{Asking, View};
 use super::cache::{Cache, Dropped, Value};
@@ -128,6 +128,11 @@ impl Peer {
         let id = self.take(now, metadata, Buffer::copy_from(payload));
         self.run(now);
         id
+    }
+
+    /// Sends at another rate from now on.
+    pub const fn set_rate(&mut self, rate: Rate) {
+        self.config.policy.rate = rate;
     }
 
     /// Whether it has sent all that it published.

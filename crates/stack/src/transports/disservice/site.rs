@@ -1,6 +1,6 @@
 //! DisService among the members of a group of sites.
 
-use hopcast_core::{Duration, Message};
+use hopcast_core::{Duration, Message, Rate};
 use hopcast_reliable::disservice::wire::MAX_NUMBER;
 use hopcast_reliable::disservice::{Config, Group, Peer, Policy, Replication, aged};
 use hopcast_reliable::{MemberId, Order, Subscription};
@@ -59,6 +59,10 @@ impl StoreAndForward for DisService {
 impl Holder for Peer {
     fn holding(&self) -> Holding {
         Holding { unsent: self.unsent(), messages: self.messages() as u64, bytes: self.held() as u64 }
+    }
+
+    fn set_rate(&mut self, rate: Rate) {
+        Self::set_rate(self, rate);
     }
 
     fn aged(&self, record: Message, by: Duration) -> Option<Message> {
