@@ -19,8 +19,8 @@ pub(super) struct Message {
     fragments: Fragments,
     /// Numbers of the fragments that are here.
     present: Runs,
-    /// What is known of chunks beside their fragments, if there is anything.
-    combinations: Option<Box<BTreeMap<u32, Combinations>>>,
+    /// What is known of chunks beside their fragments.
+    combinations: BTreeMap<u32, Combinations>,
     /// Highest number of a fragment that was heard, by whom however sent.
     pub(super) highest: u32,
     /// Time after which nobody needs it.
@@ -60,7 +60,7 @@ impl Message {
             shape,
             fragments: Fragments::Some(BTreeMap::new()),
             present: Runs::new(),
-            combinations: None,
+            combinations: BTreeMap::new(),
             highest: 0,
             expires,
             last_new: now,
@@ -154,7 +154,7 @@ impl Message {
         if !self.is_whole() {
             return Arrival::New;
         }
-        self.combinations = None;
+        self.combinations.clear();
         if digest_of(self.fragments.iter()) == self.shape.digest {
             self.fragments.complete();
             return Arrival::Whole;
@@ -171,7 +171,7 @@ impl Message {
         }
         let fragments = &self.fragments;
         let known = |column: usize| fragments.get(of.start + column as u32);
-        let rows = self.combinations.get_or_insert_default().entry(chunk).or_default();
+        let rows = self.combinations.entry(chunk).or_default();
         let before = rows.size();
         let is_new = rows.insert(coefficients.to_vec(), bytes.to_vec(), known);
         self.size += rows.size() - before;
@@ -194,11 +194,11 @@ impl Message {
     }
 
     fn rows(&self, chunk: u32) -> Option<&Combinations> {
-        self.combinations.as_ref()?.get(&chunk)
+        self.combinations.get(&chunk)
     }
 
     fn rows_mut(&mut self, chunk: u32) -> Option<&mut Combinations> {
-        self.combinations.as_mut()?.get_mut(&chunk)
+        self.combinations.get_mut(&chunk)
     }
 
     fn solve(&mut self, chunk: u32, first: u32) {

@@ -59,12 +59,16 @@ fn fragments(id: MessageId, runs: &[std::ops::Range<u32>]) -> Want {
     Want { id, missing: Missing::Fragments(runs.to_vec()) }
 }
 
+fn run_of(id: MessageId, run: std::ops::Range<u32>) -> Want {
+    Want { id, missing: Missing::Fragments(std::iter::once(run).collect()) }
+}
+
 fn whole(first: MessageId, count: u32) -> Want {
     Want { id: first, missing: Missing::Whole(count) }
 }
 
 fn combinations(id: MessageId, chunk: u32, count: u8, unknown: std::ops::Range<u32>) -> Want {
-    Want { id, missing: Missing::Combinations { chunk, count, unknown: vec![unknown] } }
+    Want { id, missing: Missing::Combinations { chunk, count, unknown: std::iter::once(unknown).collect() } }
 }
 
 fn serving() -> Serving {
@@ -121,11 +125,11 @@ fn what_is_held_is_sent_and_the_rest_is_passed_on() {
 fn what_is_held_whole_is_passed_on_to_nobody_and_what_is_not_served_as_it_came() {
     let cache = holding(3, &[]);
     let mut serving = serving();
-    assert_eq!(take(&mut serving, &[fragments(id(0), &[1..3])], &cache), []);
+    assert_eq!(take(&mut serving, &[run_of(id(0), 1..3)], &cache), []);
     assert_eq!(sent_fragments(&mut serving, at(0)), [1, 2]);
-    let absent = [fragments(id(5), &[1..3]), combinations(id(5), 0, 2, 0..4)];
+    let absent = [run_of(id(5), 1..3), combinations(id(5), 0, 2, 0..4)];
     assert_eq!(take(&mut serving, &absent, &cache), absent);
-    let want = [fragments(id(0), &[1..3])];
+    let want = [run_of(id(0), 1..3)];
     let rest = serving.take(at(0), (&want, &[]), (Heard::Until(0), 1), &cache, |_| false);
     assert_eq!((&rest[..], serving.deadline()), (&want[..], None));
 }
@@ -134,8 +138,8 @@ fn what_is_held_whole_is_passed_on_to_nobody_and_what_is_not_served_as_it_came()
 fn two_requests_for_the_same_are_answered_once() {
     let cache = holding(6, &[]);
     let mut serving = serving();
-    take(&mut serving, &[fragments(id(0), &[1..4])], &cache);
-    take(&mut serving, &[fragments(id(0), &[3..5])], &cache);
+    take(&mut serving, &[run_of(id(0), 1..4)], &cache);
+    take(&mut serving, &[run_of(id(0), 3..5)], &cache);
     assert_eq!(sent_fragments(&mut serving, at(0)), [1, 2, 3, 4]);
 }
 
@@ -150,7 +154,7 @@ fn what_was_sent_after_the_transmission_that_was_heard_last_is_under_way() {
             serving.sends(at(number), first + number, id(0), Part::Fragment(number as u32));
         }
         let heard = Heard::Until((first + heard) as u16);
-        let wants = [fragments(id(0), &[0..4])];
+        let wants = [run_of(id(0), 0..4)];
         serving.take(at(0), (&wants, &[]), (heard, first + 4), &cache, |_| true);
         assert_eq!(sent_fragments(&mut serving, at(0)), expected, "{heard:?}");
     }
@@ -165,7 +169,7 @@ fn of_what_was_asked_for_in_vain_only_what_was_sent_since_a_time_is_under_way() 
         // Of another message, which is not asked for.
         serving.sends(at(u64::from(index) * 100), u64::from(index) + 1, id(1), Part::Fragment(0));
     }
-    let wants = [fragments(id(0), &[0..4])];
+    let wants = [run_of(id(0), 0..4)];
     serving.take(at(300), (&wants, &[]), (Heard::AllBefore(at(100)), 9), &cache, |_| true);
     assert_eq!(sent_fragments(&mut serving, at(300)), [0, 1]);
 }
@@ -176,7 +180,7 @@ fn only_a_request_to_anyone_is_not_answered_by_what_was_heard_of_late() {
     let mut serving = serving();
     serving.overheard(at(0), member(2), id(0), Part::Fragment(1));
     serving.sends(at(0), 1, id(0), Part::Fragment(2));
-    let wants = [fragments(id(0), &[0..4])];
+    let wants = [run_of(id(0), 0..4)];
     let before = at(0) + MEMORY - Duration::from_millis(1);
     assert_eq!(serving.take(before, (&wants, &[]), (Heard::Nothing, 2), &cache, |_| true), []);
     assert_eq!(sent_fragments(&mut serving, before), [0, 3]);
@@ -260,11 +264,11 @@ fn combinations_that_are_under_way_count() {
 fn what_another_sends_is_not_sent_again() {
     let cache = holding(8, &[]);
     let mut serving = serving();
-    take(&mut serving, &[fragments(id(0), &[0..3])], &cache);
+    take(&mut serving, &[run_of(id(0), 0..3)], &cache);
     serving.overheard(at(0), member(2), id(0), Part::Fragment(1));
     serving.overheard(at(0), member(2), id(1), Part::Fragment(0));
     assert_eq!(sent_fragments(&mut serving, at(0)), [0, 2]);
-    take(&mut serving, &[fragments(id(0), &[1..2])], &cache);
+    take(&mut serving, &[run_of(id(0), 1..2)], &cache);
     serving.overheard(at(0), member(2), id(0), Part::Fragment(1));
     assert_eq!(serving.deadline(), None, "the last");
     take(&mut serving, &[combinations(id(0), 0, 2, 0..4), combinations(id(0), 1, 1, 4..8)], &cache);
@@ -294,7 +298,7 @@ fn answers_wait_for_their_time_and_go_in_the_order_of_requests() {
     (1..4).for_each(|sequence| hold(&mut cache, id(sequence), 1, &[]));
     let mut serving = serving();
     for (sequence, not_before) in [(2, 300), (0, 100), (1, 100), (3, 500)] {
-        let wants = [fragments(id(sequence), &[0..1])];
+        let wants = [run_of(id(sequence), 0..1)];
         serving.take(at(not_before), (&wants, &[]), (Heard::Until(0), 1), &cache, |_| true);
     }
     assert_eq!(serving.deadline(), Some(at(100)));
@@ -315,7 +319,7 @@ fn answers_wait_for_their_time_and_go_in_the_order_of_requests() {
 fn what_is_ended_while_it_is_due_is_sent_no_more() {
     let cache = holding(3, &[]);
     let mut serving = serving();
-    take(&mut serving, &[fragments(id(0), &[0..3])], &cache);
+    take(&mut serving, &[run_of(id(0), 0..3)], &cache);
     assert!(serving.next(at(0), &mut random()).is_some());
     serving.end(id(0));
     assert_eq!((serving.deadline(), sent(&mut serving, at(0))), (None, vec![]));
@@ -332,7 +336,7 @@ fn a_message_that_is_brought_to_a_neighbour_is_sent_as_far_as_it_is_held() {
 #[test]
 fn where_anyone_answers_the_order_is_drawn() {
     let cache = holding(40, &[]);
-    let wants = [fragments(id(0), &[0..40])];
+    let wants = [run_of(id(0), 0..40)];
     let order = |draws| {
         let mut serving = Serving::new(MEMORY, draws);
         serving.take(at(0), (&wants, &[]), (Heard::Nothing, 0), &cache, |_| true);
@@ -352,7 +356,7 @@ fn requests_for_everything_are_bounded() {
     let mut serving = serving();
     // Those for which there is no room are asked for again, with what follows them.
     assert_eq!(take(&mut serving, &[whole(id(0), 3001)], &cache), []);
-    take(&mut serving, &[fragments(id(2500), &[0..1])], &cache);
+    take(&mut serving, &[run_of(id(2500), 0..1)], &cache);
     assert_eq!(
         sent(&mut serving, at(0)).iter().map(|&(sequence, ..)| sequence).collect::<Vec<_>>(),
         (0..1024).collect::<Vec<_>>()
@@ -370,7 +374,7 @@ fn of_what_was_sent_the_last_transmissions_are_remembered() {
     (1..600).for_each(|sequence| hold(&mut cache, id(sequence), 1, &[]));
     let mut serving = serving();
     (0..600).for_each(|number| serving.sends(at(1), number, id(number as u32), Part::Fragment(0)));
-    let wants: Vec<_> = [0, 87, 88, 599].map(|sequence| fragments(id(sequence), &[0..1])).into();
+    let wants: Vec<_> = [0, 87, 88, 599].map(|sequence| run_of(id(sequence), 0..1)).into();
     serving.take(at(0), (&wants, &[]), (Heard::AllBefore(at(0)), 600), &cache, |_| true);
     let sequences: Vec<_> = sent(&mut serving, at(0)).iter().map(|&(sequence, ..)| sequence).collect();
     assert_eq!(sequences, [0, 87], "512 of them");
