@@ -138,6 +138,13 @@ impl Ours {
         self.thread.take().map(|thread| thread.join().unwrap()).unwrap_or_default()
     }
 
+    /// Stops it; panics if there was a packet that it could not read.
+    pub(crate) fn finish_having_read_all(&mut self) -> BTreeMap<String, u64> {
+        let counters = self.finish();
+        assert_eq!(counters["malformed"], 0, "{counters:#?}");
+        counters
+    }
+
     /// The `len` bytes that it received, in the form in which OpenPGM's member reports them.
     pub(crate) fn transfer(&mut self, len: usize) -> Transfer {
         Transfer::of("data", &self.wait_for(len))

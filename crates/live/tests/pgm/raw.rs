@@ -21,6 +21,8 @@ fn ours_sends(loss: f64) {
     assert!(theirs.finish(), "{}{:#?}", theirs.log(), sender.finish());
     assert_eq!(theirs.completed(), [Transfer::of("data", &file)]);
     assert_eq!(ours.transfer(SHORT), Transfer::of("data", &file));
+    sender.finish_having_read_all();
+    ours.finish_having_read_all();
 }
 
 /// Receives a file from OpenPGM, beside a receiver of OpenPGM.

@@ -47,6 +47,8 @@ fn ours_sends(loss: f64, len: usize) {
     assert!(theirs.finish(), "{}{:#?}", theirs.log(), sender.finish());
     assert_eq!(theirs.completed(), [Transfer::of("data", &file)]);
     assert_eq!(ours.transfer(len), Transfer::of("data", &file));
+    sender.finish_having_read_all();
+    ours.finish_having_read_all();
 }
 
 /// Receives a file from OpenPGM, beside a receiver of OpenPGM.

@@ -49,6 +49,9 @@
 //!   fields of OPT_FRAGMENT. Its code is OpenPGM's. OpenPGM 5.3 itself, however, sends no parity: it never sets the
 //!   size of its groups as a source, and crashes on the first; and as a receiver it takes parity packets for the
 //!   first ones of their group, whichever they are.
+//! - **A source of OpenPGM 5.3** that is asked for a packet which its rate or congestion control still holds back, as
+//!   its SPMs name it already, repairs it with a checksum of the headers alone. It is refused here (`malformed`), as by
+//!   OpenPGM's own receivers, and asked for again.
 //! - **POLL** is answered and not sent, as sources have no use for the number of their children. A NNAK is counted.
 //!   Repairers are network elements' business: a receiver follows the path in SPMs.
 //! - **Where a late receiver begins** is OPT_JOIN's number with our sources, which set it to the beginning of what is
