@@ -67,6 +67,8 @@ impl EgressSockets {
         let [own, named] = [raw(v6, OWN_MARK)?, raw(v6, table)?];
         if v6 {
             named.set_multicast_loop_v6(false)?;
+            // Packets to groups have others' source addresses.
+            named.set_freebind_v6(true)?;
         } else {
             named.set_multicast_loop_v4(false)?;
         }
@@ -100,14 +102,21 @@ impl EgressSockets {
     }
 
     /// Sends a packet to every station of the interface with this index that listens to its group.
-    pub(super) fn send_to_group(&self, packet: &[u8], index: u32, group: IpAddr) -> io::Result<()> {
+    pub(super) fn send_to_group(
+        &self,
+        packet: &[u8],
+        index: u32,
+        (source, group): (IpAddr, IpAddr),
+    ) -> io::Result<()> {
         let to = SockaddrStorage::from(SocketAddr::new(group, 0));
         let v4 = libc::in_pktinfo {
             ipi_ifindex: index as libc::c_int,
             ipi_spec_dst: libc::in_addr { s_addr: 0 },
             ipi_addr: libc::in_addr { s_addr: 0 },
         };
-        let v6 = libc::in6_pktinfo { ipi6_addr: libc::in6_addr { s6_addr: [0; 16] }, ipi6_ifindex: index };
+        // Without a source the kernel of IPv6 looks for one on the interface, and sends nothing if it has none.
+        let s6_addr = if let IpAddr::V6(source) = source { source.octets() } else { [0; 16] };
+        let v6 = libc::in6_pktinfo { ipi6_addr: libc::in6_addr { s6_addr }, ipi6_ifindex: index };
         let on =
             if self.v6 { ControlMessage::Ipv6PacketInfo(&v6) } else { ControlMessage::Ipv4PacketInfo(&v4) };
         sendmsg(self.named.as_raw_fd(), &[IoSlice::new(packet)], &[on], MsgFlags::empty(), Some(&to))?;

@@ -156,7 +156,7 @@ impl Hooked {
                 for &number in &*interfaces {
                     let index = self.interfaces.get(number as usize).map(|&(_, index)| index);
                     self.leave(&packet, header.destination, index, |sockets, index| {
-                        sockets.send_to_group(&packet, index, header.destination)
+                        sockets.send_to_group(&packet, index, (header.source, header.destination))
                     });
                 }
             }
