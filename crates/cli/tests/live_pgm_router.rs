@@ -4,12 +4,27 @@
 
 mod common;
 
-use common::live_run;
+use std::path::Path;
+use std::process::Command;
+
+use common::live_run_in;
 use hopcast_node::testing::Requirement;
 use serde_json::Value;
 
 /// Sends 300 kB from `s` behind r0 to `a` behind r1, which loses nothing, and to `b` behind r0, which loses 5 %.
 fn tree(flow: &str, services: &str, needs: &[Requirement<'_>]) -> Option<Value> {
+    let dir = tempfile::tempdir().unwrap();
+    tree_in(dir.path(), &[], flow, services, needs)
+}
+
+/// The same, in a directory, with further arguments.
+fn tree_in(
+    dir: &Path,
+    arguments: &[&str],
+    flow: &str,
+    services: &str,
+    needs: &[Requirement<'_>],
+) -> Option<Value> {
     let scenario = format!(
         "title: t
 duration: 40 s
@@ -26,7 +41,7 @@ variants: {{ packets: {{ pgm: {{ rate: 2 Mbit/s, parity: 0 }} }} }}
 flows: [{{ name: f, from: s, to: g, {flow} }}]
 "
     );
-    let run = live_run(&scenario, &[&[Requirement::Program("nft")], needs].concat())?;
+    let run = live_run_in(dir, &scenario, arguments, &[&[Requirement::Program("nft")], needs].concat())?;
     assert_eq!(run["flows"][0]["reliability"], 1.0, "{}", run["flows"][0]);
     Some(run)
 }
@@ -64,6 +79,44 @@ fn on_kernels_a_loss_behind_one_branch_puts_no_repair_on_another() {
     let Some(without) = tree(OURS, "", &[]) else { return };
     let again = without["flows"][0]["counters"]["repair_packets_sent"].as_u64().unwrap();
     assert!(again > 2 && frames(&without, "r1", "a") >= data + again, "{without}");
+}
+
+/// Fields of the packets in a capture that a filter of tshark's selects, one packet a line.
+fn select(file: &Path, filter: &str, field: &str) -> Vec<String> {
+    let output = Command::new("tshark")
+        .arg("-r")
+        .arg(file)
+        .args(["-Y", filter, "-T", "fields", "-e", field])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn on_ip_itself_elements_repair_in_both_versions_and_routers_are_alerted_to_what_they_look_at() {
+    let raw = OURS.replace("over: packets", "over: [packets, raw-ip]");
+    for (version, alert) in [(4, "ip.opt.ra"), (6, "ipv6.opt.router_alert")] {
+        let dir = tempfile::tempdir().unwrap();
+        let flow = format!("{raw}, ip: {version}");
+        let needs = [Requirement::Program("tshark")];
+        let arguments = ["--capture", "b"];
+        let Some(run) = tree_in(dir.path(), &arguments, &flow, ELEMENTS, &needs) else { return };
+        assert!(element(&run, "repairs") > 2 && element(&run, "requests_unknown") == 0, "{run}");
+        assert_eq!(frames(&run, "a", "r1"), 0, "nobody there asks");
+        assert_eq!(frames(&run, "r0", "s"), element(&run, "naks_sent"));
+        let file = dir.path().join("out/captures/case-000-repeat-000.pcapng");
+        let count = |filter: &str| select(&file, filter, "frame.number").len();
+        // RFC 3208, section 8: SPM 0, ODATA 4, RDATA 5, NAK 8, NCF 10.
+        for kind in [0, 5, 10] {
+            assert!(count(&format!("pgm.hdr.type == {kind} && {alert}")) > 0, "type {kind}, IPv{version}");
+            assert_eq!(count(&format!("pgm.hdr.type == {kind} && !{alert}")), 0, "type {kind}, IPv{version}");
+        }
+        assert!(count("pgm.hdr.type == 4") > 200 && count("pgm.hdr.type == 8") > 0);
+        assert_eq!(count(&format!("(pgm.hdr.type == 4 || pgm.hdr.type == 8) && {alert}")), 0);
+        assert_eq!(count("udp"), 0);
+        assert_eq!(count("_ws.malformed"), 0, "tshark reads all");
+    }
 }
 
 #[test]

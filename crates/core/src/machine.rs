@@ -216,11 +216,14 @@ pub struct Attributes {
     pub hop_limit: Option<u8>,
     /// DSCP in the upper six bits, ECN in the lower two.
     pub traffic_class: u8,
+    /// Whether routers on the way are to look at it (Router Alert, RFC 2113 and 2711), of a protocol of IP without UDP,
+    /// whose sockets cannot say so. On the way up, false.
+    pub router_alert: bool,
 }
 
 impl Attributes {
     /// All attributes left to the host's choice.
-    pub const CHOICE: Self = Self { interface: None, hop_limit: None, traffic_class: 0 };
+    pub const CHOICE: Self = Self { interface: None, hop_limit: None, traffic_class: 0, router_alert: false };
 }
 
 /// A membership in a group of receivers.

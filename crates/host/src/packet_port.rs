@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use hopcast_core::{Buffer, Datagram, Item, Outbox};
-use hopcast_wire::ip;
+use hopcast_wire::{ip, router_alert};
 
 /// A packet port below and a datagram port above: what leaves by them, and how often.
 #[derive(Debug)]
@@ -38,6 +38,13 @@ impl PacketPort {
     pub(crate) fn send(&mut self, mut payload: Buffer, to: IpAddr) {
         self.identification = self.identification.wrapping_add(1);
         ip::prepend(&mut payload, self.local, to, self.protocol, self.hop_limit, self.identification);
+        self.sent += 1;
+        self.out.down(Item::Packet(payload));
+    }
+
+    /// Sends a payload in a packet with a Router Alert.
+    pub(crate) fn send_alerting(&mut self, mut payload: Buffer, to: IpAddr) {
+        router_alert::prepend(&mut payload, self.local, to, self.protocol, self.hop_limit);
         self.sent += 1;
         self.out.down(Item::Packet(payload));
     }

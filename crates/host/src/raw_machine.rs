@@ -17,8 +17,8 @@ pub struct RawIp {
     port: PacketPort,
 }
 
-/// The longest payload that both versions can carry: 65,535 less the header of IPv4.
-const MAX_PAYLOAD: usize = 65_515;
+/// The longest payload that both versions can carry: 65,535 less the header of IPv4 with a Router Alert.
+const MAX_PAYLOAD: usize = 65_511;
 
 impl RawIp {
     /// The machine of a protocol at an address, whose packets have this hop limit.
@@ -26,8 +26,13 @@ impl RawIp {
         Self { local, protocol, port: PacketPort::new(local, protocol, hop_limit) }
     }
 
-    fn send(&mut self, Datagram { remote, payload, .. }: Datagram) {
-        if self.port.can_send(payload.len(), MAX_PAYLOAD, remote.ip()) {
+    fn send(&mut self, Datagram { remote, payload, attributes, .. }: Datagram) {
+        if !self.port.can_send(payload.len(), MAX_PAYLOAD, remote.ip()) {
+            return;
+        }
+        if attributes.router_alert {
+            self.port.send_alerting(payload, remote.ip());
+        } else {
             self.port.send(payload, remote.ip());
         }
     }
@@ -72,14 +77,20 @@ impl Reactive for RawIp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hopcast_core::Machine;
+    use hopcast_core::{Attributes, Machine};
+    use hopcast_wire::router_alert;
 
     const NOW: Instant = Instant::ZERO;
 
     fn packet(from: &str, to: &str, protocol: u8) -> Buffer {
+        packet_of(from, to, protocol, Attributes::CHOICE, b"ahoy")
+    }
+
+    fn packet_of(from: &str, to: &str, protocol: u8, attributes: Attributes, bytes: &[u8]) -> Buffer {
         let at = |text: &str| SocketAddr::new(text.parse().unwrap(), 0);
         let mut sender = RawIp::new(at(from).ip(), protocol, 64);
-        let datagram = Datagram::new(at(from), at(to), Buffer::copy_from(b"ahoy"));
+        let (local, remote, payload) = (at(from), at(to), Buffer::copy_from(bytes));
+        let datagram = Datagram { local, remote, payload, attributes };
         sender.handle(NOW, Port::Above(0), Item::Datagram(datagram));
         let Some((Port::Below(0), Item::Packet(packet))) = sender.poll(NOW) else { panic!("a packet") };
         packet
@@ -98,6 +109,27 @@ mod tests {
             assert_eq!((&found.payload[..], found.remote.ip()), (&b"ahoy"[..], from.parse().unwrap()));
             assert_eq!(found.local.ip(), to.parse::<IpAddr>().unwrap());
         }
+    }
+
+    #[test]
+    fn routers_are_alerted_to_the_datagrams_that_ask_for_it_and_receivers_read_both() {
+        for (from, own, header_len) in [("10.0.0.1", "10.0.0.2", 24), ("fd00::1", "fd00::2", 48)] {
+            for router_alert in [true, false] {
+                let attributes = Attributes { router_alert, ..Attributes::CHOICE };
+                let packet = packet_of(from, own, 113, attributes, b"ahoy");
+                assert_eq!(router_alert::is_present(&packet), router_alert);
+                assert_eq!(packet.len() == header_len + 4, router_alert);
+                let mut receiver = RawIp::new(own.parse().unwrap(), 113, 64);
+                receiver.handle(NOW, Port::Below(0), Item::Packet(packet));
+                let Some((Port::Above(0), Item::Datagram(found))) = receiver.poll(NOW) else {
+                    panic!("{own}")
+                };
+                assert_eq!((&found.payload[..], found.attributes), (&b"ahoy"[..], Attributes::CHOICE));
+            }
+        }
+        let attributes = Attributes { router_alert: true, ..Attributes::CHOICE };
+        let longest = packet_of("10.0.0.1", "10.0.0.2", 113, attributes, &[7; MAX_PAYLOAD]);
+        assert_eq!(longest.len(), 65_535);
     }
 
     #[test]

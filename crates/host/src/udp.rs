@@ -37,6 +37,7 @@ impl Host {
             interface: ingress,
             hop_limit: Some(header.hop_limit),
             traffic_class: header.traffic_class,
+            router_alert: false,
         };
         let datagram = Datagram {
             local: SocketAddr::new(header.destination, read.destination),

@@ -27,7 +27,7 @@ fn a_datagram_arrives_whole_with_both_ends_in_both_versions() {
         // Below Ethernet's minimum payload, too.
         for payload in [&b""[..], b"x", &[7; 1400]] {
             network.send(A, 0, socket(B, v6, 5000), payload);
-            let attributes = Attributes { interface: Some(0), hop_limit: Some(63), traffic_class: 0 };
+            let attributes = Attributes { interface: Some(0), hop_limit: Some(63), ..Attributes::CHOICE };
             let (local, remote) = (socket(B, v6, 5000), socket(A, v6, 4000));
             let expected = Datagram { local, remote, payload: Buffer::copy_from(payload), attributes };
             assert_eq!(network.take(B), [(3, Item::Datagram(expected))]);

@@ -300,16 +300,22 @@ fn interface_hop_limit_traffic_class_and_destination_come_up_as_they_were_on_the
                 let unicast = SocketAddr::new(far[1], 7000);
                 // Nobody has asked: DSCP and hop limit are not known, and nothing is made up.
                 send(1, unicast, 9, 0xba);
-                let attributes = Attributes { interface: Some(1), hop_limit: None, traffic_class: 2 };
+                let attributes = Attributes { interface: Some(1), traffic_class: 2, ..Attributes::CHOICE };
                 assert_eq!(ear.next(), (near[1], unicast, attributes));
                 // A machine that chooses attributes itself.
-                let chosen = Attributes { interface: Some(1), hop_limit: Some(3), traffic_class: 0x20 };
+                let chosen = Attributes {
+                    interface: Some(1),
+                    hop_limit: Some(3),
+                    traffic_class: 0x20,
+                    ..Attributes::CHOICE
+                };
                 let away = Datagram::new(unicast, SocketAddr::new(near[1], 9), Buffer::copy_from(b"away"));
                 ear.give(Item::Datagram(Datagram { attributes: chosen, ..away }));
                 let hears = |ear: &mut Listener, link: usize, to, hops, traffic_class| {
                     send(link, to, hops, traffic_class);
                     let interface = Some(link as u32);
-                    let attributes = Attributes { interface, hop_limit: Some(hops), traffic_class };
+                    let attributes =
+                        Attributes { interface, hop_limit: Some(hops), traffic_class, ..Attributes::CHOICE };
                     assert_eq!(ear.next(), (near[link], to, attributes));
                 };
                 let values = [(1, 0), (64, 0xb8), (255, 0xff)];

@@ -4,7 +4,7 @@
 //! ```text
 //!  IPv4 option (RFC 2113)                | 0x94 | 4 | value 0 |             behind the 20 bytes of the header
 //!                                         0      1   2         4
-//!  IPv6 hop-by-hop options (RFC 2711)    | next header | 0 | 5 | 2 | value 0 | 1 | 0 |       behind the 40 bytes
+//!  IPv6 hop-by-hop options (RFC 2711)    | next header | 0 | 5 | 2 |  value  | 1 | 0 |       behind the 40 bytes
 //!                                         0             1   2   3   4         6   7   8
 //! ```
 //!
@@ -22,10 +22,14 @@ pub const V4_HEADER: usize = ip::V4_HEADER + 4;
 pub const V6_HEADER: usize = ip::V6_HEADER + 8;
 
 /// IPv4's option: copied into fragments, of 4 bytes, "routers shall examine the packet" (RFC 2113 section 2.1).
-const OPTION: [u8; 4] = [0x94, 4, 0, 0];
-/// The same in IPv6, value 0 as for MLD (RFC 2711 section 2.1; no other has been assigned to PGM), and two bytes of
-/// padding (PadN).
-const HOP_BY_HOP_OPTIONS: [u8; 6] = [5, 2, 0, 0, 1, 0];
+pub const V4_OPTION: [u8; 4] = [0x94, 4, 0, 0];
+/// The same in IPv6 for MLD, value 0 (RFC 2711 section 2.1), and two bytes of padding (PadN).
+const MLD_OPTIONS: [u8; 6] = [5, 2, 0, 0, 1, 0];
+/// The same for a protocol to which no value is assigned: the first of those for experiments (RFC 5350). Linux neither
+/// forwards nor delivers packets to groups that have the value of MLD and are none.
+pub const V6_OPTIONS: [u8; 6] = [5, 2, 0xff, 0xdf, 1, 0];
+/// Type of the option among IPv6's.
+const V6_KIND: u8 = 5;
 /// The next header that stands for hop-by-hop options (RFC 8200 section 4.3).
 const HOP_BY_HOP: u8 = 0;
 
@@ -44,7 +48,7 @@ pub fn prepend_v4(buffer: &mut Buffer, source: Ipv4Addr, destination: Ipv4Addr) 
 ///
 /// If there are more than 65,527 bytes in it.
 pub fn prepend_v6(buffer: &mut Buffer, source: Ipv6Addr, destination: Ipv6Addr) {
-    prepend_v6_headers(buffer, source, destination, (ip::ICMPV6, 1));
+    prepend_v6_headers(buffer, source, destination, MLD_OPTIONS, (ip::ICMPV6, 1));
 }
 
 /// Puts headers with a Router Alert of another protocol in front of the payload in `buffer`, of the addresses' version.
@@ -58,7 +62,7 @@ pub fn prepend(buffer: &mut Buffer, source: IpAddr, destination: IpAddr, protoco
             prepend_v4_header(buffer, source, destination, (protocol, 0, hop_limit));
         }
         (IpAddr::V6(source), IpAddr::V6(destination)) => {
-            prepend_v6_headers(buffer, source, destination, (protocol, hop_limit));
+            prepend_v6_headers(buffer, source, destination, V6_OPTIONS, (protocol, hop_limit));
         }
         _ => panic!("a packet goes from {source} to {destination}, which are not of one version"),
     }
@@ -81,7 +85,7 @@ fn prepend_v4_header(
     header[9] = protocol;
     header[12..16].copy_from_slice(&source.octets());
     header[16..20].copy_from_slice(&destination.octets());
-    header[20..24].copy_from_slice(&OPTION);
+    header[20..24].copy_from_slice(&V4_OPTION);
     let sum = checksum::checksum(&header);
     header[10..12].copy_from_slice(&sum.to_be_bytes());
     buffer.prepend(V4_HEADER).copy_from_slice(&header);
@@ -91,11 +95,12 @@ fn prepend_v6_headers(
     buffer: &mut Buffer,
     source: Ipv6Addr,
     destination: Ipv6Addr,
+    option: [u8; 6],
     (protocol, hop_limit): (u8, u8),
 ) {
     let options = buffer.prepend(8);
     options[..2].copy_from_slice(&[protocol, 0]);
-    options[2..].copy_from_slice(&HOP_BY_HOP_OPTIONS);
+    options[2..].copy_from_slice(&option);
     ip::prepend(buffer, source.into(), destination.into(), HOP_BY_HOP, hop_limit, 0);
 }
 
@@ -108,7 +113,7 @@ pub fn is_present(packet: &[u8]) -> bool {
                 let len = match kind {
                     0 => return false,
                     1 => 1,
-                    kind if kind == OPTION[0] => return true,
+                    kind if kind == V4_OPTION[0] => return true,
                     _ => options.get(1).map_or(0, |&len| len.into()),
                 };
                 // Less than kind and length would not end.
@@ -126,7 +131,7 @@ pub fn is_present(packet: &[u8]) -> bool {
                 while let Some(&kind) = options.first() {
                     let len = match kind {
                         0 => 1,
-                        kind if kind == HOP_BY_HOP_OPTIONS[0] => return options.get(1) == Some(&2),
+                        V6_KIND => return options.get(1) == Some(&2),
                         _ => options.get(1).map_or(options.len(), |&len| 2 + usize::from(len)),
                     };
                     options = options.get(len..).unwrap_or_default();

@@ -28,15 +28,26 @@ static MACHINE: Mutex<()> = Mutex::new(());
 /// The one run of a scenario live, which counts; `None` where something is missing that it needs, beside what every
 /// live run does.
 pub(crate) fn live_run(scenario: &str, needs: &[Requirement<'_>]) -> Option<Value> {
+    let dir = tempfile::tempdir().unwrap();
+    live_run_in(dir.path(), scenario, &[], needs)
+}
+
+/// The same, with what it leaves in `out` in a directory, and with further arguments.
+pub(crate) fn live_run_in(
+    dir: &Path,
+    scenario: &str,
+    arguments: &[&str],
+    needs: &[Requirement<'_>],
+) -> Option<Value> {
     let common =
         [Requirement::Root, Requirement::Tun, Requirement::Program("ip"), Requirement::Program("setpriv")];
     if !require(&[&common, needs].concat()) {
         return None;
     }
     let _machine = MACHINE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let dir = tempfile::tempdir().unwrap();
-    fs::write(dir.path().join("live.yaml"), scenario).unwrap();
-    let output = command(dir.path(), &["run", "live.yaml", "--live", "--format", "json", "--out", "out"])
+    fs::write(dir.join("live.yaml"), scenario).unwrap();
+    let output = command(dir, &["run", "live.yaml", "--live", "--format", "json", "--out", "out"])
+        .args(arguments)
         .stdin(Stdio::null())
         .output()
         .unwrap();

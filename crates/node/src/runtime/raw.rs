@@ -1,7 +1,8 @@
 //! A datagram port on raw IP sockets: packets of one protocol of IP, without its header.
 //!
-//! One socket is bound to the address of the plug, by which it sends. Each group that the machine joins has a socket of
-//! its own, bound to the group, so that each receives what is sent to its address alone.
+//! One socket is bound to the address of the plug, by which it sends; another, opened when it is needed, sends what
+//! bears a Router Alert. Each group that the machine joins has a socket of its own, bound to the group, so that each
+//! receives what is sent to its address alone.
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
@@ -9,8 +10,10 @@ use std::os::fd::AsRawFd;
 use std::rc::Rc;
 
 use hopcast_core::{Attributes, Buffer, Datagram, Item, Membership};
-use hopcast_wire::ip;
-use nix::sys::socket::{SockaddrStorage, recvfrom};
+use hopcast_wire::{ip, router_alert};
+use nix::libc;
+use nix::sys::socket::sockopt::SetStruct;
+use nix::sys::socket::{SockaddrStorage, recvfrom, setsockopt};
 use rustix::event::epoll::EventFlags;
 use rustix::net::sockopt;
 use socket2::{Domain, Protocol, SockAddr, Socket as Kernel, Type};
@@ -41,6 +44,8 @@ pub(super) struct Raw {
     /// The plug's own socket, then those of groups, each with the address that it is bound to, and whether it can
     /// be read now.
     sockets: Vec<(IpAddr, Kernel, bool)>,
+    /// Sends what routers are to look at, once there was such a datagram.
+    alerting: Option<Kernel>,
     interfaces: Interfaces,
     allowed: usize,
     memory: Vec<u8>,
@@ -59,6 +64,7 @@ impl Raw {
             poller: Rc::clone(poller),
             plug,
             sockets: Vec::new(),
+            alerting: None,
             interfaces: Interfaces::of_namespace(),
             allowed: 0,
             memory: vec![0; MAX_PACKET],
@@ -68,26 +74,53 @@ impl Raw {
         Ok(raw)
     }
 
-    /// Adds a socket that is bound to an address.
-    fn bind(&mut self, address: IpAddr) -> io::Result<&Kernel> {
+    /// A socket that is bound to an address.
+    fn open_bound(&self, address: IpAddr) -> io::Result<Kernel> {
         let at = SocketAddr::new(address, 0);
         let protocol = Protocol::from(i32::from(self.protocol));
         let socket = Kernel::new(Domain::for_address(at), Type::RAW, Some(protocol))?;
         socket.set_nonblocking(true)?;
-        // Beyond the host's limits if allowed.
-        if sockopt::set_socket_recv_buffer_size_force(&socket, BUFFER).is_err() {
-            socket.set_recv_buffer_size(BUFFER)?;
-        }
         socket.bind(&at.into())?;
         if address.is_ipv6() {
             socket.set_multicast_hops_v6(GROUP_HOP_LIMIT)?;
         } else {
             socket.set_multicast_ttl_v4(GROUP_HOP_LIMIT)?;
         }
+        Ok(socket)
+    }
+
+    /// Adds a socket that is bound to an address, to receive.
+    fn bind(&mut self, address: IpAddr) -> io::Result<&Kernel> {
+        let socket = self.open_bound(address)?;
+        // Beyond the host's limits if allowed.
+        if sockopt::set_socket_recv_buffer_size_force(&socket, BUFFER).is_err() {
+            socket.set_recv_buffer_size(BUFFER)?;
+        }
         let token = Token { plug: self.plug, key: self.sockets.len() as u64 };
         self.poller.add(&socket, token, EventFlags::IN)?;
         self.sockets.push((address, socket, false));
         Ok(&self.sockets[self.sockets.len() - 1].1)
+    }
+
+    /// The socket that sends with a Router Alert, or without.
+    fn sender(&mut self, router_alert: bool) -> io::Result<&Kernel> {
+        if !router_alert {
+            return Ok(&self.sockets[0].1);
+        }
+        if self.alerting.is_none() {
+            let socket = self.open_bound(self.local)?;
+            // It receives the same as the plug's own, which nobody reads here.
+            socket.set_recv_buffer_size(0)?;
+            if self.local.is_ipv6() {
+                // The kernel sets the next header.
+                let [a, b, c, d, e, f] = router_alert::V6_OPTIONS;
+                setsockopt(&socket, HopByHopOptions, &[0, 0, a, b, c, d, e, f])?;
+            } else {
+                setsockopt(&socket, IpOptions, &router_alert::V4_OPTION)?;
+            }
+            self.alerting = Some(socket);
+        }
+        self.alerting.as_ref().ok_or_else(|| ErrorKind::NotFound.into())
     }
 
     fn change(&mut self, membership: &Membership) -> io::Result<()> {
@@ -138,6 +171,20 @@ impl Raw {
     }
 }
 
+/// The socket options `IP_OPTIONS` (ip(7)) and `IPV6_HOPOPTS` (RFC 3542 section 8): options of all packets sent.
+#[derive(Clone, Copy)]
+struct IpOptions;
+nix::setsockopt_impl!(IpOptions, libc::IPPROTO_IP, libc::IP_OPTIONS, [u8; 4], SetStruct<'_, [u8; 4]>);
+#[derive(Clone, Copy)]
+struct HopByHopOptions;
+nix::setsockopt_impl!(
+    HopByHopOptions,
+    libc::IPPROTO_IPV6,
+    libc::IPV6_HOPOPTS,
+    [u8; 8],
+    SetStruct<'_, [u8; 8]>
+);
+
 fn address_of(from: &SockaddrStorage) -> Option<IpAddr> {
     let v4 = from.as_sockaddr_in().map(|address| address.ip().into());
     v4.or_else(|| from.as_sockaddr_in6().map(|address| address.ip().into()))
@@ -174,7 +221,8 @@ impl Socket for Raw {
             Item::Datagram(datagram) if datagram.remote.is_ipv4() == self.local.is_ipv4() => {
                 let to = SockAddr::from(SocketAddr::new(datagram.remote.ip(), 0));
                 self.counters.syscalls += 1;
-                match self.sockets[0].1.send_to(&datagram.payload, &to) {
+                let socket = self.sender(datagram.attributes.router_alert);
+                match socket.and_then(|socket| socket.send_to(&datagram.payload, &to)) {
                     Ok(_) => {
                         self.counters.sent += 1;
                         self.counters.sent_bytes += datagram.payload.len() as u64;

@@ -102,7 +102,7 @@ impl Scene<'_> {
     }
 
     fn send(&self) {
-        let attributes = Attributes { interface: Some(0), hop_limit: Some(HOPS), traffic_class: 0 };
+        let attributes = Attributes { interface: Some(0), hop_limit: Some(HOPS), ..Attributes::CHOICE };
         for ((_, traffic), sender) in self.senders.iter().zip(self.family.senders) {
             for group in [self.family.group, self.family.one_source] {
                 let remote = SocketAddr::new(ip(group), PORT);

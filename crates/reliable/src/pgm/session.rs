@@ -10,7 +10,7 @@ use hopcast_core::{
 use super::config::{ReceiverConfig, SourceConfig};
 use super::receiver::{Delivered, Delivery, Output, Receiver};
 use super::source::Source;
-use super::wire::{Body, Packet, Tsi};
+use super::wire::{Body, Packet, Tsi, alerts_routers};
 use crate::down_streams::{DownStreams, WINDOW};
 use crate::unit_credit::UnitCredit;
 use crate::up_streams::Streams;
@@ -244,7 +244,8 @@ fn upstream(now: Instant, source: &mut Source, packet: &Packet<'_>) {
 }
 
 fn send(out: &mut Outbox, local: SocketAddr, remote: SocketAddr, payload: Buffer) {
-    out.down(Item::Datagram(Datagram { local, remote, payload, attributes: Attributes::CHOICE }));
+    let attributes = Attributes { router_alert: alerts_routers(&payload), ..Attributes::CHOICE };
+    out.down(Item::Datagram(Datagram { local, remote, payload, attributes }));
 }
 
 impl Machine for Session {

@@ -2,6 +2,7 @@
 
 use hopcast_config::decode::whole;
 use hopcast_host::RawIp;
+use hopcast_wire::{ip, router_alert};
 
 use crate::error::BuildError;
 use crate::network::HOP_LIMIT;
@@ -46,7 +47,12 @@ static OPTIONS: Options<RawIpProtocol> = Options(&[Opt {
 
 impl Transport for RawIpProtocol {
     fn overhead(&self, ip: u64) -> u64 {
-        ip
+        // Room for a Router Alert, which repairs of PGM bear, and its data does not.
+        let alert = match ip == ip::V4_HEADER as u64 {
+            true => router_alert::V4_HEADER - ip::V4_HEADER,
+            false => router_alert::V6_HEADER - ip::V6_HEADER,
+        };
+        ip + alert as u64
     }
 
     fn put_on_end(&self, end: &mut End<'_, '_>) -> Result<Option<LowerPort>, BuildError> {

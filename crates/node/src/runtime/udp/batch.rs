@@ -87,6 +87,7 @@ impl Batch {
                 interface: meta.interface_index.and_then(|index| interfaces.number(index)),
                 hop_limit: None,
                 traffic_class: meta.ecn.map_or(0, |ecn| ecn as u8),
+                router_alert: false,
             },
             len: meta.len,
             stride: meta.stride,

@@ -272,7 +272,7 @@ impl Socket for Udp {
     }
 
     fn give(&mut self, item: Item) {
-        let datagram = match item {
+        let mut datagram = match item {
             Item::Datagram(datagram) => datagram,
             Item::Membership(membership) => {
                 let place = (&self.poller, Token { key: OF_GROUPS, ..self.token });
@@ -291,6 +291,8 @@ impl Socket for Udp {
             self.counters.send_refused += 1;
             return;
         }
+        // UDP's sockets leave without it, and with other attributes they are slower.
+        datagram.attributes.router_alert = false;
         if datagram.attributes != Attributes::CHOICE {
             self.read_in_detail();
         }

@@ -57,6 +57,8 @@ pub const UDP_MULTICAST: u16 = 3056;
 
 /// Length of the header that all packets have, in bytes.
 pub const HEADER_LEN: usize = 16;
+/// Place of the type.
+const TYPE: usize = 4;
 /// Place of the checksum.
 const CHECKSUM: std::ops::Range<usize> = 6..8;
 
@@ -204,6 +206,12 @@ impl<'a> Packet<'a> {
             Body::Nak(_) | Body::NullNak(_) | Body::SpmRequest | Body::PollResponse(_) | Body::Ack(_)
         )
     }
+}
+
+/// Whether a packet is of a type that network elements look at, whoever it is addressed to, so that its IP header bears
+/// a Router Alert: SPM, NCF, RDATA and POLL (RFC 3208, section 8).
+pub fn alerts_routers(packet: &[u8]) -> bool {
+    matches!(packet.get(TYPE), Some(&(SPM | NCF | RDATA | POLL)))
 }
 
 /// Replaces the path in an SPM or POLL by a network element's own address, of the same family, and its checksum.
