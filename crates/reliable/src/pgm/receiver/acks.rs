@@ -5,6 +5,9 @@ use hopcast_core::{Duration, Instant};
 use super::Shared;
 use crate::pgm::wire::{Ack, CongestionData, CongestionFeedback};
 
+#[cfg(test)]
+mod tests;
+
 /// What a receiver has heard of new data.
 #[derive(Debug, Default)]
 pub(super) struct Acks {

@@ -12,6 +12,9 @@ use hopcast_core::{Duration, Instant, Rate};
 
 use crate::pgm::wire::{Ack, CongestionData, CongestionFeedback};
 
+#[cfg(test)]
+mod tests;
+
 /// The state of congestion control.
 #[derive(Debug)]
 pub(super) struct Control {

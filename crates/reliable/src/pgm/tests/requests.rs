@@ -4,7 +4,7 @@ use hopcast_core::Duration;
 
 use super::net::{Link, Net, address, group, tsi};
 use crate::pgm::ReceiverConfig;
-use crate::pgm::wire::{Body, Data, Member, Nak, Packet, Spm};
+use crate::pgm::wire::{Body, Data, Member, Nak, Packet, Parity, Spm};
 
 /// A receiver without a back-off, and its source, which only these tests play: an SPM says that it has sent five
 /// packets, of which the first has come.
@@ -88,4 +88,29 @@ fn a_confirmation_of_its_own_request_is_a_round_trip() {
     spm(&mut net, 2, 4);
     // Nobody confirms what it asks again: it has measured a millisecond.
     assert!(requests(&mut net, 60) >= 4);
+}
+
+#[test]
+fn anothers_request_for_less_of_a_group_than_is_missing_here_suppresses_nothing() {
+    let mut net = Net::new(1);
+    let config = ReceiverConfig { group_size: 100, ..ReceiverConfig::default() };
+    net.add(None, Some(config), Link::default(), 1);
+    net.run(Duration::from_millis(1), |_| false);
+    let parity = Parity { proactive: false, on_demand: true, group: 8 };
+    let spm = Spm { sequence: 1, trail: 0, lead: 7, path: address(1).ip() };
+    let mut packet = Packet::new(tsi(1, 1), 7500, Body::Spm(spm));
+    packet.options.parity = Some(parity);
+    packet.options.member = Some(Member { is_framed: false, repairs_first: true });
+    packet.options.join = Some(0);
+    hear(&mut net, &packet);
+    (0..6).for_each(|sequence| data(&mut net, sequence, false));
+    // Two of the group of eight are missing, and asked for after a back-off. A NAK for parity has the first number of
+    // the group, and the number of packets less one.
+    for (sequence, suppressed) in [(0, 0), (1, 1)] {
+        let nak = Nak { sequence, source: address(1).ip(), group: group().ip() };
+        let request = Packet { is_parity: true, ..Packet::new(tsi(1, 1), 7500, Body::Nak(nak)) };
+        net.forge(0, 2, &request.emit());
+        assert_eq!(net.counter(0, "nacks_suppressed"), suppressed, "for {} packets", sequence + 1);
+    }
+    assert_eq!(net.counter(0, "nacks_sent"), 0);
 }
