@@ -52,7 +52,8 @@
 //! - **A source of OpenPGM 5.3** that is asked for a packet which its rate or congestion control still holds back, as
 //!   its SPMs name it already, repairs it with a checksum of the headers alone. It is refused here (`malformed`), as by
 //!   OpenPGM's own receivers, and asked for again.
-//! - **POLL** is answered and not sent, as sources have no use for the number of their children. A NNAK is counted.
+//! - **POLL** is answered and not sent, as sources have no use for the number of their children. OpenPGM 5.3 has code
+//!   that reads POLLs, which no build of it includes, and nothing that answers them. A NNAK is counted.
 //!   Repairers are network elements' business: a receiver follows the path in SPMs.
 //! - **Where a late receiver begins** is OPT_JOIN's number with our sources, which set it to the beginning of what is
 //!   being sent; with others, the first data it hears, or all that is held.
