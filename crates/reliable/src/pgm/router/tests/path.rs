@@ -1,8 +1,9 @@
 //! The path of SPMs.
 
-use super::net::{Below, Kind, Net};
+use super::net::{Below, Kind, Net, TSI};
 use super::tree::tree;
 use crate::pgm::router::Config;
+use crate::pgm::wire::{Body, Packet, Poll, PollKind};
 
 #[test]
 fn each_receiver_learns_the_element_above_it_and_requests_go_from_element_to_element() {
@@ -54,4 +55,41 @@ fn numbers_of_spms_and_of_packets_wrap() {
     net.ask(0, &numbers);
     net.run(100);
     assert_eq!(net.on(Below::Receiver(0), Kind::Repair), 4);
+}
+
+#[test]
+fn what_an_element_has_not_seen_itself_can_be_asked_for_once_an_spm_has_named_it() {
+    let mut net = Net::new(&[None], &[0], Config::default());
+    net.spm();
+    net.lose.insert((Below::Router(0), Kind::Data), 1);
+    let lost = net.data();
+    net.ask(0, &[lost]);
+    net.run(50);
+    assert_eq!((net.at_source.len(), net.counter(0, "element_requests_refused")), (0, 1));
+    net.spm();
+    net.ask(0, &[lost]);
+    net.run(50);
+    assert_eq!((net.at_source.len(), net.counter(0, "element_requests_refused")), (1, 1));
+    assert_eq!(net.counter(0, "element_naks_sent"), 1);
+    assert_eq!(net.counter(0, "element_requests_forwarded"), 1);
+    assert_eq!(net.has[&0], [lost]);
+    // What the source has no longer is refused here.
+    net.trail = lost.wrapping_add(1);
+    net.spm();
+    net.ask(0, &[lost]);
+    net.run(50);
+    assert_eq!((net.at_source.len(), net.counter(0, "element_requests_refused")), (1, 2));
+}
+
+#[test]
+fn a_poll_of_all_children_that_the_source_sends_reaches_every_receiver_as_it_was() {
+    let mut net = tree(Config { store: 1 << 20, redirect: true, ..Config::default() });
+    net.clear();
+    let (kind, path) = (PollKind::General, net.source());
+    let poll = Poll { sequence: 1, round: 0, kind, path, backoff: 0, random: 0, mask: 0 };
+    let packet = net.to_group(&Packet::new(TSI, 88, Body::Poll(poll)));
+    net.inject(0, 0, packet);
+    net.run(50);
+    assert!((0..8).all(|receiver| net.on(Below::Receiver(receiver), Kind::Poll) == 1));
+    assert_eq!(net.links(Kind::PollResponse), [], "elements are not counted among the source's children");
 }
