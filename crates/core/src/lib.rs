@@ -23,6 +23,7 @@
 //! | [`loss`] | the share of packets that are lost, fading |
 //! | [`recent`] | the recent numbers of a sender's packets, and which have arrived |
 //! | [`pacer`] | when a paced sender may let the next packet go |
+//! | [`pace`] | a rate limit on packets that others cause |
 //! | [`codel`] | the queue discipline of RFC 8289, at links and at protocols' inputs |
 //! | [`guide`] | a worked example: a stack of two machines on a lossy link |
 
@@ -36,6 +37,7 @@ pub mod hook;
 pub mod loss;
 pub mod machine;
 pub mod outbox;
+pub mod pace;
 pub mod pacer;
 pub mod plug;
 pub mod random;
@@ -56,6 +58,7 @@ pub use machine::{
     Reception, Transit,
 };
 pub use outbox::{Outbox, Reactive};
+pub use pace::Pace;
 pub use pacer::Pacer;
 pub use random::{Seed, Stream};
 pub use recent::RecentNumbers;

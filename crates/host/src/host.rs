@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use hopcast_core::{
-    Buffer, Egress, Frame, FrameStatus, Hook, Instant, Item, Machine, Membership, Outbox, Port, Transit,
-    earliest,
+    Buffer, Egress, Frame, FrameStatus, Hook, Instant, Item, Machine, Membership, Outbox, Pace, Port,
+    Transit, earliest,
 };
 use hopcast_wire::ip::Header;
 use hopcast_wire::{Malformed, arp, ethernet, ip};
@@ -17,7 +17,6 @@ use crate::groups::{GroupRoute, Groups, is_broadcast, is_group, is_link_scope};
 use crate::icmp::{PathMtus, error_limit};
 use crate::membership::MembershipReports;
 use crate::neighbours::Neighbours;
-use crate::pace::Pace;
 use crate::reports::is_membership;
 use crate::routes::{RouteCache, Routes};
 

@@ -5,13 +5,12 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
-use hopcast_core::{Buffer, Instant};
+use hopcast_core::{Buffer, Instant, Pace};
 use hopcast_wire::icmp::{self, Message, Unreachable};
 use hopcast_wire::ip::{self, Header, Version};
 
 use crate::groups::is_group;
 use crate::host::Host;
-use crate::pace::Pace;
 
 impl Host {
     /// Takes an ICMP message to this host, whose checksum must be right.

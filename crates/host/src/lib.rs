@@ -64,7 +64,6 @@ mod host;
 mod icmp;
 pub mod membership;
 pub mod neighbours;
-mod pace;
 mod packet_port;
 pub mod ping;
 pub mod prefixes;

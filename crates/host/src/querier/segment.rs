@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use hopcast_core::{Duration, Egress, Instant, Item, Membership, Outbox, Transit};
+use hopcast_core::{Duration, Egress, Instant, Item, Membership, Outbox, Pace, Transit};
 use hopcast_wire::ip;
 use hopcast_wire::membership::{
     Message, Query, RecordType, Sources, Version, is_reported, is_source_specific,
@@ -16,7 +16,6 @@ use super::election::Election;
 use super::group::{Group, Questions, limit};
 use super::{Config, packet};
 use crate::agenda::Agenda;
-use crate::pace::Pace;
 
 /// The members on a link, of one IP version.
 #[derive(Debug)]

@@ -1,11 +1,11 @@
 //! A rate limit on packets that others cause.
 
-use hopcast_core::{Duration, Instant};
+use crate::time::{Duration, Instant};
 
 /// A token bucket: packets may be sent while it is not empty. Packets that belong together may then take more tokens
 /// than it holds; later packets wait until these are paid back.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub struct Pace {
     interval: Duration,
     burst: u64,
     /// Time at which the bucket will be full. Each packet postpones it by one interval.
@@ -14,22 +14,22 @@ pub(crate) struct Pace {
 
 impl Pace {
     /// A limit of `rate` packets a second, at least 1, and `burst` at once.
-    pub(crate) fn new(rate: u64, burst: u64) -> Self {
+    pub fn new(rate: u64, burst: u64) -> Self {
         Self { interval: Duration::from_secs(1) / rate.max(1), burst, full_at: Instant::ZERO }
     }
 
     /// Time at which the next packet may be sent; it may lie in the past.
-    pub(crate) fn ready_at(&self) -> Instant {
+    pub fn ready_at(&self) -> Instant {
         self.full_at - self.interval * self.burst.saturating_sub(1)
     }
 
     /// Whether a packet may be sent.
-    pub(crate) fn is_ready(&self, now: Instant) -> bool {
+    pub fn is_ready(&self, now: Instant) -> bool {
         self.ready_at() <= now
     }
 
     /// Notes that packets are sent.
-    pub(crate) fn sent(&mut self, now: Instant, packets: u64) {
+    pub fn sent(&mut self, now: Instant, packets: u64) {
         self.full_at = self.full_at.max(now) + self.interval * packets;
     }
 }
