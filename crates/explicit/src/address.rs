@@ -1,0 +1,52 @@
+//! The addresses that a list may have.
+
+/// Whether an address is that of a single host beyond its link: not multicast, unspecified, loopback, link-local, nor
+/// an IPv4 address in IPv6's form.
+#[inline]
+pub(crate) const fn is_host(address: &[u8; 16]) -> bool {
+    match u128::from_be_bytes(*address) {
+        // ::/96 with ::1, and ::ffff:0:0/96 (RFC 4291, section 2.5).
+        0..=0xffff_ffff | 0xffff_0000_0000..=0xffff_ffff_ffff => false,
+        bits => !(bits >> 120 == 0xff || bits >> 118 == 0xfe80 >> 6),
+    }
+}
+
+/// Whether a list has an address twice.
+pub(crate) fn has_pair<T: PartialEq>(list: &[T]) -> bool {
+    (1..list.len()).any(|place| list[..place].contains(&list[place]))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv6Addr;
+
+    use super::*;
+
+    #[test]
+    fn only_addresses_of_single_hosts_beyond_the_link_are_listed() {
+        for (address, is) in [
+            ("fd14::1", true),
+            ("2001:db8::1", true),
+            ("fec0::1", true),
+            ("fe00::1", true),
+            ("fe80::1", false),
+            ("febf::1", false),
+            ("ff02::1", false),
+            ("ff3e::4321:1234", false),
+            ("::", false),
+            ("::1", false),
+            ("::10.0.0.1", false),
+            ("::ffff:10.0.0.1", false),
+        ] {
+            let address: Ipv6Addr = address.parse().unwrap();
+            assert_eq!(is_host(&address.octets()), is, "{address}");
+        }
+    }
+
+    #[test]
+    fn a_pair_is_found_wherever_it_is() {
+        assert!(!has_pair::<u8>(&[]));
+        assert!(!has_pair(&[1, 2, 3]));
+        assert!(has_pair(&[1, 2, 1]) && has_pair(&[1, 2, 2]) && has_pair(&[1, 1, 2]));
+    }
+}

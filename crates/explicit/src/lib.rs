@@ -1,0 +1,22 @@
+//! Explicit multicast: a packet carries the list of its receivers, and routers copy it where their paths part.
+//!
+//! Routers hold no state of groups, which IP multicast needs for each: a list costs bytes in each packet instead, so it
+//! is for many small groups.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`meadcast`] | MEADcast: receivers are plain hosts, and any set of routers takes part |
+//!
+//! The other modules are what these share: the [reasons](refusal) why a packet is dropped, the [list of ports](ports),
+//! and how a packet is addressed to another receiver ([`transport`]).
+//!
+//! Machines know no routes and no interfaces beyond what they are given. Lists are not authenticated: a packet that
+//! anybody forges makes at most as many copies as its list has receivers, and routers bound the rate of copies.
+
+mod address;
+pub mod meadcast;
+pub mod ports;
+pub mod refusal;
+pub mod transport;
+
+pub use refusal::Refusal;

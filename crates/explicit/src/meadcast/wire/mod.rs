@@ -1,0 +1,309 @@
+//! MEADcast's packets: IPv6 with a routing header of a type for experiments (RFC 3692), as the thesis has it in figure
+//! 4.1. Integers are in network byte order.
+//!
+//! ```text
+//!  0                   1                   2                   3
+//!  0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |  next header  |  hdr ext len  | routing type  | segments left |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |   num. dst.   |D|R|   hops    |           reserved            |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |                         delivery map                          |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |                          router map                           |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |                address list, 16 bytes each                    …
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! ```
+//!
+//! D says discovery, R (with D) a response. The routing type is 253, and there are never segments left, so that routers
+//! and receivers that do not know the type pass over the header (RFC 8200, section 4.4). A packet of discovery is
+//! nothing but its headers, with next header 59, and lists one receiver: that of a request is its destination. A packet
+//! of data lists routers, each in front of the receivers that it is responsible for. Bit i of a map, counted from the
+//! left, is for address i: the router map says that it is a router, the delivery map that its receivers have not been
+//! served.
+//!
+//! Behind it may be a list of ports ([`ports`]), one for each receiver of a packet of data, in their order. Its option
+//! is one that receivers skip if they do not know it.
+//!
+//! # Departures
+//!
+//! - Maps and flags are as figure 4.1 draws them, the first bit on the left. The thesis' kernel code writes the maps in
+//!   the order of the processor's bytes, and the flags from the right; its packets are refused.
+//! - The thesis leaves out the list of ports, and the papers do not say its option: it is 0x1e, for experiments (RFC
+//!   4727), whose first bits say "skip" and "does not change".
+//! - A packet of data without anything to deliver, a map that marks what the other does not, a list in which receivers
+//!   have no router or routers no receivers, and addresses of several hosts or of a link are refused; the thesis asks
+//!   for "basic sanity checks".
+//! - The papers' hop-by-hop header is refused, which the thesis has left out.
+
+use std::net::Ipv6Addr;
+
+use hopcast_core::{Buffer, Writer};
+use hopcast_wire::ip;
+
+use crate::address::{has_pair, is_host};
+use crate::{Refusal, ports, transport};
+
+mod map;
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub use map::Map;
+
+/// Number of the routing header among IPv6's extension headers (RFC 8200, section 4.4).
+pub const ROUTING: u8 = 43;
+/// Number that says that nothing follows (RFC 8200, section 4.7).
+pub const NO_NEXT_HEADER: u8 = 59;
+/// Routing type of MEADcast, one of those for experiments (RFC 3692; thesis, table 4.1).
+pub const ROUTING_TYPE: u8 = 253;
+/// Type of the destination option with the ports.
+pub const PORTS_OPTION: u8 = 0x1e;
+/// Maximum number of addresses in a list: bits of a map.
+pub const MAX_LIST: usize = 32;
+/// Maximum count of hops: six bits.
+pub const MAX_HOPS: u8 = 63;
+/// Bytes of the header in front of its list.
+pub const FIXED: usize = 16;
+
+/// Flag of discovery, and of a response.
+const DISCOVERY: u8 = 0x80;
+const RESPONSE: u8 = 0x40;
+
+/// Bytes that MEADcast adds to a packet of IPv6 with a list of `addresses`, of which `receivers` have a port each; no
+/// ports are 0.
+pub const fn overhead(addresses: usize, receivers_with_ports: usize) -> usize {
+    let ports = match receivers_with_ports {
+        0 => 0,
+        count => ports::header_len(count),
+    };
+    FIXED + 16 * addresses + ports
+}
+
+/// What a packet is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Discovery: asks the routers on the way to the receiver in the list to name themselves.
+    Request,
+    /// Discovery: the source is a router on the way to the receiver in the list.
+    Response,
+    /// Data for receivers in the list.
+    Data {
+        /// The routers whose receivers have not been served; at least one.
+        delivery: Map,
+        /// The routers.
+        routers: Map,
+    },
+}
+
+/// A packet of MEADcast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet<'a> {
+    /// Traffic class, in the upper 8 bits, and flow label, in the lower 20, of the IPv6 header.
+    pub traffic: u32,
+    /// The hop limit of IPv6.
+    pub hop_limit: u8,
+    /// The sender's address; of a response, the router's.
+    pub source: Ipv6Addr,
+    /// The first receiver behind the first router that is not delivered, the receiver that a request asks about, or the
+    /// sender that a response is for.
+    pub destination: Ipv6Addr,
+    /// Its purpose.
+    pub kind: Kind,
+    /// Number of MEADcast routers that it has passed, [`MAX_HOPS`] at most; of a response, the router's distance.
+    pub hops: u8,
+    /// Zero, by who sends it; routers leave it as it is.
+    pub reserved: u16,
+    /// The addresses.
+    pub list: &'a [[u8; 16]],
+    /// The ports of the receivers, if they are listed.
+    pub ports: Option<&'a [[u8; 2]]>,
+    /// The protocol of the payload.
+    pub protocol: u8,
+    /// The payload, a segment of that protocol.
+    pub payload: &'a [u8],
+}
+
+/// The parts of a packet behind its routing header.
+struct Behind<'a> {
+    ports: Option<&'a [[u8; 2]]>,
+    protocol: u8,
+    payload: &'a [u8],
+}
+
+impl<'a> Packet<'a> {
+    /// Reads a packet, and nothing that is not as [`emit`](Self::emit) writes it, but for bytes behind its end.
+    ///
+    /// # Errors
+    /// The first reason to drop it.
+    #[inline]
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, Refusal> {
+        let header = bytes.first_chunk::<{ ip::V6_HEADER }>().ok_or(Refusal::Packet)?;
+        let len = usize::from(u16::from_be_bytes([header[4], header[5]]));
+        let rest = bytes[ip::V6_HEADER..].get(..len).filter(|_| header[0] >> 4 == 6);
+        let rest = rest.ok_or(Refusal::Packet)?;
+        if header[6] != ROUTING {
+            return Err(Refusal::NoHeader);
+        }
+        let fixed = rest.first_chunk::<FIXED>().ok_or(Refusal::Form)?;
+        let count = usize::from(fixed[4]);
+        if fixed[2] != ROUTING_TYPE {
+            return Err(Refusal::NoHeader);
+        }
+        match count {
+            0 => return Err(Refusal::EmptyList),
+            1..=MAX_LIST => {}
+            _ => return Err(Refusal::LongList),
+        }
+        let list = rest[FIXED..].get(..16 * count).ok_or(Refusal::Form)?.as_chunks::<16>().0;
+        if usize::from(fixed[1]) != 1 + 2 * count || fixed[3] != 0 {
+            return Err(Refusal::Form);
+        }
+        let address = |at: usize| {
+            let mut octets = [0; 16];
+            octets.copy_from_slice(&header[at..at + 16]);
+            octets
+        };
+        let (source, destination) = (address(8), address(24));
+        if !is_host(&source) {
+            return Err(Refusal::Source);
+        }
+        if !list.iter().all(is_host) {
+            return Err(Refusal::Listed);
+        }
+        if has_pair(list) {
+            return Err(Refusal::Repeated);
+        }
+        let [.., d0, d1, d2, d3, r0, r1, r2, r3] = *fixed;
+        let maps = [[d0, d1, d2, d3], [r0, r1, r2, r3]].map(|bytes| Map::from(u32::from_be_bytes(bytes)));
+        let kind = Self::kind(fixed[5], maps, list, &destination)?;
+        let Behind { ports, protocol, payload } =
+            Self::behind(kind, count, fixed[0], &rest[FIXED + 16 * count..])?;
+        Ok(Self {
+            traffic: u32::from_be_bytes([header[0] & 0x0f, header[1], header[2], header[3]]),
+            hop_limit: header[7],
+            source: source.into(),
+            destination: destination.into(),
+            kind,
+            hops: fixed[5] & MAX_HOPS,
+            reserved: u16::from_be_bytes([fixed[6], fixed[7]]),
+            list,
+            ports,
+            protocol,
+            payload,
+        })
+    }
+
+    fn kind(
+        flags: u8,
+        [delivery, routers]: [Map; 2],
+        list: &[[u8; 16]],
+        destination: &[u8; 16],
+    ) -> Result<Kind, Refusal> {
+        if delivery.end() > list.len() || routers.end() > list.len() {
+            return Err(Refusal::PastList);
+        }
+        let kind = match flags & (DISCOVERY | RESPONSE) {
+            0 => return Self::data(delivery, routers, list.len()),
+            DISCOVERY => Kind::Request,
+            RESPONSE => return Err(Refusal::Flags),
+            _ => Kind::Response,
+        };
+        if (delivery, routers) != (Map::EMPTY, Map::EMPTY) {
+            return Err(Refusal::Bitmaps);
+        }
+        // A list of one receiver, which is the destination of a request and no response's.
+        if list.len() != 1 || (list[0] == *destination) != (kind == Kind::Request) {
+            return Err(Refusal::Destination);
+        }
+        Ok(kind)
+    }
+
+    fn data(delivery: Map, routers: Map, count: usize) -> Result<Kind, Refusal> {
+        if !delivery.is_within(routers) {
+            return Err(Refusal::Bitmaps);
+        }
+        if delivery == Map::EMPTY {
+            return Err(Refusal::Delivered);
+        }
+        if !routers.has(0) || routers.end() == count || routers.has_neighbours() {
+            return Err(Refusal::Unassigned);
+        }
+        Ok(Kind::Data { delivery, routers })
+    }
+
+    #[inline]
+    fn behind(kind: Kind, count: usize, next_header: u8, rest: &'a [u8]) -> Result<Behind<'a>, Refusal> {
+        let Kind::Data { routers, .. } = kind else {
+            return match (next_header, rest) {
+                (NO_NEXT_HEADER, []) => Ok(Behind { ports: None, protocol: next_header, payload: rest }),
+                (ROUTING, _) => Err(Refusal::NestedRouting),
+                _ => Err(Refusal::Payload),
+            };
+        };
+        let mut behind = Behind { ports: None, protocol: next_header, payload: rest };
+        if next_header == ports::DESTINATION_OPTIONS {
+            let read = ports::parse(rest, PORTS_OPTION, count - routers.len())?;
+            behind = Behind { ports: Some(read.list), protocol: read.next_header, payload: read.rest };
+        }
+        match behind.protocol {
+            ROUTING => Err(Refusal::NestedRouting),
+            protocol if is_extension(protocol) => Err(Refusal::Extension),
+            protocol if !transport::is_whole(protocol, behind.payload) => Err(Refusal::Payload),
+            protocol if behind.ports.is_some() && !transport::has_ports(protocol) => Err(Refusal::Ports),
+            _ => Ok(behind),
+        }
+    }
+
+    /// Bytes of all headers in front of the payload.
+    pub fn header_len(&self) -> usize {
+        ip::V6_HEADER
+            + overhead(self.list.len(), 0)
+            + self.ports.map_or(0, |ports| ports::header_len(ports.len()))
+    }
+
+    /// Writes the packet.
+    ///
+    /// # Panics
+    /// If it becomes longer than its length fields can say.
+    pub fn emit(&self) -> Buffer {
+        let mut buffer = Buffer::copy_from(self.payload);
+        self.prepend(&mut buffer);
+        buffer
+    }
+
+    /// Puts all headers in front of the payload in `buffer`, which need not be [`payload`](Self::payload).
+    ///
+    /// # Panics
+    /// If the packet becomes longer than its length fields can say.
+    pub fn prepend(&self, buffer: &mut Buffer) {
+        let mut next_header = self.protocol;
+        if let Some(ports) = self.ports {
+            ports::put(buffer.prepend(ports::header_len(ports.len())), next_header, PORTS_OPTION, ports);
+            next_header = ports::DESTINATION_OPTIONS;
+        }
+        assert!(self.list.len() <= MAX_LIST, "a list has at most {MAX_LIST} addresses");
+        let (flags, delivery, routers) = match self.kind {
+            Kind::Request => (DISCOVERY, Map::EMPTY, Map::EMPTY),
+            Kind::Response => (DISCOVERY | RESPONSE, Map::EMPTY, Map::EMPTY),
+            Kind::Data { delivery, routers } => (0, delivery, routers),
+        };
+        let mut header = Writer::new(buffer.prepend(FIXED + 16 * self.list.len()));
+        header.put(&[next_header, (1 + 2 * self.list.len()) as u8, ROUTING_TYPE, 0]);
+        header.put(&[self.list.len() as u8, flags | self.hops & MAX_HOPS]);
+        header.u16(self.reserved);
+        header.u32(delivery.into());
+        header.u32(routers.into());
+        header.put(self.list.as_flattened());
+        ip::prepend(buffer, self.source.into(), self.destination.into(), ROUTING, self.hop_limit, 0);
+        buffer[..4].copy_from_slice(&(6 << 28 | self.traffic & 0x0fff_ffff).to_be_bytes());
+    }
+}
+
+/// Whether a number is that of an extension header (RFC 8200 and the registry of IPv6's): hop-by-hop options, routing,
+/// fragment, encapsulating security, authentication, destination options, mobility, host identity, shim6, and two for
+/// experiments.
+pub(crate) const fn is_extension(number: u8) -> bool {
+    matches!(number, 0 | 43 | 44 | 50 | 51 | 60 | 135 | 139 | 140 | 253 | 254)
+}
