@@ -1,13 +1,130 @@
-//! Packets of MEADcast: what is read from any bytes is written as the same bytes.
+//! Packets of MEADcast: what is read from any bytes is written as the same bytes. A router between two others: whatever
+//! arrives, it sends no more packets than the list has receivers, each whole, or nothing and counts why.
 #![no_main]
 
-use hopcast_explicit::meadcast::wire::Packet;
+use std::net::{IpAddr, Ipv6Addr};
+
+use arbitrary::Arbitrary;
+use hopcast_core::{Buffer, Duration, Egress, Instant, Item, Machine, Port, Transit};
+use hopcast_explicit::meadcast::router::{Config, Router};
+use hopcast_explicit::meadcast::wire::{Kind, MAX_LIST, Map, NO_NEXT_HEADER, Packet};
+use hopcast_fuzz::internet::mend;
+use hopcast_wire::{ip, udp};
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| {
-    if let Ok(packet) = Packet::parse(bytes) {
-        let emitted = packet.emit();
-        assert_eq!(emitted[..], bytes[..emitted.len()]);
-        assert_eq!(emitted.len(), packet.header_len() + packet.payload.len());
+#[derive(Arbitrary, Debug)]
+struct Step {
+    /// Milliseconds before it.
+    wait: u8,
+    what: What,
+    /// Bytes to change, before lengths and checksums are made to fit or after.
+    changes: Vec<(u8, u8)>,
+    mends: bool,
+}
+
+#[derive(Arbitrary, Debug)]
+enum What {
+    /// The last byte of each address of the list, and whether it is a router.
+    Data { list: Vec<(u8, bool)>, delivery: u32, hops: u8, hop_limit: u8, has_ports: bool },
+    Discovery { receiver: u8, hops: u8, is_response: bool },
+    Bytes(Vec<u8>),
+}
+
+fuzz_target!(|steps: Vec<Step>| {
+    let own: IpAddr = address(1).into();
+    let config = Config { min_dsts: 2, copies_per_second: 2000, responses_per_second: 50, ..Config::default() };
+    let mut router = Router::new(config, &[own]);
+    let mut now = Instant::ZERO;
+    for step in steps {
+        now += Duration::from_millis(step.wait.into());
+        let mut bytes = packet(&step.what);
+        for (place, to) in step.changes {
+            if let Some(byte) = bytes.get_mut(usize::from(place)) {
+                *byte = to;
+            }
+        }
+        if step.mends {
+            mend(&mut bytes);
+        }
+        let most = read(&bytes);
+        router.handle(now, Port::Below(0), Item::Transit(Transit::arrived(bytes, 1)));
+        let mut sent = 0;
+        while let Some((port, item)) = router.poll(now) {
+            assert_eq!(port, Port::Below(0));
+            sent += 1;
+            match item {
+                Item::Transit(Transit { packet, ingress: Some(1), egress: Egress::Routes }) => {
+                    assert!(most == 1 || ip::parse(&packet).is_ok());
+                }
+                Item::Packet(packet) => assert!(Packet::parse(&packet).is_ok_and(|it| it.kind == Kind::Response)),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(sent <= most, "{sent} packets of {most}");
+        assert_eq!(router.deadline(), None);
     }
 });
+
+/// Maximum number of packets that one may cause: the receivers in its list; of discovery itself and a response.
+fn read(bytes: &[u8]) -> usize {
+    let Ok(packet) = Packet::parse(bytes) else { return 1 };
+    let emitted = packet.emit();
+    assert_eq!(emitted[..], bytes[..emitted.len()]);
+    assert_eq!(emitted.len(), packet.header_len() + packet.payload.len());
+    match packet.kind {
+        Kind::Data { routers, .. } => packet.list.len() - routers.len(),
+        Kind::Request | Kind::Response => 2,
+    }
+}
+
+fn address(last: u8) -> Ipv6Addr {
+    [0xfd14, 0, 0, 0, 0, 0, 0, last.into()].into()
+}
+
+fn packet(what: &What) -> Buffer {
+    let discovery = Packet {
+        traffic: 0,
+        hop_limit: 64,
+        source: address(2),
+        destination: address(3),
+        kind: Kind::Request,
+        hops: 0,
+        reserved: 0,
+        list: &[],
+        ports: None,
+        protocol: NO_NEXT_HEADER,
+        payload: &[],
+    };
+    match what {
+        What::Data { list, delivery, hops, hop_limit, has_ports } => {
+            let list = &list[..list.len().min(MAX_LIST)];
+            let places = list.iter().enumerate().filter(|(_, (_, is_router))| *is_router);
+            let routers = places.fold(Map::EMPTY, |map, (place, _)| map.with(place));
+            let delivery = Map::from(u32::from(routers) & delivery);
+            let list: Vec<[u8; 16]> = list.iter().map(|(last, _)| address(*last).octets()).collect();
+            let ports = vec![[7, 7]; list.len() - routers.len()];
+            let mut payload = Buffer::copy_from(b"payload");
+            udp::prepend(&mut payload, (address(2), 7).into(), (address(3), 7).into());
+            let packet = Packet {
+                hops: *hops,
+                hop_limit: *hop_limit,
+                kind: Kind::Data { delivery, routers },
+                list: &list,
+                ports: has_ports.then_some(&ports[..]),
+                protocol: ip::UDP,
+                payload: &payload,
+                ..discovery
+            };
+            packet.emit()
+        }
+        What::Discovery { receiver, hops, is_response } => {
+            let list = [address(*receiver).octets()];
+            let (kind, destination) = match is_response {
+                true => (Kind::Response, address(9)),
+                false => (Kind::Request, address(*receiver)),
+            };
+            Packet { kind, destination, hops: *hops, list: &list, ..discovery }.emit()
+        }
+        What::Bytes(bytes) => Buffer::copy_from(bytes),
+    }
+}

@@ -13,4 +13,5 @@
 //! original implementation of the MEADcast Router", chapter 4), after Danciu and Tran, "MEADcast: Explicit Multicast
 //! with Privacy Aspects" (International Journal on Advances in Security, 2019).
 
+pub mod router;
 pub mod wire;

@@ -46,6 +46,7 @@ use hopcast_wire::ip;
 use crate::address::{has_pair, is_host};
 use crate::{Refusal, ports, transport};
 
+pub(crate) mod edit;
 mod map;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -178,6 +179,10 @@ impl<'a> Packet<'a> {
         let [.., d0, d1, d2, d3, r0, r1, r2, r3] = *fixed;
         let maps = [[d0, d1, d2, d3], [r0, r1, r2, r3]].map(|bytes| Map::from(u32::from_be_bytes(bytes)));
         let kind = Self::kind(fixed[5], maps, list, &destination)?;
+        if kind == Kind::Request && source == destination {
+            // Nobody asks for the way to itself, and there is no response to that.
+            return Err(Refusal::Destination);
+        }
         let Behind { ports, protocol, payload } =
             Self::behind(kind, count, fixed[0], &rest[FIXED + 16 * count..])?;
         Ok(Self {

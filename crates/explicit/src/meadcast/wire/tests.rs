@@ -168,6 +168,11 @@ fn discovery_is_about_its_destination_and_carries_nothing() {
     assert_eq!(refusal(&Packet { destination: at("fd14::3"), ..asks }.emit()), Refusal::Destination);
     assert_eq!(refusal(&Packet { list: &list, ..asks }.emit()), Refusal::Destination);
     assert_eq!(refusal(&Packet { kind: Kind::Response, ..asks }.emit()), Refusal::Destination);
+    assert_eq!(
+        refusal(&Packet { source: at("fd14::2"), ..asks }.emit()),
+        Refusal::Destination,
+        "about its sender"
+    );
     assert_eq!(refusal(&Packet { payload: b"x", ..asks }.emit()), Refusal::Payload);
     assert_eq!(refusal(&Packet { protocol: ip::UDP, ..asks }.emit()), Refusal::Payload);
     assert_eq!(refusal(&Packet { protocol: ROUTING, ..asks }.emit()), Refusal::NestedRouting);

@@ -1,0 +1,158 @@
+//! The machine: sorts what the host hands over.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use hopcast_core::{Instant, Item, Outbox, Pace, Port, Reactive, Transit};
+
+use super::config::Config;
+use super::counters::Counters;
+use super::data::Data;
+use crate::Refusal;
+use crate::meadcast::wire::{Kind, MAX_HOPS, NO_NEXT_HEADER, Packet, edit};
+
+/// A MEADcast router; see the [module's documentation](super).
+pub struct Router {
+    pub(super) config: Config,
+    /// The node's own addresses, of which the first is that of responses.
+    addresses: Vec<Ipv6Addr>,
+    pub(super) copies: Pace,
+    responses: Pace,
+    pub(super) out: Outbox,
+    pub(super) counters: Counters,
+}
+
+/// A packet's share in what becomes of it, apart from its bytes.
+enum Verdict {
+    Pass,
+    Request,
+    Data(Data),
+}
+
+impl Router {
+    /// A router at a node with these addresses. Without one of IPv6 it is off.
+    pub fn new(config: Config, addresses: &[IpAddr]) -> Self {
+        let v6 = |address: &IpAddr| match address {
+            IpAddr::V6(address) => Some(*address),
+            IpAddr::V4(_) => None,
+        };
+        let pace = |rate: u32| Pace::new(rate.into(), u64::from(rate / 10).max(1));
+        Self {
+            config,
+            addresses: addresses.iter().filter_map(v6).collect(),
+            copies: pace(config.copies_per_second),
+            responses: pace(config.responses_per_second),
+            out: Outbox::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Turns it on or off.
+    pub const fn set_enabled(&mut self, enable: bool) {
+        self.config.enable = enable;
+    }
+
+    /// Number of packets that were dropped for a reason.
+    pub const fn refused(&self, reason: Refusal) -> u64 {
+        self.counters.refusals.get(reason)
+    }
+
+    /// Whether an address is this node's own.
+    pub(super) fn owns(&self, address: &[u8; 16]) -> bool {
+        self.addresses.iter().any(|own| own.octets() == *address)
+    }
+
+    fn receive(&mut self, now: Instant, mut transit: Transit) {
+        match self.judge(&transit.packet) {
+            Ok(Verdict::Pass) => {
+                self.counters.passed += 1;
+                self.out.down(Item::Transit(transit));
+            }
+            Ok(Verdict::Request) => {
+                self.counters.requests += 1;
+                self.respond(now, &transit.packet);
+                edit::increment_hops(&mut transit.packet);
+                self.out.down(Item::Transit(transit));
+            }
+            Ok(Verdict::Data(data)) => {
+                self.counters.data += 1;
+                self.forward(now, transit, &data);
+            }
+            Err(reason) => self.refuse(transit, reason),
+        }
+    }
+
+    /// Drops a packet.
+    pub(super) fn refuse(&mut self, transit: Transit, reason: Refusal) {
+        self.counters.refusals.add(reason);
+        transit.packet.recycle();
+    }
+
+    fn judge(&self, bytes: &[u8]) -> Result<Verdict, Refusal> {
+        if !self.config.enable || self.addresses.is_empty() {
+            return Ok(Verdict::Pass);
+        }
+        let packet = match Packet::parse(bytes) {
+            Ok(packet) => packet,
+            // A header in front of it, or another protocol's: not MEADcast's, so not this router's business.
+            Err(Refusal::NoHeader) => return Ok(Verdict::Pass),
+            Err(reason) => return Err(reason),
+        };
+        let verdict = match packet.kind {
+            Kind::Response => return Ok(Verdict::Pass),
+            // The receiver that it asks about is on this node.
+            Kind::Request if self.owns(&packet.list[0]) => return Ok(Verdict::Pass),
+            Kind::Request if self.owns(&packet.source.octets()) => return Err(Refusal::Source),
+            Kind::Request => Verdict::Request,
+            Kind::Data { delivery, routers } => Verdict::Data(Data::new(&packet, delivery, routers)),
+        };
+        if packet.hops >= MAX_HOPS {
+            return Err(Refusal::Hops);
+        }
+        if packet.hop_limit < 2 {
+            return Err(Refusal::HopLimit);
+        }
+        Ok(verdict)
+    }
+
+    /// Names this router to the sender of a request, unless it has named itself too often.
+    fn respond(&mut self, now: Instant, request: &[u8]) {
+        let Ok(request) = Packet::parse(request) else { return };
+        let Some(&own) = self.addresses.first() else { return };
+        if !self.responses.is_ready(now) {
+            return self.counters.refusals.add(Refusal::Rate);
+        }
+        self.responses.sent(now, 1);
+        self.counters.responses += 1;
+        let response = Packet {
+            traffic: 0,
+            hop_limit: self.config.hop_limit,
+            source: own,
+            destination: request.source,
+            kind: Kind::Response,
+            hops: request.hops + 1,
+            reserved: 0,
+            list: request.list,
+            ports: None,
+            protocol: NO_NEXT_HEADER,
+            payload: &[],
+        };
+        self.out.down(Item::Packet(response.emit()));
+    }
+}
+
+impl Reactive for Router {
+    fn react(&mut self, now: Instant, port: Port, item: Item) {
+        match (port, item) {
+            (Port::Below(0), Item::Transit(transit)) => self.receive(now, transit),
+            _ => self.counters.wrong_items += 1,
+        }
+    }
+
+    fn next(&mut self) -> Option<(Port, Item)> {
+        self.out.pop()
+    }
+
+    fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
+        self.counters.report(report);
+    }
+}

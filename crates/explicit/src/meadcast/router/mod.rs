@@ -1,0 +1,46 @@
+//! A MEADcast router (thesis, section 4.2): it names itself to senders, copies data for other routers, and turns data
+//! of its own into plain packets for its receivers.
+//!
+//! [`Router`] is attached to a host by a hook, on `Below(0)`: it takes whole IPv6 packets with MEADcast's routing
+//! header ([`Item::Transit`](hopcast_core::Item::Transit)), and hands back what is to follow the host's routes, so it
+//! needs to know none. It has no state of senders, groups or receivers.
+//!
+//! - **A request** of discovery goes on to its receiver with one hop more, and causes a response with the router's
+//!   address and distance.
+//! - **Data** has a section for each router whose receivers have not been served. The section of this router, and one
+//!   with fewer receivers than [`Config::min_dsts`], becomes a plain packet for each of its receivers (M2U, and
+//!   premature M2U); of any other a copy goes on, with that section alone to deliver, to its first receiver.
+//! - **Anything else**, responses too, goes on as it is; so does all while it is [off](Config::enable).
+//!
+//! # Bounds
+//!
+//! Nobody is authenticated. A forged packet makes at most as many packets as its list has receivers, on all routers
+//! together, since a copy has one section; packets that would go round in a circle end at 63 MEADcast hops. A router
+//! makes no more than a number of [copies](Config::copies_per_second) and of
+//! [responses](Config::responses_per_second) in a second. A packet that is at the end of its hop limit is dropped, and
+//! causes no error of ICMP, of which each copy would cause one. Whoever forges a response to a sender gets what is for
+//! receivers; only the papers' wish for authentication would help.
+//!
+//! # Departures
+//!
+//! - The transport's checksum fits the destination in copies too, and not only after M2U, as does the port if ports are
+//!   listed: so a receiver that a copy reaches unchanged can read it.
+//! - A response is made anew, and not from the request's bytes, and comes from the node's first address; the thesis
+//!   takes that of the interface towards the sender.
+
+mod config;
+mod counters;
+mod data;
+mod machine;
+#[cfg(test)]
+mod tests;
+
+use hopcast_core::Hook;
+
+pub use config::Config;
+pub use machine::Router;
+
+use super::wire::{ROUTING, ROUTING_TYPE};
+
+/// The hook that selects the packets of MEADcast.
+pub const HOOKS: [Hook; 1] = [Hook::ExtensionHeader { header: ROUTING, kind: Some(ROUTING_TYPE) }];

@@ -1,0 +1,120 @@
+//! A tree of routers, some of which speak MEADcast, with receivers at any of them.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::*;
+
+pub(in crate::meadcast) struct Net {
+    /// The router above each; the first has the sender above it.
+    parents: Vec<usize>,
+    pub(in crate::meadcast) routers: Vec<Option<Router>>,
+    /// Router of each receiver.
+    pub(in crate::meadcast) receivers: BTreeMap<Ipv6Addr, usize>,
+    /// Packets that came to the sender.
+    pub(in crate::meadcast) at_sender: Vec<Buffer>,
+    /// Packets that came to each receiver.
+    pub(in crate::meadcast) received: BTreeMap<Ipv6Addr, Vec<Buffer>>,
+    /// Packets that crossed a link.
+    pub(in crate::meadcast) crossings: usize,
+}
+
+pub(in crate::meadcast) const SENDER: &str = "fd14::1";
+
+pub(in crate::meadcast) fn router_address(number: usize) -> Ipv6Addr {
+    at(&format!("fd14::1:{:x}", number + 1))
+}
+
+pub(in crate::meadcast) fn receiver_address(number: usize) -> Ipv6Addr {
+    at(&format!("fd14::2:{:x}", number + 1))
+}
+
+impl Net {
+    /// A network of routers, each with the one above it and whether it speaks MEADcast, and the routers of receivers.
+    pub(in crate::meadcast) fn new(routers: &[(usize, bool)], receivers: &[usize]) -> Self {
+        let machine = |number| Router::new(Config::default(), &[router_address(number).into()]);
+        let speaks = routers.iter().enumerate();
+        Self {
+            parents: routers.iter().map(|(parent, _)| *parent).collect(),
+            routers: speaks.map(|(number, &(_, speaks))| speaks.then(|| machine(number))).collect(),
+            receivers: receivers
+                .iter()
+                .enumerate()
+                .map(|(at, &router)| (receiver_address(at), router))
+                .collect(),
+            at_sender: Vec::new(),
+            received: BTreeMap::new(),
+            crossings: 0,
+        }
+    }
+
+    /// The routers on the way to one of them, from the first, with itself.
+    pub(in crate::meadcast) fn path(&self, to: usize) -> Vec<usize> {
+        let mut path = vec![to];
+        while let Some(&last) = path.last().filter(|last| **last > 0) {
+            path.push(self.parents[last]);
+        }
+        path.reverse();
+        path
+    }
+
+    /// The next router towards an address; `None` where a link leads to it, `Err` of an address that does not exist.
+    fn next(&self, from: usize, to: Ipv6Addr) -> Result<Option<usize>, ()> {
+        if to == at(SENDER) {
+            return Ok((from > 0).then(|| self.parents[from]));
+        }
+        let own = (0..self.parents.len()).find(|&number| router_address(number) == to);
+        let &end = own.as_ref().or(self.receivers.get(&to)).ok_or(())?;
+        if end == from {
+            return Ok(None);
+        }
+        let path = self.path(end);
+        let place = path.iter().position(|&router| router == from);
+        Ok(Some(place.map_or(self.parents[from], |place| path[place + 1])))
+    }
+
+    /// Brings a packet of the sender, and all that it causes, to its ends.
+    pub(in crate::meadcast) fn send(&mut self, packet: Buffer) {
+        let mut line = VecDeque::from([(0, packet)]);
+        while let Some((node, packet)) = line.pop_front() {
+            self.crossings += 1;
+            assert!(self.crossings < 100_000, "packets that never end");
+            let (back, own) = match &mut self.routers[node] {
+                Some(router) => answers(router, Instant::ZERO, packet),
+                None => (vec![packet], vec![]),
+            };
+            for mut packet in back {
+                if ip::decrement_hop_limit(&mut packet) {
+                    self.forward(node, packet, &mut line);
+                }
+            }
+            for packet in own {
+                self.forward(node, packet, &mut line);
+            }
+        }
+    }
+
+    fn forward(&mut self, node: usize, packet: Buffer, line: &mut VecDeque<(usize, Buffer)>) {
+        let header = ip::parse(&packet).expect("a whole packet");
+        let IpAddr::V6(destination) = header.destination else { panic!("IPv6") };
+        match self.next(node, destination) {
+            Ok(Some(next)) => line.push_back((next, packet)),
+            Ok(None) if destination == at(SENDER) => self.at_sender.push(packet),
+            Ok(None) => self.received.entry(destination).or_default().push(packet),
+            Err(()) => {}
+        }
+    }
+
+    /// Whether each of these receivers, and nobody else, has one datagram with this payload, whose checksum fits.
+    pub(in crate::meadcast) fn each_has_one(&self, receivers: &[Ipv6Addr], payload: &[u8]) -> bool {
+        let is_whole = |packet: &Buffer| {
+            let header = ip::parse(packet).unwrap();
+            let segment = &packet[header.payload()];
+            let read = udp::parse(header.source, header.destination, segment);
+            read.is_ok_and(|_| &segment[udp::HEADER..] == payload)
+        };
+        self.received.len() == receivers.len()
+            && receivers.iter().all(|receiver| {
+                self.received.get(receiver).is_some_and(|got| got.len() == 1 && got.iter().all(is_whole))
+            })
+    }
+}
