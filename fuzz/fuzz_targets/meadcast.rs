@@ -1,12 +1,15 @@
 //! Packets of MEADcast: what is read from any bytes is written as the same bytes. A router between two others: whatever
-//! arrives, it sends no more packets than the list has receivers, each whole, or nothing and counts why.
+//! arrives, it sends no more packets than the list has receivers, each whole, or nothing and counts why. A sender:
+//! whatever routers say, its lists are sound and have each receiver once.
 #![no_main]
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv6Addr};
 
 use arbitrary::Arbitrary;
-use hopcast_core::{Buffer, Duration, Egress, Instant, Item, Machine, Port, Transit};
+use hopcast_core::{Buffer, Datagram, Duration, Egress, Instant, Item, Machine, Port, Transit};
 use hopcast_explicit::meadcast::router::{Config, Router};
+use hopcast_explicit::meadcast::sender::{self, Sender};
 use hopcast_explicit::meadcast::wire::{Kind, MAX_LIST, Map, NO_NEXT_HEADER, Packet};
 use hopcast_fuzz::internet::mend;
 use hopcast_wire::{ip, udp};
@@ -25,15 +28,30 @@ struct Step {
 #[derive(Arbitrary, Debug)]
 enum What {
     /// The last byte of each address of the list, and whether it is a router.
-    Data { list: Vec<(u8, bool)>, delivery: u32, hops: u8, hop_limit: u8, has_ports: bool },
-    Discovery { receiver: u8, hops: u8, is_response: bool },
+    Data {
+        list: Vec<(u8, bool)>,
+        delivery: u32,
+        hops: u8,
+        hop_limit: u8,
+        has_ports: bool,
+    },
+    Discovery {
+        router: u8,
+        receiver: u8,
+        hops: u8,
+        is_response: bool,
+    },
     Bytes(Vec<u8>),
 }
 
 fuzz_target!(|steps: Vec<Step>| {
     let own: IpAddr = address(1).into();
-    let config = Config { min_dsts: 2, copies_per_second: 2000, responses_per_second: 50, ..Config::default() };
+    let config =
+        Config { min_dsts: 2, copies_per_second: 2000, responses_per_second: 50, ..Config::default() };
     let mut router = Router::new(config, &[own]);
+    let config =
+        sender::Config { delay: Duration::ZERO, max: 4, merge: 1, min_leaves: 1, ..Default::default() };
+    let mut sender = Sender::new(config, address(9), GROUP.into(), RECEIVERS.map(address));
     let mut now = Instant::ZERO;
     for step in steps {
         now += Duration::from_millis(step.wait.into());
@@ -46,6 +64,7 @@ fuzz_target!(|steps: Vec<Step>| {
         if step.mends {
             mend(&mut bytes);
         }
+        send(&mut sender, now, bytes.clone());
         let most = read(&bytes);
         router.handle(now, Port::Below(0), Item::Transit(Transit::arrived(bytes, 1)));
         let mut sent = 0;
@@ -56,7 +75,9 @@ fuzz_target!(|steps: Vec<Step>| {
                 Item::Transit(Transit { packet, ingress: Some(1), egress: Egress::Routes }) => {
                     assert!(most == 1 || ip::parse(&packet).is_ok());
                 }
-                Item::Packet(packet) => assert!(Packet::parse(&packet).is_ok_and(|it| it.kind == Kind::Response)),
+                Item::Packet(packet) => {
+                    assert!(Packet::parse(&packet).is_ok_and(|it| it.kind == Kind::Response))
+                }
                 other => panic!("{other:?}"),
             }
         }
@@ -64,6 +85,34 @@ fuzz_target!(|steps: Vec<Step>| {
         assert_eq!(router.deadline(), None);
     }
 });
+
+const GROUP: Ipv6Addr = Ipv6Addr::new(0xff18, 0, 0, 0, 0, 0, 0, 1);
+const RECEIVERS: [u8; 6] = [3, 4, 5, 6, 7, 8];
+
+/// Hands a packet to the sender, and then a datagram, which comes to each receiver.
+fn send(sender: &mut Sender, now: Instant, arrived: Buffer) {
+    sender.handle(now, Port::Below(0), Item::Packet(arrived));
+    while sender.poll(now).is_some() {}
+    let datagram = Datagram::new((address(9), 7).into(), (GROUP, 7).into(), Buffer::copy_from(b"payload"));
+    sender.handle(now, Port::Above(0), Item::Datagram(datagram));
+    let mut receivers = BTreeSet::new();
+    while let Some((_, item)) = sender.poll(now) {
+        let Item::Packet(packet) = item else { panic!("{item:?}") };
+        let header = ip::parse(&packet).expect("a packet");
+        assert!(udp::parse(header.source, header.destination, &packet[header.payload()]).is_ok());
+        if header.header_len == ip::V6_HEADER {
+            assert!(receivers.insert(header.destination));
+            continue;
+        }
+        let packet = Packet::parse(&packet).expect("a packet of MEADcast");
+        let Kind::Data { routers, .. } = packet.kind else { panic!("{packet:?}") };
+        for (place, listed) in packet.list.iter().enumerate() {
+            assert!(routers.has(place) || receivers.insert(Ipv6Addr::from(*listed).into()));
+        }
+    }
+    assert_eq!(receivers.len(), RECEIVERS.len());
+    assert!(sender.deadline().is_some_and(|at| at > now));
+}
 
 /// Maximum number of packets that one may cause: the receivers in its list; of discovery itself and a response.
 fn read(bytes: &[u8]) -> usize {
@@ -117,13 +166,14 @@ fn packet(what: &What) -> Buffer {
             };
             packet.emit()
         }
-        What::Discovery { receiver, hops, is_response } => {
+        What::Discovery { router, receiver, hops, is_response } => {
             let list = [address(*receiver).octets()];
             let (kind, destination) = match is_response {
                 true => (Kind::Response, address(9)),
                 false => (Kind::Request, address(*receiver)),
             };
-            Packet { kind, destination, hops: *hops, list: &list, ..discovery }.emit()
+            Packet { kind, source: address(*router), destination, hops: *hops, list: &list, ..discovery }
+                .emit()
         }
         What::Bytes(bytes) => Buffer::copy_from(bytes),
     }

@@ -14,4 +14,5 @@
 //! with Privacy Aspects" (International Journal on Advances in Security, 2019).
 
 pub mod router;
+pub mod sender;
 pub mod wire;

@@ -33,7 +33,7 @@ mod counters;
 mod data;
 mod machine;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use hopcast_core::Hook;
 

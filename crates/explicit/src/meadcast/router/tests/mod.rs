@@ -1,5 +1,5 @@
 mod bounds;
-mod net;
+pub(in crate::meadcast) mod net;
 mod packets;
 mod random;
 

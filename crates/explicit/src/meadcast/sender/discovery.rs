@@ -1,0 +1,60 @@
+//! Discovery: what routers say of the ways to receivers.
+
+use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+
+use super::tree::Path;
+use crate::Refusal;
+use crate::meadcast::wire::{Kind, Packet};
+
+/// The outcome of a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Response {
+    /// It says something new.
+    New,
+    /// It says the same as one before.
+    Same,
+    /// Another router is there by a response before.
+    Contradiction,
+}
+
+/// The ways to receivers, as far as routers have named themselves in a discovery.
+#[derive(Debug, Default)]
+pub(super) struct Ways(BTreeMap<Ipv6Addr, Path>);
+
+impl Ways {
+    /// Notes a response to the sender with this address, about one of these receivers.
+    pub(super) fn note(
+        &mut self,
+        response: &Packet<'_>,
+        own: Ipv6Addr,
+        is_receiver: impl Fn(Ipv6Addr) -> bool,
+    ) -> Result<Response, Refusal> {
+        let &[receiver] = response.list else { return Err(Refusal::Destination) };
+        let (receiver, router) = (Ipv6Addr::from(receiver), response.source);
+        if response.kind != Kind::Response || response.destination != own || !is_receiver(receiver) {
+            return Err(Refusal::Destination);
+        }
+        if router == own || is_receiver(router) {
+            return Err(Refusal::Source);
+        }
+        if response.hops == 0 {
+            return Err(Refusal::Hops);
+        }
+        let path = self.0.entry(receiver).or_default();
+        match path.get(&response.hops) {
+            Some(known) if *known == router => Ok(Response::Same),
+            Some(_) => Ok(Response::Contradiction),
+            // A router is once on a way: what comes again at another distance goes round in a circle.
+            None if path.values().any(|known| *known == router) => Ok(Response::Contradiction),
+            None => {
+                path.insert(response.hops, router);
+                Ok(Response::New)
+            }
+        }
+    }
+
+    pub(super) const fn paths(&self) -> &BTreeMap<Ipv6Addr, Path> {
+        &self.0
+    }
+}

@@ -1,0 +1,214 @@
+//! The grouping of receivers into packets: the thesis' algorithm 1.
+//!
+//! A packet begins with the deepest router, first in depth-first order, whose receivers are in no packet yet. From
+//! there the tree is walked down to routers with such receivers, and up, but not to the sender: each router whose
+//! receivers fit is appended with them. A packet ends when the next do not fit, when it is [long
+//! enough](Config::ok), or one address short of its maximum, since a router needs a receiver too.
+//!
+//! Where the algorithm as printed would start again without end, because the next receivers do not fit, the packet ends
+//! here, as in the thesis' second example. Receivers of a router with more than fit any packet are split over several.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::net::Ipv6Addr;
+
+use super::config::Config;
+use super::tree::Tree;
+use crate::meadcast::wire::Map;
+
+/// The packets that each data goes out in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Groups {
+    /// The lists of MEADcast packets.
+    pub packets: Vec<Group>,
+    /// The receivers that are served by unicast, in the order of the sender's receivers.
+    pub unicast: Vec<Ipv6Addr>,
+}
+
+/// The list of a packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Routers, and behind each the receivers that it serves.
+    pub list: Vec<[u8; 16]>,
+    /// Places of the routers.
+    pub routers: Map,
+}
+
+impl Group {
+    /// The receivers, in the order of the list.
+    pub fn receivers(&self) -> impl Iterator<Item = Ipv6Addr> {
+        let places = self.list.iter().enumerate().filter(|(place, _)| !self.routers.has(*place));
+        places.map(|(_, address)| Ipv6Addr::from(*address))
+    }
+}
+
+impl Groups {
+    /// The groups of the receivers in a tree whose small routers have been [cut](Tree::cut).
+    pub(super) fn new(tree: &Tree, config: &Config, receivers: &[Ipv6Addr]) -> Self {
+        let mut grouping = Grouping::new(tree, config);
+        while let Some(start) = grouping.start() {
+            grouping.fill(start);
+            grouping.finish();
+        }
+        let grouped: BTreeSet<Ipv6Addr> = grouping.packets.iter().flat_map(Group::receivers).collect();
+        let unicast = receivers.iter().copied().filter(|receiver| !grouped.contains(receiver)).collect();
+        Self { packets: grouping.packets, unicast }
+    }
+}
+
+struct Grouping<'a> {
+    tree: &'a Tree,
+    config: &'a Config,
+    /// Of each place, the leaves that are in no packet yet.
+    free: Vec<&'a [Ipv6Addr]>,
+    /// Their number at each place and below.
+    below: Vec<usize>,
+    /// The packet that is being filled.
+    sections: Vec<Section>,
+    packets: Vec<Group>,
+}
+
+/// A router with the receivers that it is to serve.
+struct Section {
+    place: usize,
+    /// The highest number of hops at which one of the routers was whose receivers these are.
+    deepest: u8,
+    receivers: Vec<Ipv6Addr>,
+}
+
+impl<'a> Grouping<'a> {
+    fn new(tree: &'a Tree, config: &'a Config) -> Self {
+        // Those of the sender, and of routers with few, go by unicast.
+        let free = |(place, it): (usize, &'a super::tree::Place)| match &it.leaves[..] {
+            leaves if place != Tree::ROOT && leaves.len() >= config.min_leaves => leaves,
+            _ => &[],
+        };
+        let free: Vec<&[Ipv6Addr]> = tree.places.iter().enumerate().map(free).collect();
+        let mut below: Vec<usize> = free.iter().map(|leaves| leaves.len()).collect();
+        for place in (1..below.len()).rev() {
+            // One that was cut is below its parent still, and has none.
+            below[tree.places[place].parent] += below[place];
+        }
+        Self { tree, config, free, below, sections: Vec::new(), packets: Vec::new() }
+    }
+
+    /// The first place below one at which, or below which, receivers are free.
+    fn child(&self, place: usize) -> Option<usize> {
+        self.tree.places[place].children.iter().copied().find(|&child| self.below[child] > 0)
+    }
+
+    /// The router with which a packet begins.
+    fn start(&self) -> Option<usize> {
+        let mut place = self.child(Tree::ROOT)?;
+        while let Some(child) = self.child(place) {
+            place = child;
+        }
+        Some(place)
+    }
+
+    /// Fills a packet, beginning with the router at a place.
+    fn fill(&mut self, mut place: usize) {
+        loop {
+            if !self.free[place].is_empty() && self.add(place) {
+                return;
+            }
+            match (self.child(place), self.tree.places[place].parent) {
+                (Some(child), _) => place = child,
+                (None, Tree::ROOT) => return,
+                (None, parent) => place = parent,
+            }
+        }
+    }
+
+    /// Adds the receivers of the router at a place to the packet, if they fit; whether the packet ends then.
+    fn add(&mut self, place: usize) -> bool {
+        let (max, len) = (self.config.max(), self.len());
+        let section = self.section_for(place);
+        let room = (max - len).saturating_sub(usize::from(section.is_none()));
+        let free = self.free[place].len();
+        // Two places for a router and one receiver are the least that a packet begins with.
+        let fits = free <= room;
+        if !fits && (room == 0 || !(self.config.split || self.sections.is_empty())) {
+            return true;
+        }
+        let taken = self.take(place, free.min(room));
+        let hops = self.tree.places[place].hops;
+        match section {
+            Some((at, head)) => {
+                let section = &mut self.sections[at];
+                section.place = head;
+                section.deepest = section.deepest.max(hops);
+                section.receivers.extend(taken);
+            }
+            None => self.sections.push(Section { place, deepest: hops, receivers: taken.to_vec() }),
+        }
+        let len = self.len();
+        !fits || len + 1 >= max || len >= self.config.ok()
+    }
+
+    /// The section to which the receivers of a place can be added without another router, and the place whose router
+    /// serves it then: one of the same router, or the last one, if a router that both are behind is near enough.
+    fn section_for(&self, place: usize) -> Option<(usize, usize)> {
+        let router = |place: usize| self.tree.places[place].router;
+        let same = self.sections.iter().position(|section| router(section.place) == router(place));
+        if let Some(at) = same {
+            return Some((at, self.sections[at].place));
+        }
+        let (last, others) = self.sections.split_last()?;
+        let head = self.tree.common(last.place, place);
+        let deepest = last.deepest.max(self.tree.places[place].hops);
+        let is_near = head != Tree::ROOT && deepest - self.tree.places[head].hops <= self.config.merge;
+        let is_new = others.iter().all(|section| router(section.place) != router(head));
+        (self.config.merge > 0 && is_near && is_new).then_some((others.len(), head))
+    }
+
+    fn take(&mut self, place: usize, count: usize) -> &'a [Ipv6Addr] {
+        let (taken, rest) = self.free[place].split_at(count);
+        self.free[place] = rest;
+        let mut above = place;
+        loop {
+            self.below[above] -= count;
+            if above == Tree::ROOT {
+                return taken;
+            }
+            above = self.tree.places[above].parent;
+        }
+    }
+
+    /// Number of addresses in the packet.
+    fn len(&self) -> usize {
+        self.sections.iter().map(|section| 1 + section.receivers.len()).sum()
+    }
+
+    fn finish(&mut self) {
+        let (mut list, mut routers) = (Vec::new(), Map::EMPTY);
+        for section in self.sections.drain(..) {
+            routers = routers.with(list.len());
+            list.push(self.tree.places[section.place].router.octets());
+            list.extend(section.receivers.iter().map(Ipv6Addr::octets));
+        }
+        if !list.is_empty() {
+            self.packets.push(Group { list, routers });
+        }
+    }
+}
+
+/// A line for each packet, and one for those by unicast.
+impl fmt::Display for Groups {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for group in &self.packets {
+            f.write_str("meadcast")?;
+            for (place, address) in group.list.iter().enumerate() {
+                let mark = if group.routers.has(place) { " |" } else { "" };
+                write!(f, "{mark} {}", Ipv6Addr::from(*address))?;
+            }
+            writeln!(f)?;
+        }
+        if !self.unicast.is_empty() {
+            f.write_str("unicast")?;
+            self.unicast.iter().try_for_each(|receiver| write!(f, " {receiver}"))?;
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,332 @@
+//! The machine: discovery by its timers, and data.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+use hopcast_core::{Buffer, Datagram, Instant, Item, Machine, Outbox, Port, Timer, Timers};
+use hopcast_wire::{ip, udp};
+
+use super::config::Config;
+use super::counters::Counters;
+use super::discovery::{Response, Ways};
+use super::grouping::Groups;
+use super::tree::Tree;
+use crate::address::is_host;
+use crate::meadcast::wire::{self, Kind, NO_NEXT_HEADER, Packet};
+use crate::transport;
+
+/// A MEADcast sender; see the [module's documentation](super).
+pub struct Sender {
+    config: Config,
+    /// Address from which it sends.
+    own: Ipv6Addr,
+    /// Address whose packets go to all receivers.
+    group: IpAddr,
+    receivers: Vec<Ipv6Addr>,
+    /// Whether the delay before the first discovery has begun.
+    is_begun: bool,
+    timers: Timers<Alarm, 2>,
+    /// The ways that this discovery has found so far.
+    found: Ways,
+    /// Those that the last discovery has found.
+    ways: Ways,
+    tree: Tree,
+    groups: Groups,
+    out: Outbox,
+    counters: Counters,
+}
+
+#[derive(Clone, Copy)]
+enum Alarm {
+    /// When to begin a discovery.
+    Discovery,
+    /// When to end it.
+    Timeout,
+}
+
+impl Timer for Alarm {
+    const ALL: &'static [Self] = &[Self::Discovery, Self::Timeout];
+    fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// The fields of IPv6's header that are as the application has them.
+#[derive(Clone, Copy)]
+struct Form {
+    traffic: u32,
+    hop_limit: u8,
+    protocol: u8,
+}
+
+impl Sender {
+    /// A sender at an address, to a group of these receivers. Those that are no addresses of single hosts are left out,
+    /// and the second of two that are the same.
+    pub fn new(
+        config: Config,
+        own: Ipv6Addr,
+        group: IpAddr,
+        receivers: impl IntoIterator<Item = Ipv6Addr>,
+    ) -> Self {
+        let mut sender = Self {
+            config,
+            own,
+            group,
+            receivers: Vec::new(),
+            is_begun: false,
+            timers: Timers::default(),
+            found: Ways::default(),
+            ways: Ways::default(),
+            tree: Tree::default(),
+            groups: Groups::default(),
+            out: Outbox::new(),
+            counters: Counters::default(),
+        };
+        for receiver in receivers {
+            sender.add(receiver);
+        }
+        sender.regroup();
+        sender
+    }
+
+    /// Bytes that lists add to a packet at most: the MTU above is that much less than the one below.
+    pub fn overhead(config: &Config) -> usize {
+        wire::overhead(config.max(), 0)
+    }
+
+    /// Adds a receiver, which is served by unicast until the next discovery has ended.
+    pub fn join(&mut self, receiver: Ipv6Addr) {
+        self.add(receiver);
+        self.regroup();
+    }
+
+    /// Takes a receiver out, at once.
+    pub fn leave(&mut self, receiver: Ipv6Addr) {
+        self.receivers.retain(|other| *other != receiver);
+        self.regroup();
+    }
+
+    fn add(&mut self, receiver: Ipv6Addr) {
+        if is_host(&receiver.octets()) && receiver != self.own && !self.receivers.contains(&receiver) {
+            self.receivers.push(receiver);
+        }
+    }
+
+    /// The tree, by the last discovery, with the routers that have been taken out of it.
+    pub const fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// The groups.
+    pub const fn groups(&self) -> &Groups {
+        &self.groups
+    }
+
+    /// Builds tree and groups anew.
+    fn regroup(&mut self) {
+        self.tree = Tree::new(&self.receivers, self.ways.paths());
+        let mut cut = self.tree.clone();
+        cut.cut(self.config.min_leaves, self.config.min_routers);
+        self.groups = Groups::new(&cut, &self.config, &self.receivers);
+    }
+
+    fn begin(&mut self, now: Instant) {
+        self.is_begun = true;
+        self.timers.set(Alarm::Discovery, now + self.config.delay);
+    }
+
+    fn discover(&mut self, now: Instant) {
+        self.found = Ways::default();
+        for &receiver in &self.receivers {
+            let list = [receiver.octets()];
+            let request = Packet {
+                traffic: 0,
+                hop_limit: self.config.hop_limit,
+                source: self.own,
+                destination: receiver,
+                kind: Kind::Request,
+                hops: 0,
+                reserved: 0,
+                list: &list,
+                ports: None,
+                protocol: NO_NEXT_HEADER,
+                payload: &[],
+            };
+            self.counters.requests += 1;
+            self.out.down(Item::Packet(request.emit()));
+        }
+        self.timers.set(Alarm::Timeout, now + self.config.timeout);
+    }
+
+    fn end_discovery(&mut self, now: Instant) {
+        self.counters.discoveries += 1;
+        self.ways = std::mem::take(&mut self.found);
+        self.regroup();
+        if !self.config.interval.is_zero() {
+            self.timers.set(Alarm::Discovery, now + self.config.interval);
+        }
+    }
+
+    /// Whether a packet from below was a response of discovery, which ends here.
+    fn receive(&mut self, packet: &[u8]) -> bool {
+        let response = match Packet::parse(packet) {
+            Ok(response) if response.kind == Kind::Response => response,
+            _ => return false,
+        };
+        if self.timers.get(Alarm::Timeout).is_none() {
+            self.counters.late += 1;
+            return true;
+        }
+        let receivers = &self.receivers;
+        match self.found.note(&response, self.own, |address| receivers.contains(&address)) {
+            Ok(Response::New) => self.counters.responses += 1,
+            Ok(Response::Same) => {}
+            Ok(Response::Contradiction) => self.counters.contradictions += 1,
+            Err(reason) => self.counters.refusals.add(reason),
+        }
+        true
+    }
+
+    /// Sends a datagram of the application to all receivers.
+    fn send_datagram(&mut self, now: Instant, datagram: Datagram) {
+        let Datagram { local, remote, payload: mut segment, attributes } = datagram;
+        if udp::HEADER + segment.len() > self.max_payload() {
+            self.counters.unsendable += 1;
+            return segment.recycle();
+        }
+        // The checksum covers the unspecified address until there is a receiver.
+        let ends = [(self.own, local.port()), (Ipv6Addr::UNSPECIFIED, remote.port())];
+        let [source, destination] = ends.map(|(address, port)| SocketAddr::from((address, port)));
+        udp::prepend(&mut segment, source, destination);
+        let hop_limit = attributes.hop_limit.unwrap_or(self.config.hop_limit);
+        let traffic = u32::from(attributes.traffic_class) << 20;
+        self.send(now, segment, [0; 16], Form { traffic, hop_limit, protocol: ip::UDP });
+    }
+
+    /// Sends an IPv6 packet of the application to all receivers.
+    fn send_packet(&mut self, now: Instant, mut packet: Buffer) {
+        let header = match ip::parse(&packet) {
+            Ok(header) if !header.fragment && header.header_len == ip::V6_HEADER => header,
+            _ => return self.unsendable(packet),
+        };
+        let (IpAddr::V6(source), IpAddr::V6(destination)) = (header.source, header.destination) else {
+            return self.unsendable(packet);
+        };
+        let traffic = u32::from_be_bytes([packet[0] & 0x0f, packet[1], packet[2], packet[3]]);
+        packet.truncate(header.total_len);
+        packet.advance(header.header_len);
+        if packet.len() > self.max_payload() || !transport::is_whole(header.protocol, &packet) {
+            return self.unsendable(packet);
+        }
+        // A program above a TUN device sends from whichever address this has.
+        transport::readdress(header.protocol, &mut packet, &source.octets(), &self.own.octets(), None);
+        let Self { config, .. } = self;
+        let form = Form { traffic, hop_limit: config.hop_limit, protocol: header.protocol };
+        self.send(now, packet, destination.octets(), form);
+    }
+
+    fn unsendable(&mut self, packet: Buffer) {
+        self.counters.unsendable += 1;
+        packet.recycle();
+    }
+
+    /// The longest segment that fits a packet of any length field, in bytes.
+    fn max_payload(&self) -> usize {
+        usize::from(u16::MAX) - Self::overhead(&self.config)
+    }
+
+    /// Sends a segment whose checksum covers this destination to all receivers.
+    fn send(&mut self, now: Instant, mut segment: Buffer, covered: [u8; 16], form: Form) {
+        if !self.is_begun {
+            self.begin(now);
+        }
+        self.counters.data += 1;
+        let Form { traffic, hop_limit, protocol } = form;
+        let mut covered = covered;
+        let mut address = |segment: &mut Buffer, to: Ipv6Addr| {
+            let old = std::mem::replace(&mut covered, to.octets());
+            transport::readdress(protocol, segment, &old, &to.octets(), None);
+            segment.clone()
+        };
+        for &receiver in &self.groups.unicast {
+            let mut packet = address(&mut segment, receiver);
+            ip::prepend(&mut packet, self.own.into(), receiver.into(), protocol, hop_limit, 0);
+            packet[..4].copy_from_slice(&(6 << 28 | traffic).to_be_bytes());
+            self.counters.unicast += 1;
+            self.out.down(Item::Packet(packet));
+        }
+        for group in &self.groups.packets {
+            let Some(first) = group.receivers().next() else { continue };
+            let mut packet = address(&mut segment, first);
+            let header = Packet {
+                traffic,
+                hop_limit,
+                source: self.own,
+                destination: first,
+                kind: Kind::Data { delivery: group.routers, routers: group.routers },
+                hops: 0,
+                reserved: 0,
+                list: &group.list,
+                ports: None,
+                protocol,
+                payload: &[],
+            };
+            header.prepend(&mut packet);
+            self.counters.packets += 1;
+            self.counters.listed += (group.list.len() - group.routers.len()) as u64;
+            self.counters.header_bytes += wire::overhead(group.list.len(), 0) as u64;
+            self.out.down(Item::Packet(packet));
+        }
+        segment.recycle();
+    }
+}
+
+impl Machine for Sender {
+    fn handle(&mut self, now: Instant, port: Port, item: Item) {
+        self.wake(now);
+        match (port, item) {
+            (Port::Above(0), Item::Datagram(datagram)) if datagram.remote.ip() == self.group => {
+                self.send_datagram(now, datagram);
+            }
+            (Port::Above(0), Item::Packet(packet)) if destination(&packet) == Some(self.group) => {
+                self.send_packet(now, packet);
+            }
+            (Port::Below(0), Item::Packet(packet)) if self.receive(&packet) => packet.recycle(),
+            (Port::Above(_), item) => self.out.down(item),
+            (Port::Below(_), item) => self.out.up(item),
+        }
+        // The delay may be none.
+        self.wake(now);
+    }
+
+    fn wake(&mut self, now: Instant) {
+        if !self.is_begun && !self.config.wait {
+            self.begin(now);
+        }
+        while let Some(alarm) = self.timers.expired(now) {
+            match alarm {
+                Alarm::Discovery => self.discover(now),
+                Alarm::Timeout => self.end_discovery(now),
+            }
+        }
+    }
+
+    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
+        self.out.pop()
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        match self.is_begun || self.config.wait {
+            true => self.timers.next(),
+            false => Some(Instant::ZERO),
+        }
+    }
+
+    fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
+        self.counters.report(report);
+    }
+}
+
+/// Destination of an IP packet.
+fn destination(packet: &[u8]) -> Option<IpAddr> {
+    ip::parse(packet).ok().map(|header| header.destination)
+}

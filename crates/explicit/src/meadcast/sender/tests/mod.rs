@@ -1,0 +1,56 @@
+mod discovery;
+mod examples;
+mod groups;
+mod network;
+
+use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+
+use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Machine, Port};
+
+use super::tree::Path;
+use super::{Config, Group, Groups, Sender, Tree};
+use crate::meadcast::wire::{Kind, NO_NEXT_HEADER, Packet};
+
+fn at(text: &str) -> Ipv6Addr {
+    text.parse().unwrap()
+}
+
+/// Address of the router or receiver with a short name: `R1`, `E3`.
+fn named(name: &str) -> Ipv6Addr {
+    let (kind, number) = name.split_at(1);
+    at(&format!("fd14::{}:{number}", if kind == "R" { 1 } else { 2 }))
+}
+
+/// The short name of an address.
+fn name(address: Ipv6Addr) -> String {
+    let [.., kind, number] = address.segments();
+    format!("{}{number:x}", if kind == 1 { "R" } else { "E" })
+}
+
+/// The names in a group, as the thesis writes them.
+fn names(group: &Group) -> String {
+    let names: Vec<String> = group.list.iter().map(|octets| name(Ipv6Addr::from(*octets))).collect();
+    names.join(" ")
+}
+
+/// Groups by names: of each packet, and of unicast.
+fn all_names(groups: &Groups) -> (Vec<String>, String) {
+    let unicast: Vec<String> = groups.unicast.iter().copied().map(name).collect();
+    (groups.packets.iter().map(names).collect(), unicast.join(" "))
+}
+
+/// Receivers with the routers on the way to each, from the first on, by their names.
+fn paths(ways: &[(&str, &[&str])]) -> (Vec<Ipv6Addr>, BTreeMap<Ipv6Addr, Path>) {
+    let path =
+        |routers: &[&str]| routers.iter().zip(1..).map(|(router, hops)| (hops, named(router))).collect();
+    let receivers = ways.iter().map(|(receiver, _)| named(receiver)).collect();
+    (receivers, ways.iter().map(|(receiver, routers)| (named(receiver), path(routers))).collect())
+}
+
+fn groups(ways: &[(&str, &[&str])], config: &Config) -> Groups {
+    let (receivers, paths) = paths(ways);
+    let mut tree = Tree::new(&receivers, &paths);
+    tree.cut(config.min_leaves, config.min_routers);
+    Groups::new(&tree, config, &receivers)
+}

@@ -1,0 +1,61 @@
+//! A sender with routers: what it finds is the network's tree, and its data comes to each receiver once.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::meadcast::router::tests::net::{Net, SENDER, receiver_address};
+
+const GROUP: &str = "ff18::1";
+
+fn bring(net: &mut Net, sender: &mut Sender, now: Instant) {
+    while let Some((port, item)) = sender.poll(now) {
+        match (port, item) {
+            (Port::Below(0), Item::Packet(packet)) => net.send(packet),
+            other => panic!("{other:?}"),
+        }
+        for packet in std::mem::take(&mut net.at_sender) {
+            sender.handle(now, Port::Below(0), Item::Packet(packet));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn each_receiver_has_each_datagram_once_before_and_after_discovery_and_while_routers_stop_and_start(
+        tree in proptest::collection::vec((any::<prop::sample::Index>(), any::<bool>()), 1..12),
+        places in proptest::collection::vec(any::<prop::sample::Index>(), 1..40),
+        (max, merge, min_leaves, split) in (2_usize..=32, 0_u8..4, 0_usize..4, any::<bool>()),
+    ) {
+        let above = |number: usize, index: prop::sample::Index| if number == 0 { 0 } else { index.index(number) };
+        let tree: Vec<(usize, bool)> = tree.into_iter().enumerate().map(|(n, (i, is))| (above(n, i), is)).collect();
+        let places: Vec<usize> = places.iter().map(|place| place.index(tree.len())).collect();
+        let mut net = Net::new(&tree, &places);
+        let receivers: Vec<Ipv6Addr> = (0..places.len()).map(receiver_address).collect();
+        let config = Config { max, merge, min_leaves, split, ..Config::default() };
+        let mut sender = Sender::new(config, at(SENDER), at(GROUP).into(), receivers.clone());
+        let mut crossed = Vec::new();
+        for step in 0..3_u64 {
+            // Data before the first discovery, behind it, and behind the second, for which all routers are off.
+            let now = Instant::ZERO + Duration::from_secs(4 + 7 * step);
+            while let Some(at) = sender.deadline().filter(|at| *at <= now) {
+                sender.wake(at);
+                bring(&mut net, &mut sender, at);
+            }
+            net.received.clear();
+            let before = net.crossings;
+            let local = (at(SENDER), 4000).into();
+            let datagram = Datagram::new(local, (at(GROUP), 5001).into(), Buffer::copy_from(b"film"));
+            sender.handle(now, Port::Above(0), Item::Datagram(datagram));
+            bring(&mut net, &mut sender, now);
+            prop_assert!(net.each_has_one(&receivers, b"film"), "{}{}{:?}", sender.tree(), sender.groups(), net.received);
+            crossed.push(net.crossings - before);
+            if step == 1 {
+                net.routers.iter_mut().flatten().for_each(|router| router.set_enabled(false));
+            }
+        }
+        prop_assert!(crossed[1] <= crossed[0], "{:?}", crossed);
+        prop_assert_eq!(crossed[2], crossed[0], "all by unicast again");
+    }
+}
