@@ -12,8 +12,14 @@ pub(crate) const fn is_host(address: &[u8; 16]) -> bool {
 }
 
 /// Whether a list has an address twice.
-pub(crate) fn has_pair<T: PartialEq>(list: &[T]) -> bool {
-    (1..list.len()).any(|place| list[..place].contains(&list[place]))
+pub(crate) fn has_pair<T: Ord + Copy>(list: &[T]) -> bool {
+    // Up to about there looking at all pairs is quicker than sorting.
+    if list.len() <= 32 {
+        return (1..list.len()).any(|place| list[..place].contains(&list[place]));
+    }
+    let mut sorted = list.to_vec();
+    sorted.sort_unstable();
+    sorted.windows(2).any(|pair| pair[0] == pair[1])
 }
 
 #[cfg(test)]
@@ -47,6 +53,10 @@ mod tests {
     fn a_pair_is_found_wherever_it_is() {
         assert!(!has_pair::<u8>(&[]));
         assert!(!has_pair(&[1, 2, 3]));
+        let mut long: Vec<u8> = (0..60).rev().collect();
+        assert!(!has_pair(&long));
+        long[7] = 3;
+        assert!(has_pair(&long));
         assert!(has_pair(&[1, 2, 1]) && has_pair(&[1, 2, 2]) && has_pair(&[1, 1, 2]));
     }
 }

@@ -6,6 +6,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`meadcast`] | MEADcast: receivers are plain hosts, and any set of routers takes part |
+//! | [`xcast`] | Xcast (RFC 5058): every router sorts the list by next hop |
 //!
 //! The other modules are what these share: the [reasons](refusal) why a packet is dropped, the [list of ports](ports),
 //! and how a packet is addressed to another receiver ([`transport`]).
@@ -14,9 +15,11 @@
 //! anybody forges makes at most as many copies as its list has receivers, and routers bound the rate of copies.
 
 mod address;
+mod header;
 pub mod meadcast;
 pub mod ports;
 pub mod refusal;
 pub mod transport;
+pub mod xcast;
 
 pub use refusal::Refusal;

@@ -40,7 +40,8 @@ use hopcast_core::Hook;
 pub use config::Config;
 pub use machine::Router;
 
-use super::wire::{ROUTING, ROUTING_TYPE};
+use super::wire::ROUTING_TYPE;
+use crate::header::ROUTING;
 
 /// The hook that selects the packets of MEADcast.
 pub const HOOKS: [Hook; 1] = [Hook::ExtensionHeader { header: ROUTING, kind: Some(ROUTING_TYPE) }];

@@ -44,7 +44,8 @@ use hopcast_core::{Buffer, Writer};
 use hopcast_wire::ip;
 
 use crate::address::{has_pair, is_host};
-use crate::{Refusal, ports, transport};
+use crate::header::{self, Behind, ROUTING, Read};
+use crate::{Refusal, ports};
 
 pub(crate) mod edit;
 mod map;
@@ -53,8 +54,6 @@ pub(crate) mod tests;
 
 pub use map::Map;
 
-/// Number of the routing header among IPv6's extension headers (RFC 8200, section 4.4).
-pub const ROUTING: u8 = 43;
 /// Number that says that nothing follows (RFC 8200, section 4.7).
 pub const NO_NEXT_HEADER: u8 = 59;
 /// Routing type of MEADcast, one of those for experiments (RFC 3692; thesis, table 4.1).
@@ -126,13 +125,6 @@ pub struct Packet<'a> {
     pub payload: &'a [u8],
 }
 
-/// The parts of a packet behind its routing header.
-struct Behind<'a> {
-    ports: Option<&'a [[u8; 2]]>,
-    protocol: u8,
-    payload: &'a [u8],
-}
-
 impl<'a> Packet<'a> {
     /// Reads a packet, and nothing that is not as [`emit`](Self::emit) writes it, but for bytes behind its end.
     ///
@@ -140,33 +132,19 @@ impl<'a> Packet<'a> {
     /// The first reason to drop it.
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Refusal> {
-        let header = bytes.first_chunk::<{ ip::V6_HEADER }>().ok_or(Refusal::Packet)?;
-        let len = usize::from(u16::from_be_bytes([header[4], header[5]]));
-        let rest = bytes[ip::V6_HEADER..].get(..len).filter(|_| header[0] >> 4 == 6);
-        let rest = rest.ok_or(Refusal::Packet)?;
-        if header[6] != ROUTING {
-            return Err(Refusal::NoHeader);
-        }
-        let fixed = rest.first_chunk::<FIXED>().ok_or(Refusal::Form)?;
+        let read = header::parse(bytes, ROUTING_TYPE)?;
+        let fixed = read.routing.first_chunk::<FIXED>().ok_or(Refusal::Form)?;
         let count = usize::from(fixed[4]);
-        if fixed[2] != ROUTING_TYPE {
-            return Err(Refusal::NoHeader);
-        }
         match count {
             0 => return Err(Refusal::EmptyList),
             1..=MAX_LIST => {}
             _ => return Err(Refusal::LongList),
         }
-        let list = rest[FIXED..].get(..16 * count).ok_or(Refusal::Form)?.as_chunks::<16>().0;
-        if usize::from(fixed[1]) != 1 + 2 * count || fixed[3] != 0 {
+        if read.routing.len() != overhead(count, 0) || fixed[3] != 0 {
             return Err(Refusal::Form);
         }
-        let address = |at: usize| {
-            let mut octets = [0; 16];
-            octets.copy_from_slice(&header[at..at + 16]);
-            octets
-        };
-        let (source, destination) = (address(8), address(24));
+        let list = read.routing[FIXED..].as_chunks::<16>().0;
+        let (source, destination) = (read.source.octets(), read.destination.octets());
         if !is_host(&source) {
             return Err(Refusal::Source);
         }
@@ -183,13 +161,12 @@ impl<'a> Packet<'a> {
             // Nobody asks for the way to itself, and there is no response to that.
             return Err(Refusal::Destination);
         }
-        let Behind { ports, protocol, payload } =
-            Self::behind(kind, count, fixed[0], &rest[FIXED + 16 * count..])?;
+        let Behind { ports, protocol, payload } = Self::behind(kind, count, &read)?;
         Ok(Self {
-            traffic: u32::from_be_bytes([header[0] & 0x0f, header[1], header[2], header[3]]),
-            hop_limit: header[7],
-            source: source.into(),
-            destination: destination.into(),
+            traffic: read.traffic,
+            hop_limit: read.hop_limit,
+            source: read.source,
+            destination: read.destination,
             kind,
             hops: fixed[5] & MAX_HOPS,
             reserved: u16::from_be_bytes([fixed[6], fixed[7]]),
@@ -239,25 +216,14 @@ impl<'a> Packet<'a> {
     }
 
     #[inline]
-    fn behind(kind: Kind, count: usize, next_header: u8, rest: &'a [u8]) -> Result<Behind<'a>, Refusal> {
-        let Kind::Data { routers, .. } = kind else {
-            return match (next_header, rest) {
-                (NO_NEXT_HEADER, []) => Ok(Behind { ports: None, protocol: next_header, payload: rest }),
-                (ROUTING, _) => Err(Refusal::NestedRouting),
-                _ => Err(Refusal::Payload),
-            };
-        };
-        let mut behind = Behind { ports: None, protocol: next_header, payload: rest };
-        if next_header == ports::DESTINATION_OPTIONS {
-            let read = ports::parse(rest, PORTS_OPTION, count - routers.len())?;
-            behind = Behind { ports: Some(read.list), protocol: read.next_header, payload: read.rest };
+    fn behind(kind: Kind, count: usize, read: &Read<'a>) -> Result<Behind<'a>, Refusal> {
+        if let Kind::Data { routers, .. } = kind {
+            return read.behind(PORTS_OPTION, count - routers.len());
         }
-        match behind.protocol {
-            ROUTING => Err(Refusal::NestedRouting),
-            protocol if is_extension(protocol) => Err(Refusal::Extension),
-            protocol if !transport::is_whole(protocol, behind.payload) => Err(Refusal::Payload),
-            protocol if behind.ports.is_some() && !transport::has_ports(protocol) => Err(Refusal::Ports),
-            _ => Ok(behind),
+        match read.next() {
+            (protocol @ NO_NEXT_HEADER, payload @ []) => Ok(Behind { ports: None, protocol, payload }),
+            (ROUTING, _) => Err(Refusal::NestedRouting),
+            _ => Err(Refusal::Payload),
         }
     }
 
@@ -301,14 +267,6 @@ impl<'a> Packet<'a> {
         header.u32(delivery.into());
         header.u32(routers.into());
         header.put(self.list.as_flattened());
-        ip::prepend(buffer, self.source.into(), self.destination.into(), ROUTING, self.hop_limit, 0);
-        buffer[..4].copy_from_slice(&(6 << 28 | self.traffic & 0x0fff_ffff).to_be_bytes());
+        header::prepend(buffer, self.source, self.destination, (self.traffic, self.hop_limit));
     }
-}
-
-/// Whether a number is that of an extension header (RFC 8200 and the registry of IPv6's): hop-by-hop options, routing,
-/// fragment, encapsulating security, authentication, destination options, mobility, host identity, shim6, and two for
-/// experiments.
-pub(crate) const fn is_extension(number: u8) -> bool {
-    matches!(number, 0 | 43 | 44 | 50 | 51 | 60 | 135 | 139 | 140 | 253 | 254)
 }
