@@ -4,4 +4,5 @@
 //! up the next hop of every receiver that is still marked, and sends a copy to each next hop, in which only the
 //! receivers behind that are marked.
 
+pub mod router;
 pub mod wire;
