@@ -29,6 +29,10 @@ impl NextHops for Hops {
     fn is_router(&self, address: Ipv6Addr) -> bool {
         address.octets()[14] == 1
     }
+
+    fn is_attached(&self, address: Ipv6Addr) -> bool {
+        address.octets()[15] == 1
+    }
 }
 
 fuzz_target!(|bytes: &[u8]| {

@@ -6,7 +6,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`meadcast`] | MEADcast: receivers are plain hosts, and any set of routers takes part |
-//! | [`xcast`] | Xcast (RFC 5058): every router sorts the list by next hop |
+//! | [`xcast`] | Xcast (RFC 5058): every router sorts the list by next hop; Xcast+, for designated routers |
 //!
 //! The other modules are what these share: the [reasons](refusal) why a packet is dropped, the [list of ports](ports),
 //! and how a packet is addressed to another receiver ([`transport`]).

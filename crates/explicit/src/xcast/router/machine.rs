@@ -1,14 +1,16 @@
 //! The machine: sorts destinations by their next hops.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 
-use hopcast_core::{Buffer, Egress, Instant, Item, Outbox, Pace, Port, Reactive, Transit};
-use hopcast_wire::ip;
+use hopcast_core::{Buffer, Egress, Instant, Item, Machine, Outbox, Pace, Port, Transit};
+use hopcast_wire::{ip, udp};
 
 use super::config::Config;
 use super::counters::Counters;
+use super::plus::{Channel, Plus, PlusConfig, REGISTRATION_PORT, Registration, is_channel};
 use super::{Hop, NextHops, TUNNEL};
-use crate::xcast::wire::{ALL_ROUTERS, Marks, Packet};
+use crate::xcast::wire::{ALL_ROUTERS, MAX_LIST, Marks, Packet};
 use crate::{Refusal, transport};
 
 /// An Xcast router; see the [module's documentation](super).
@@ -18,6 +20,8 @@ pub struct Router {
     addresses: Vec<Ipv6Addr>,
     next_hops: Box<dyn NextHops>,
     copies: Pace,
+    /// State of a designated router.
+    plus: Option<Plus>,
     /// The next hops of a packet with the destinations behind each, in the order of the list; empty between packets.
     sorted: Vec<(Hop, Marks)>,
     out: Outbox,
@@ -37,10 +41,17 @@ impl Router {
             addresses: addresses.iter().filter_map(v6).collect(),
             next_hops,
             copies: Pace::new(rate.into(), u64::from(rate / 10).max(1)),
+            plus: None,
             sorted: Vec::new(),
             out: Outbox::new(),
             counters: Counters::default(),
         }
+    }
+
+    /// The same, a designated router of Xcast+.
+    #[must_use]
+    pub fn designated(self, config: PlusConfig) -> Self {
+        Self { plus: Some(Plus::new(config)), ..self }
     }
 
     /// Turns it on or off.
@@ -80,7 +91,7 @@ impl Router {
             Err(reason) => return Err(reason),
         }
         let Some(header) = ip::parse(bytes).ok().filter(|header| header.protocol == TUNNEL) else {
-            return Ok(false);
+            return Ok(self.take_registration(now, bytes) || self.take_multicast(now, transit)?);
         };
         let (IpAddr::V6(source), IpAddr::V6(destination)) = (header.source, header.destination) else {
             return Ok(false);
@@ -124,6 +135,10 @@ impl Router {
         for place in packet.marks.places() {
             let destination = Ipv6Addr::from(packet.list[place]);
             let own = self.addresses.contains(&destination);
+            if own && let Some(group) = self.group_of(packet) {
+                copies += self.send_multicast(packet.source, group, packet, ingress);
+                continue;
+            }
             let hop = match if own { Some(Hop::Plain) } else { self.next_hops.next_hop(destination) } {
                 // What must stay as it is comes to the destination in a tunnel; on this node its end is here.
                 Some(Hop::Plain) if packet.stays && !own => Some(Hop::Tunnel(destination)),
@@ -164,13 +179,9 @@ impl Router {
     /// Sends a plain packet to the destination at a place (X2U).
     fn send_plain(&mut self, packet: &Packet<'_>, place: usize, ingress: Option<u32>) {
         self.counters.unicast += 1;
-        let Packet { traffic, hop_limit, source, protocol, .. } = *packet;
-        let (address, port) = (packet.list[place], packet.ports.map(|ports| ports[place]));
-        let mut plain = Buffer::copy_from(packet.payload);
-        transport::readdress(protocol, &mut plain, &ALL_ROUTERS.octets(), &address, port);
-        ip::prepend(&mut plain, source.into(), Ipv6Addr::from(address).into(), protocol, hop_limit, 0);
-        plain[..4].copy_from_slice(&(6 << 28 | traffic).to_be_bytes());
-        self.out.down(Item::Transit(Transit { packet: plain, ingress, egress: Egress::Routes }));
+        let (address, port) = (packet.list[place].into(), packet.ports.map(|ports| ports[place]));
+        let packet = plain(packet, address, port);
+        self.out.down(Item::Transit(Transit { packet, ingress, egress: Egress::Routes }));
     }
 
     /// Sends a copy to the router or destination at the end of a tunnel.
@@ -185,19 +196,149 @@ impl Router {
     }
 }
 
-impl Reactive for Router {
-    fn react(&mut self, now: Instant, port: Port, item: Item) {
+/// Xcast+.
+impl Router {
+    /// The group of a packet between designated routers.
+    fn group_of(&self, packet: &Packet<'_>) -> Option<Ipv6Addr> {
+        let group = Ipv6Addr::from(packet.channel);
+        (self.plus.is_some() && packet.stays && is_channel((packet.source, group))).then_some(group)
+    }
+
+    /// Registers a channel with the router of its source, unless that is this one.
+    fn register(&mut self, (source, group): Channel, hold: u16) {
+        let Some(&router) = self.addresses.first() else { return };
+        if self.next_hops.is_attached(source) {
+            return;
+        }
+        self.counters.registrations_sent += 1;
+        let registration = Registration { channel: (source, group), hold, router };
+        let mut packet = Buffer::copy_from(&registration.emit());
+        let [from, to] = [router, source].map(|address| SocketAddr::from((address, REGISTRATION_PORT)));
+        udp::prepend(&mut packet, from, to);
+        ip::prepend(&mut packet, router.into(), source.into(), ip::UDP, self.config.hop_limit, 0);
+        self.out.down(Item::Packet(packet));
+    }
+
+    /// Whether a packet was a registration for a source here.
+    fn take_registration(&mut self, now: Instant, packet: &[u8]) -> bool {
+        let Some(registration) = Registration::read(packet) else { return false };
+        let Some(plus) = &mut self.plus else { return false };
+        if !self.next_hops.is_attached(registration.channel.0) {
+            return false;
+        }
+        let is_noted = plus.register(now, &registration);
+        let counters = &mut self.counters;
+        *(if is_noted { &mut counters.registrations } else { &mut counters.registrations_refused }) += 1;
+        true
+    }
+
+    /// Whether a packet was one of a source here to a group that has members, which it is sent on to (M2X).
+    fn take_multicast(&mut self, now: Instant, transit: &Transit) -> Result<bool, Refusal> {
+        let bytes = &transit.packet[..];
+        let header = ip::parse(bytes).ok().filter(|header| header.header_len == ip::V6_HEADER);
+        let (Some(header), Some(plus), Some(ingress)) = (header, &self.plus, transit.ingress) else {
+            return Ok(false);
+        };
+        let (IpAddr::V6(source), IpAddr::V6(group)) = (header.source, header.destination) else {
+            return Ok(false);
+        };
+        let channel = (source, group);
+        if !is_channel(channel) || !self.next_hops.is_attached(source) {
+            return Ok(false);
+        }
+        let (routers, max) = (plus.routers(now, channel), plus.config.max_list.clamp(1, MAX_LIST));
+        let is_here = plus.interfaces(channel).next().is_some();
+        if routers.is_empty() && !is_here {
+            return Ok(false);
+        }
+        let mut payload = Buffer::copy_from(&bytes[header.payload()]);
+        if !transport::is_whole(header.protocol, &payload) {
+            return Err(Refusal::Payload);
+        }
+        transport::readdress(header.protocol, &mut payload, &group.octets(), &ALL_ROUTERS.octets(), None);
+        let packet = Packet {
+            traffic: u32::from_be_bytes([bytes[0] & 0x0f, bytes[1], bytes[2], bytes[3]]),
+            hop_limit: header.hop_limit,
+            source,
+            is_anonymous: false,
+            stays: true,
+            reserved: 0,
+            channel: group.into(),
+            marks: Marks::NONE,
+            list: &[],
+            ports: None,
+            protocol: header.protocol,
+            payload: &payload,
+        };
+        self.counters.from_multicast += 1;
+        self.send_multicast(source, group, &packet, Some(ingress));
+        for list in routers.chunks(max) {
+            self.sort(now, &Packet { list, marks: Marks::first(list.len()), ..packet }, Some(ingress))?;
+        }
+        Ok(true)
+    }
+
+    /// Sends a packet of Xcast to a group, on the interfaces with members but for its own (X2M); their number.
+    fn send_multicast(
+        &mut self,
+        source: Ipv6Addr,
+        group: Ipv6Addr,
+        packet: &Packet<'_>,
+        ingress: Option<u32>,
+    ) -> u64 {
+        let interfaces = self.plus.iter().flat_map(|plus| plus.interfaces((source, group)));
+        let interfaces: Arc<[u32]> = interfaces.filter(|interface| Some(*interface) != ingress).collect();
+        let copies = interfaces.len() as u64;
+        if copies > 0 {
+            self.counters.to_multicast += 1;
+            let packet = plain(packet, group, None);
+            self.out.down(Item::Transit(Transit { packet, ingress, egress: Egress::Group(interfaces) }));
+        }
+        copies
+    }
+}
+
+/// The packet without Xcast's headers, to one address.
+fn plain(packet: &Packet<'_>, address: Ipv6Addr, port: Option<[u8; 2]>) -> Buffer {
+    let Packet { traffic, hop_limit, source, protocol, .. } = *packet;
+    let mut plain = Buffer::copy_from(packet.payload);
+    transport::readdress(protocol, &mut plain, &ALL_ROUTERS.octets(), &address.octets(), port);
+    ip::prepend(&mut plain, source.into(), address.into(), protocol, hop_limit, 0);
+    plain[..4].copy_from_slice(&(6 << 28 | traffic).to_be_bytes());
+    plain
+}
+
+impl Machine for Router {
+    fn handle(&mut self, now: Instant, port: Port, item: Item) {
+        self.wake(now);
         match (port, item) {
             (Port::Below(0), Item::Transit(transit)) => self.receive(now, transit),
             (Port::Above(0), Item::Packet(packet)) => {
                 self.receive(now, Transit { packet, ingress: None, egress: Egress::Routes });
             }
+            (Port::Below(1), Item::Membership(change)) if self.plus.is_some() => {
+                let changed = self.plus.as_mut().and_then(|plus| plus.change(now, change));
+                if let Some((channel, hold)) = changed {
+                    self.register(channel, hold);
+                }
+            }
             _ => self.counters.wrong_items += 1,
         }
     }
 
-    fn next(&mut self) -> Option<(Port, Item)> {
+    fn wake(&mut self, now: Instant) {
+        let due = self.plus.as_mut().map(|plus| plus.due(now)).unwrap_or_default();
+        for (channel, hold) in due {
+            self.register(channel, hold);
+        }
+    }
+
+    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
         self.out.pop()
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.plus.as_ref().and_then(Plus::deadline)
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {

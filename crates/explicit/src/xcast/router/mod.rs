@@ -14,6 +14,10 @@
 //! A sender has the same machine: what comes down on `Above(0)` as [`Item::Packet`](hopcast_core::Item::Packet) is
 //! sorted as if it had arrived, and leaves as the host's own.
 //!
+//! A [designated](Router::designated) router speaks Xcast+ too: it registers the channels that its hosts join, of which
+//! it hears on `Below(1)` ([`Item::Membership`](hopcast_core::Item::Membership), from a querier), and turns packets to
+//! groups into packets of Xcast to the routers that have registered, and back.
+//!
 //! # Bounds
 //!
 //! It has no state of senders, groups or destinations. Destinations are only divided, so a forged packet makes at most
@@ -23,12 +27,14 @@
 //!
 //! # Departures
 //!
+//! - Xcast+ has the channel identifier hold the group, and registrations of our own form.
 //! - Whether a neighbour knows Xcast is configured, or known by whoever gives the next hops: the RFC leaves a protocol
 //!   for that, and semi-permeable tunnels (section 11.3) would need a hop-by-hop option.
 
 mod config;
 mod counters;
 mod machine;
+mod plus;
 #[cfg(test)]
 mod tests;
 
@@ -41,6 +47,7 @@ use crate::header::ROUTING;
 
 pub use config::Config;
 pub use machine::Router;
+pub use plus::{PLUS_HOOKS, PlusConfig, REGISTRATION, REGISTRATION_PORT};
 
 /// Number of IPv6 in a packet of IP (RFC 2473, section 3): a tunnel.
 pub const TUNNEL: u8 = 41;
@@ -74,4 +81,7 @@ pub trait NextHops {
 
     /// Whether an address is that of another Xcast router, which tunnels may come from.
     fn is_router(&self, address: Ipv6Addr) -> bool;
+
+    /// Whether an address is that of a host on a link of this node, for which this node is the designated router.
+    fn is_attached(&self, address: Ipv6Addr) -> bool;
 }

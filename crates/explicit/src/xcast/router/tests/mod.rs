@@ -1,5 +1,6 @@
 mod net;
 mod packets;
+mod plus;
 mod random;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ fn at(text: &str) -> Ipv6Addr {
 struct Table {
     hops: BTreeMap<Ipv6Addr, Hop>,
     routers: Vec<Ipv6Addr>,
+    attached: Vec<Ipv6Addr>,
 }
 
 impl NextHops for Table {
@@ -33,6 +35,10 @@ impl NextHops for Table {
 
     fn is_router(&self, address: Ipv6Addr) -> bool {
         self.routers.contains(&address)
+    }
+
+    fn is_attached(&self, address: Ipv6Addr) -> bool {
+        self.attached.contains(&address)
     }
 }
 

@@ -57,7 +57,11 @@ impl Net {
                 };
                 Some((receiver, hop))
             };
-            Table { hops: receivers.iter().filter_map(hop).collect(), routers: routers.clone() }
+            Table {
+                hops: receivers.iter().filter_map(hop).collect(),
+                routers: routers.clone(),
+                attached: vec![],
+            }
         };
         let machine = |number: usize| {
             let addresses = [router_address(number).into()];

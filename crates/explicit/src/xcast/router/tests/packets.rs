@@ -14,7 +14,8 @@ fn all() -> [Ipv6Addr; 3] {
 
 fn router(hops: [Option<Hop>; 3]) -> Router {
     let hops = all().into_iter().zip(hops).filter_map(|(to, hop)| Some((to, hop?))).collect();
-    let table = Table { hops, routers: vec![at("fd14::11"), at("fd14::13"), at("fd14::17")] };
+    let table =
+        Table { hops, routers: vec![at("fd14::11"), at("fd14::13"), at("fd14::17")], attached: vec![] };
     Router::new(Config::default(), &[IpAddr::from([10, 0, 0, 1]), at("fd14::99").into()], Box::new(table))
 }
 
@@ -166,7 +167,7 @@ fn a_router_that_is_off_hands_on_what_it_is_given() {
 
 #[test]
 fn the_rate_of_copies_is_bounded() {
-    let table = Table { hops: all().into_iter().map(|to| (to, Hop::Plain)).collect(), routers: vec![] };
+    let table = Table { hops: all().into_iter().map(|to| (to, Hop::Plain)).collect(), ..Table::default() };
     let config = Config { copies_per_second: 300, ..Config::default() };
     let mut router = Router::new(config, &[at("fd14::99").into()], Box::new(table));
     let mut sent = 0;

@@ -1,0 +1,205 @@
+use hopcast_core::{Duration, Membership};
+
+use super::*;
+use crate::xcast::router::{PlusConfig, REGISTRATION_PORT, TUNNEL};
+use crate::xcast::wire::ALL_ROUTERS;
+
+const SOURCE: &str = "fd14::1";
+const GROUP: &str = "ff3e::4321:1234";
+
+fn designated(own: &str, table: Table) -> Router {
+    Router::new(Config::default(), &[at(own).into()], Box::new(table)).designated(PlusConfig::default())
+}
+
+fn membership(interface: u32, joined: bool) -> Item {
+    let (group, source) = (at(GROUP).into(), Some(at(SOURCE).into()));
+    Item::Membership(Membership { group, source, interface: Some(interface), joined })
+}
+
+/// Registrations that a router sends for a change of its members, each checked to be one.
+fn registrations(router: &mut Router, now: Instant) -> Vec<Buffer> {
+    let items = std::iter::from_fn(|| router.poll(now));
+    let packets = items.map(|item| match item {
+        (Port::Below(0), Item::Packet(packet)) => {
+            let header = ip::parse(&packet).unwrap();
+            let segment = &packet[header.payload()];
+            let read = udp::parse(header.source, header.destination, segment).unwrap();
+            assert_eq!((header.destination, read.destination), (at(SOURCE).into(), REGISTRATION_PORT));
+            assert_eq!(segment[8..12], *b"X+\x01\x00");
+            assert_eq!(segment[16..32], at(GROUP).octets());
+            packet
+        }
+        other => panic!("{other:?}"),
+    });
+    packets.collect()
+}
+
+/// What the source sends to the group, as its host makes it.
+fn multicast() -> Buffer {
+    let mut packet = Buffer::copy_from(PAYLOAD);
+    udp::prepend(&mut packet, (at(SOURCE), 4000).into(), (at(GROUP), 5001).into());
+    ip::prepend(&mut packet, at(SOURCE).into(), at(GROUP).into(), ip::UDP, 64, 0);
+    packet
+}
+
+fn at_source(hops: &[(&str, Hop)]) -> Router {
+    let hops = hops.iter().map(|(router, hop)| (at(router), *hop)).collect();
+    designated(
+        "fd14::a",
+        Table { hops, routers: vec![at("fd14::b"), at("fd14::c")], attached: vec![at(SOURCE)] },
+    )
+}
+
+/// Interfaces and packets to the group that leave a router.
+fn to_group(router: &mut Router, now: Instant) -> (Vec<(Vec<u32>, Buffer)>, Vec<Item>) {
+    let (mut groups, mut others) = (Vec::new(), Vec::new());
+    while let Some((_, item)) = router.poll(now) {
+        match item {
+            Item::Transit(Transit { packet, egress: Egress::Group(interfaces), .. }) => {
+                assert_eq!(plain(&packet), (at(GROUP), 5001));
+                groups.push((interfaces.to_vec(), packet));
+            }
+            other => others.push(other),
+        }
+    }
+    (groups, others)
+}
+
+#[test]
+fn a_channel_is_registered_with_its_first_member_again_in_time_and_left_with_its_last() {
+    let mut router = designated("fd14::b", Table::default());
+    let mut held = Vec::new();
+    for (interface, joined) in [(1, true), (2, true), (1, true), (1, false), (7, false)] {
+        router.handle(NOW, Port::Below(1), membership(interface, joined));
+        held.extend(registrations(&mut router, NOW));
+    }
+    assert_eq!(held.len(), 1);
+    assert_eq!(held[0][52..54], 210_u16.to_be_bytes());
+    for minute in 1..=3 {
+        let now = NOW + Duration::from_secs(60 * minute);
+        assert_eq!(router.deadline(), Some(now));
+        router.wake(now);
+        assert_eq!(registrations(&mut router, now).len(), 1);
+    }
+    let now = NOW + Duration::from_secs(200);
+    router.handle(now, Port::Below(1), membership(2, false));
+    let left = registrations(&mut router, now);
+    assert_eq!((left.len(), &left[0][52..54]), (1, &[0, 0][..]));
+    assert_eq!(router.deadline(), None);
+}
+
+#[test]
+fn what_a_source_sends_comes_to_the_members_links_over_xcast() {
+    let mut near = at_source(&[
+        ("fd14::b", Hop::Neighbour { interface: 1, address: at("fd14::b") }),
+        ("fd14::c", Hop::Plain),
+    ]);
+    // Nobody has registered: it goes on as it would.
+    assert_eq!(answers(&mut near, NOW, Transit::arrived(multicast(), 3)), [Left::Plain(multicast())]);
+    let mut far = ["fd14::b", "fd14::c"].map(|own| designated(own, Table::default()));
+    for router in &mut far {
+        router.handle(NOW, Port::Below(1), membership(5, true));
+        router.handle(NOW, Port::Below(1), membership(6, true));
+        for packet in registrations(router, NOW) {
+            assert_eq!(answers(&mut near, NOW, Transit::arrived(packet, 2)), [], "it ends here");
+        }
+    }
+    let left = answers(&mut near, NOW, Transit::arrived(multicast(), 3));
+    let [Left::Neighbour(1, _, copy), Left::Own(tunnel)] = &left[..] else { panic!("{left:?}") };
+    let header = ip::parse(tunnel).unwrap();
+    assert_eq!((header.protocol, header.destination), (TUNNEL, at("fd14::c").into()));
+    let read = Packet::parse(copy).unwrap();
+    assert!(read.stays && udp::parse(read.source.into(), ALL_ROUTERS.into(), read.payload).is_ok());
+    assert_eq!(Ipv6Addr::from(read.channel), at(GROUP));
+    let [b, c] = &mut far;
+    for (router, packet) in [(b, copy), (c, tunnel)] {
+        router.handle(NOW, Port::Below(0), Item::Transit(Transit::arrived(packet.clone(), 0)));
+        let (groups, others) = to_group(router, NOW);
+        assert_eq!(groups.iter().map(|(interfaces, _)| &interfaces[..]).collect::<Vec<_>>(), [&[5, 6]]);
+        assert_eq!(others, []);
+    }
+}
+
+#[test]
+fn members_at_the_sources_own_router_need_no_registration() {
+    let mut router = at_source(&[]);
+    router.handle(NOW, Port::Below(1), membership(3, true));
+    router.handle(NOW, Port::Below(1), membership(4, true));
+    assert_eq!(registrations(&mut router, NOW), Vec::<Buffer>::new());
+    router.handle(NOW, Port::Below(0), Item::Transit(Transit::arrived(multicast(), 3)));
+    let (groups, others) = to_group(&mut router, NOW);
+    assert_eq!((groups.len(), &groups[0].0[..]), (1, &[4][..]), "not back to the source's link");
+    assert_eq!(others, []);
+}
+
+#[test]
+fn registrations_end_by_themselves_and_by_a_leave_and_forged_ones_do_not_count() {
+    let hops = [("fd14::b", Hop::Plain), ("fd14::c", Hop::Plain)];
+    let mut near = at_source(&hops);
+    let copies = |near: &mut Router, now| answers(near, now, Transit::arrived(multicast(), 3)).len();
+    let mut packets = Vec::new();
+    for own in ["fd14::b", "fd14::c"] {
+        let mut router = designated(own, Table::default());
+        router.handle(NOW, Port::Below(1), membership(5, true));
+        packets.extend(registrations(&mut router, NOW));
+        router.handle(NOW, Port::Below(1), membership(5, false));
+        packets.extend(registrations(&mut router, NOW));
+    }
+    let [b, leave_b, c, _] = &packets[..] else { panic!() };
+    // From another router than it names: it passes, and changes nothing.
+    let mut forged = b.clone();
+    forged[8..24].copy_from_slice(&at("fd14::66").octets());
+    forged[46..48].fill(0);
+    let sum =
+        hopcast_wire::checksum::transport(at("fd14::66").into(), at(SOURCE).into(), ip::UDP, &forged[40..]);
+    forged[46..48].copy_from_slice(&sum.to_be_bytes());
+    assert_eq!(answers(&mut near, NOW, Transit::arrived(forged.clone(), 2)), [Left::Plain(forged)]);
+    for packet in [b, c] {
+        answers(&mut near, NOW, Transit::arrived(packet.clone(), 2));
+    }
+    assert_eq!(copies(&mut near, NOW), 2);
+    answers(&mut near, NOW, Transit::arrived(leave_b.clone(), 2));
+    assert_eq!(copies(&mut near, NOW), 1);
+    let end = NOW + Duration::from_secs(210);
+    assert_eq!(answers(&mut near, end, Transit::arrived(multicast(), 3)), [Left::Plain(multicast())]);
+    // A router that no source is attached to hands registrations on, and is no designated one without Xcast+.
+    let mut other = designated("fd14::d", Table::default());
+    assert_eq!(answers(&mut other, NOW, Transit::arrived(b.clone(), 2)), [Left::Plain(b.clone())]);
+}
+
+#[test]
+fn lists_and_state_are_bounded() {
+    let plus = PlusConfig { max_channels: 2, max_list: 3, ..PlusConfig::default() };
+    let hop = Hop::Neighbour { interface: 1, address: at("fd14::b") };
+    let routers: Vec<Ipv6Addr> = (0..8).map(|number| at(&format!("fd14::b:{number}"))).collect();
+    let table = Table {
+        hops: routers.iter().map(|router| (*router, hop)).collect(),
+        routers: vec![],
+        attached: vec![at(SOURCE)],
+    };
+    let mut near = Router::new(Config::default(), &[at("fd14::a").into()], Box::new(table)).designated(plus);
+    for router in &routers {
+        let mut far =
+            Router::new(Config::default(), &[(*router).into()], Box::new(Table::default())).designated(plus);
+        far.handle(NOW, Port::Below(1), membership(5, true));
+        let packet = registrations(&mut far, NOW).remove(0);
+        answers(&mut near, NOW, Transit::arrived(packet, 2));
+    }
+    let left = answers(&mut near, NOW, Transit::arrived(multicast(), 3));
+    let lists: Vec<usize> = left
+        .iter()
+        .map(|left| match left {
+            Left::Neighbour(_, _, packet) => Packet::parse(packet).unwrap().list.len(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(lists, [3, 3, 2]);
+    let mut far =
+        Router::new(Config::default(), &[at("fd14::b").into()], Box::new(Table::default())).designated(plus);
+    for number in 0..5_u16 {
+        let group = at(&format!("ff3e::{number:x}")).into();
+        let change = Membership { group, source: Some(at(SOURCE).into()), interface: Some(1), joined: true };
+        far.handle(NOW, Port::Below(1), Item::Membership(change));
+    }
+    assert_eq!(far.counters.registrations_sent, 2);
+}
