@@ -91,7 +91,7 @@ const RECEIVERS: [u8; 6] = [3, 4, 5, 6, 7, 8];
 
 /// Hands a packet to the sender, and then a datagram, which comes to each receiver.
 fn send(sender: &mut Sender, now: Instant, arrived: Buffer) {
-    sender.handle(now, Port::Below(0), Item::Packet(arrived));
+    sender.handle(now, Port::Below(1), Item::Packet(arrived));
     while sender.poll(now).is_some() {}
     let datagram = Datagram::new((address(9), 7).into(), (GROUP, 7).into(), Buffer::copy_from(b"payload"));
     sender.handle(now, Port::Above(0), Item::Datagram(datagram));

@@ -14,6 +14,9 @@ use crate::address::is_host;
 use crate::meadcast::wire::{self, Kind, NO_NEXT_HEADER, Packet};
 use crate::transport;
 
+/// The port of packets: those that it sends, and responses.
+const PACKETS: Port = Port::Below(1);
+
 /// A MEADcast sender; see the [module's documentation](super).
 pub struct Sender {
     config: Config,
@@ -152,7 +155,7 @@ impl Sender {
                 payload: &[],
             };
             self.counters.requests += 1;
-            self.out.down(Item::Packet(request.emit()));
+            self.out.push(PACKETS, Item::Packet(request.emit()));
         }
         self.timers.set(Alarm::Timeout, now + self.config.timeout);
     }
@@ -169,7 +172,7 @@ impl Sender {
     /// Whether a packet from below was a response of discovery, which ends here.
     fn receive(&mut self, packet: &[u8]) -> bool {
         let response = match Packet::parse(packet) {
-            Ok(response) if response.kind == Kind::Response => response,
+            Ok(response) if response.kind == Kind::Response && response.destination == self.own => response,
             _ => return false,
         };
         if self.timers.get(Alarm::Timeout).is_none() {
@@ -252,7 +255,7 @@ impl Sender {
             ip::prepend(&mut packet, self.own.into(), receiver.into(), protocol, hop_limit, 0);
             packet[..4].copy_from_slice(&(6 << 28 | traffic).to_be_bytes());
             self.counters.unicast += 1;
-            self.out.down(Item::Packet(packet));
+            self.out.push(PACKETS, Item::Packet(packet));
         }
         for group in &self.groups.packets {
             let Some(first) = group.receivers().next() else { continue };
@@ -274,7 +277,7 @@ impl Sender {
             self.counters.packets += 1;
             self.counters.listed += (group.list.len() - group.routers.len()) as u64;
             self.counters.header_bytes += wire::overhead(group.list.len(), 0) as u64;
-            self.out.down(Item::Packet(packet));
+            self.out.push(PACKETS, Item::Packet(packet));
         }
         segment.recycle();
     }
@@ -290,7 +293,10 @@ impl Machine for Sender {
             (Port::Above(0), Item::Packet(packet)) if destination(&packet) == Some(self.group) => {
                 self.send_packet(now, packet);
             }
-            (Port::Below(0), Item::Packet(packet)) if self.receive(&packet) => packet.recycle(),
+            (PACKETS, Item::Packet(packet)) if self.receive(&packet) => packet.recycle(),
+            (PACKETS, Item::Transit(transit)) if self.receive(&transit.packet) => transit.packet.recycle(),
+            // A hook hands back what is another's.
+            (PACKETS, item @ Item::Transit(_)) => self.out.push(PACKETS, item),
             (Port::Above(_), item) => self.out.down(item),
             (Port::Below(_), item) => self.out.up(item),
         }

@@ -2,8 +2,9 @@
 //! few packets as these allow.
 //!
 //! [`Sender`] has a packet or datagram port above ([`Item::Packet`](hopcast_core::Item::Packet), as a TUN device gives
-//! them, or [`Item::Datagram`](hopcast_core::Item::Datagram)): what is for the group's address goes to all receivers.
-//! Below it is a host, by which its packets leave, and which hands it the responses that arrive; all else passes.
+//! them, or [`Item::Datagram`](hopcast_core::Item::Datagram)): what is for the group's address goes to all receivers,
+//! and all else passes between there and `Below(0)`. Its packets leave by `Below(1)`, on which the responses arrive: as
+//! packets, or as transits of a [hook](super::router::HOOKS), which are handed back if they are another's.
 //!
 //! - **Discovery** ([`Config::delay`], `interval`, `timeout`): a request goes to each receiver, and for a time the
 //!   routers on the way respond, each with its distance. From what they say a [`Tree`] is built anew.

@@ -16,7 +16,7 @@ fn sender(config: Config) -> Sender {
 fn sent(sender: &mut Sender, now: Instant) -> Vec<Buffer> {
     let items = std::iter::from_fn(|| sender.poll(now));
     let packets = items.map(|item| match item {
-        (Port::Below(0), Item::Packet(packet)) => packet,
+        (Port::Below(1), Item::Packet(packet)) => packet,
         other => panic!("{other:?}"),
     });
     packets.collect()
@@ -56,7 +56,7 @@ fn response(router: &str, hops: u8, receiver: &str) -> Buffer {
 
 fn respond(sender: &mut Sender, now: Instant, responses: &[(&str, u8, &str)]) {
     for &(router, hops, receiver) in responses {
-        sender.handle(now, Port::Below(0), Item::Packet(response(router, hops, receiver)));
+        sender.handle(now, Port::Below(1), Item::Packet(response(router, hops, receiver)));
         assert_eq!(sender.poll(now), None, "a response ends here");
     }
 }
@@ -159,9 +159,14 @@ fn responses_that_do_not_fit_change_nothing() {
     respond(&mut sender, now, &[("R1", 0, "E1"), ("R1", 1, "E9"), ("E2", 1, "E1")]);
     let mut elsewhere = response("R1", 1, "E1");
     elsewhere[24..40].copy_from_slice(&at("fd14::7").octets());
-    sender.handle(now, Port::Below(0), Item::Packet(elsewhere));
+    let elsewhere = Item::Transit(Transit::arrived(elsewhere, 2));
+    sender.handle(now, Port::Below(1), elsewhere.clone());
+    assert_eq!(sender.poll(now), Some((Port::Below(1), elsewhere)), "another's");
     let refused = ["hops", "destination", "source"].map(|it| counter(&sender, &format!("refused_{it}")));
-    assert_eq!(refused, [1, 2, 1]);
+    assert_eq!(refused, [1, 1, 1]);
+    let own = Item::Transit(Transit::arrived(response("R1", 0, "E1"), 2));
+    sender.handle(now, Port::Below(1), own);
+    assert_eq!((sender.poll(now), counter(&sender, "refused_hops")), (None, 2));
     respond(&mut sender, now, &[("R1", 1, "E1"), ("R1", 1, "E1"), ("R2", 1, "E1"), ("R1", 2, "E1")]);
     assert_eq!(counter(&sender, "meadcast_sender_contradictions"), 2);
     assert_eq!(counter(&sender, "meadcast_sender_responses"), 1);

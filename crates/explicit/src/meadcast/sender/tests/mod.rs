@@ -6,7 +6,7 @@ mod network;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
-use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Machine, Port};
+use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Machine, Port, Transit};
 
 use super::tree::Path;
 use super::{Config, Group, Groups, Sender, Tree};

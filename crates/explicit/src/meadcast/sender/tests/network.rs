@@ -10,11 +10,11 @@ const GROUP: &str = "ff18::1";
 fn bring(net: &mut Net, sender: &mut Sender, now: Instant) {
     while let Some((port, item)) = sender.poll(now) {
         match (port, item) {
-            (Port::Below(0), Item::Packet(packet)) => net.send(packet),
+            (Port::Below(1), Item::Packet(packet)) => net.send(packet),
             other => panic!("{other:?}"),
         }
         for packet in std::mem::take(&mut net.at_sender) {
-            sender.handle(now, Port::Below(0), Item::Packet(packet));
+            sender.handle(now, Port::Below(1), Item::Packet(packet));
         }
     }
 }
