@@ -78,6 +78,11 @@ impl Host {
 
     /// Sends an ICMP error to the sender of a packet to this host that has no binding.
     pub(crate) fn refuse(&mut self, now: Instant, packet: Buffer, header: &Header) {
+        if header.protocol == ip::NO_NEXT_HEADER && header.version == Version::V6 {
+            // It is for nobody, and complete (RFC 8200 section 4.7).
+            self.counters.delivered += 1;
+            return packet.recycle();
+        }
         self.counters.closed_port += 1;
         let reason = if header.protocol == ip::UDP || self.bindings.speaks(header.protocol) {
             Unreachable::Port

@@ -44,6 +44,18 @@ fn a_packet_handed_down_without_a_hop_left_is_not_sent() {
 }
 
 #[test]
+fn a_packet_without_a_next_header_is_for_nobody_and_no_error() {
+    let mut network = speaking(1500);
+    network.hosts[A].bind_protocol(9, ip::NO_NEXT_HEADER, None).unwrap();
+    network.hand_packet(A, packet(true, ip::NO_NEXT_HEADER, 64, 0));
+    assert_eq!((network.take(B).len(), network.take_icmp(A)), (0, vec![]));
+    assert_eq!((network.counter(B, "delivered"), network.counter(B, "closed_port")), (1, 0));
+    // In IPv4 it is a protocol like any other that nobody speaks.
+    network.hand_packet(A, packet(false, ip::NO_NEXT_HEADER, 64, 0));
+    assert_eq!(network.take_icmp(A), [(address(B, false), Message::Unreachable(Unreachable::Protocol))]);
+}
+
+#[test]
 fn a_packet_too_big_for_the_next_link_is_answered_with_its_mtu() {
     for v6 in [false, true] {
         let mut network = speaking(1300);

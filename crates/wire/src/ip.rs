@@ -26,6 +26,9 @@ pub const UDP: u8 = 17;
 /// Protocol number of ICMP for IPv6 (RFC 4443 section 2.1).
 pub const ICMPV6: u8 = 58;
 
+/// Number that says that nothing follows IPv6's headers (RFC 8200 section 4.7).
+pub const NO_NEXT_HEADER: u8 = 59;
+
 /// The length of an IPv4 header without options.
 pub const V4_HEADER: usize = 20;
 /// The length of an IPv6 header without extension headers.

@@ -54,8 +54,7 @@ pub(crate) mod tests;
 
 pub use map::Map;
 
-/// Number that says that nothing follows (RFC 8200, section 4.7).
-pub const NO_NEXT_HEADER: u8 = 59;
+pub use hopcast_wire::ip::NO_NEXT_HEADER;
 /// Routing type of MEADcast, one of those for experiments (RFC 3692; thesis, table 4.1).
 pub const ROUTING_TYPE: u8 = 253;
 /// Type of the destination option with the ports.
