@@ -349,6 +349,17 @@ impl Platform {
         }
     }
 
+    /// Packets that hooks take out of the host, which has this many interfaces.
+    pub(crate) fn hook(&mut self, hooks: Vec<Hook>, interfaces: u32) -> u32 {
+        match self {
+            Self::Virtual(host) => host.hooked(hooks),
+            Self::Kernel(plugs) => {
+                let interfaces = (0..interfaces).map(interface_name).collect();
+                add(plugs, Plug::Hook(HookPlug { hooks, interfaces }))
+            }
+        }
+    }
+
     /// Frames of one EtherType on an interface, to any address.
     pub(crate) fn frames(&mut self, interface: u32, ether_type: u16) -> Result<u32, BindError> {
         match self {
@@ -366,10 +377,15 @@ impl Platform {
 impl VirtualHost {
     /// Attaches a service to the host by hooks, which take packets out of it.
     fn hook(&mut self, hooks: Vec<Hook>, service: Slot) {
+        let above = self.hooked(hooks);
+        self.wires.push((above, (service, Port::Below(0))));
+    }
+
+    fn hooked(&mut self, hooks: Vec<Hook>) -> u32 {
         let above = self.above;
         self.above += 1;
         hooks.into_iter().for_each(|hook| self.host.hook(above, hook));
-        self.wires.push((above, (service, Port::Below(0))));
+        above
     }
 
     fn bind(&mut self, bind: impl FnOnce(&mut Host, u32) -> Result<(), BindError>) -> Result<u32, BindError> {

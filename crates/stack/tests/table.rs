@@ -13,18 +13,20 @@ use hopcast_stack::transport::{Feedback, PortKind};
 use hopcast_stack::{TRANSPORTS, layer};
 
 /// Crates of protocols, and folders of tables: a protocol may be named in its own crate, and in its row's file.
-const EXEMPT: [&str; 7] = [
+const EXEMPT: [&str; 8] = [
     "stack/src/transports/",
     "stack/src/deliveries/",
     "stack/src/services/",
     "coded/",
+    "explicit/",
     "peers/",
     "reliable/",
     "bridge/",
 ];
 
 /// The crates whose modules are protocols.
-const PROTOCOL_CRATES: [&str; 4] = ["hopcast_coded", "hopcast_peers", "hopcast_reliable", "hopcast_bridge"];
+const PROTOCOL_CRATES: [&str; 5] =
+    ["hopcast_coded", "hopcast_explicit", "hopcast_peers", "hopcast_reliable", "hopcast_bridge"];
 
 /// The rows that everybody may name, as `wire` and `host` are everybody's: datagrams of the host, and IPv4's word for
 /// an address that stands for all hosts.

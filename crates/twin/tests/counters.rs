@@ -23,6 +23,13 @@ const MESSAGES: &str = "{ messages: { size: 500 B, every: 20 ms } }";
 const PING: &str = "{ ping: { every: 20 ms } }";
 const VIDEO: &str = "{ video: { rate: 2 Mbit/s } }";
 
+/// A group whose delivery has counters that are listed.
+const MEADCAST: &str = "duration: 2 s
+topology: { chain: { hops: 2, link: { rate: 10 Mbit/s } } }
+groups: [{ name: g, members: [n1, n2], delivery: meadcast }]
+flows: [{ name: f, from: n0, to: g, ip: 6, over: udp, app: { cbr: { rate: 100 kbit/s, size: 200 B } } }]
+";
+
 fn four_hops(over: &str, app: &str, roles: &str) -> String {
     scenarios::four_hops("duration: 2 s", "rate: 10 Mbit/s, delay: 1 ms, loss: 5 %", roles, over, app)
 }
@@ -111,7 +118,7 @@ fn every_name_of_a_layer_is_in_the_documents() {
 #[test]
 fn every_counter_is_in_the_documents() {
     let mut seen = BTreeSet::new();
-    for text in every_transport().chain(stacks()).chain(every_workload()) {
+    for text in every_transport().chain(stacks()).chain(every_workload()).chain([MEADCAST.to_owned()]) {
         let run = document(&text).runs.remove(0);
         let names = run.flows.iter().flat_map(|flow| flow.counters.keys()).chain(run.hosts.keys());
         seen.extend(names.map(|name| listed_as(name)));
@@ -125,6 +132,7 @@ services:
   - { run: vlan, on: [n0, n1], interfaces: n0-n1 }
   - { run: igmp-querier, on: n0 }
   - { run: pgm-router, on: n0 }
+  - { run: meadcast-router, on: n0 }
 ";
     let world = World::new(only(&(four_hops("udp", "bulk", "") + told)), 0, None).unwrap();
     seen.extend(world.host_counters(0).into_keys().map(listed_as));

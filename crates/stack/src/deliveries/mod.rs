@@ -4,6 +4,7 @@
 
 mod broadcast;
 mod ip_multicast;
+mod meadcast;
 mod one_hop;
 mod unicast;
 
@@ -14,8 +15,13 @@ use hopcast_config::yaml::{Kind, Node};
 use crate::group::{DeliveryLayer, DeliveryRow};
 
 /// The table of deliveries, in the order in which it is shown.
-pub static DELIVERIES: &[&DeliveryRow] =
-    &[&unicast::UNICAST, &broadcast::BROADCAST, &ip_multicast::IP_MULTICAST, &one_hop::ONE_HOP];
+pub static DELIVERIES: &[&DeliveryRow] = &[
+    &unicast::UNICAST,
+    &broadcast::BROADCAST,
+    &ip_multicast::IP_MULTICAST,
+    &one_hop::ONE_HOP,
+    &meadcast::MEADCAST,
+];
 
 /// The delivery of a flow to several receivers whose transport has no tree of its own and whose file names none.
 pub fn default_delivery() -> DeliveryLayer {

@@ -24,7 +24,7 @@ impl Delivery for OneHop {
     }
 
     fn refuses(&self, reach: &GroupReach<'_>) -> Option<String> {
-        let GroupReach { flow, network, segments } = *reach;
+        let GroupReach { flow, network, segments, .. } = *reach;
         let is_neighbour = |node: NodeId| segments.joining(flow.sender, &[node]).is_some();
         let mut members = flow.group.members.iter().map(|member| member.node);
         let far = members.find(|&node| node != flow.sender && !is_neighbour(node))?;

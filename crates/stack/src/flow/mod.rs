@@ -121,7 +121,7 @@ impl<'a> FlowBuilder<'a> {
             on_kernel: self.nodes.is_on_kernel(),
             plan: flow.plan,
         };
-        let DeliveryMachines { member, sender } = to_group.group.delivery.settings().machines(&end);
+        let DeliveryMachines { member, sender, hooks } = to_group.group.delivery.settings().machines(&end);
         let mut lower = lower;
         if let Some(member) = member {
             let changes: Vec<Instant> = member.times().collect();
@@ -132,7 +132,13 @@ impl<'a> FlowBuilder<'a> {
         }
         match sender {
             Some((name, machine)) => {
-                self.nodes.attach(self.nodes.counter_name(node, name), node, machine, lower)
+                let slot = self.nodes.add(self.nodes.counter_name(node, name), node, machine);
+                self.nodes.wire(node, (slot, Port::Below(0)), lower);
+                if !hooks.is_empty() {
+                    let packets = self.nodes.hook(node, hooks);
+                    self.nodes.wire(node, (slot, Port::Below(1)), packets);
+                }
+                LowerPort::above(slot)
             }
             None => lower,
         }

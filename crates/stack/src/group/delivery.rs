@@ -6,6 +6,7 @@ use std::sync::Arc;
 use hopcast_config::Diagnostic;
 use hopcast_config::yaml::Node;
 use hopcast_core::Machine;
+use hopcast_host::Hook;
 
 use super::{GroupEnd, GroupReach, MemberMachine};
 use crate::table::{Configured, OptionDoc, Options, TableRow, Worlds};
@@ -49,6 +50,11 @@ pub trait Delivery: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Bytes that it adds to the headers of a datagram at most.
+    fn overhead(&self) -> u64 {
+        0
+    }
+
     /// Its machines at one end of a flow.
     fn machines(&self, end: &GroupEnd<'_>) -> DeliveryMachines;
 }
@@ -61,6 +67,8 @@ pub struct DeliveryMachines {
     /// Brings datagrams to the members, with the name before its counters where the end has several machines; above
     /// the other.
     pub(crate) sender: Option<(&'static str, Box<dyn Machine>)>,
+    /// The packets that the same machine takes out of the host, on `Below(1)`, by which it sends packets too.
+    pub(crate) hooks: Vec<Hook>,
 }
 
 impl DeliveryMachines {
@@ -71,9 +79,16 @@ impl DeliveryMachines {
         Self { sender: Some((name, Box::new(machine))), ..self }
     }
 
+    /// The same, whose machine that brings datagrams to the members takes packets out of the host by these hooks, on
+    /// `Below(1)`, by which it sends packets too.
+    #[must_use]
+    pub fn with_hooks(self, hooks: impl IntoIterator<Item = Hook>) -> Self {
+        Self { hooks: hooks.into_iter().collect(), ..self }
+    }
+
     /// A machine that joins a group and leaves it.
     pub(crate) fn joining(member: Option<MemberMachine>) -> Self {
-        Self { member, sender: None }
+        Self { member, ..Self::default() }
     }
 }
 

@@ -71,6 +71,8 @@ pub struct GroupReach<'a> {
     pub network: Network<'a>,
     /// Its segments.
     pub segments: &'a Segments,
+    /// Whether the flow's packets are IPv6.
+    pub ipv6: bool,
 }
 
 /// One end of a flow to a group, or a node that takes part beside its ends, as its delivery sees it.

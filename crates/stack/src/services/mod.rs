@@ -2,6 +2,7 @@
 //!
 //! A new service is a file here and a line in [`SERVICES`].
 
+mod meadcast_router;
 mod pgm_router;
 mod queriers;
 mod vlan;
@@ -13,8 +14,13 @@ use hopcast_config::yaml::Node;
 use crate::service::ServiceRow;
 
 /// The table of services, in the order in which it is shown.
-pub static SERVICES: &[&ServiceRow] =
-    &[&vlan::VLAN, &queriers::IGMP, &queriers::MLD, &pgm_router::PGM_ROUTER];
+pub static SERVICES: &[&ServiceRow] = &[
+    &vlan::VLAN,
+    &queriers::IGMP,
+    &queriers::MLD,
+    &pgm_router::PGM_ROUTER,
+    &meadcast_router::MEADCAST_ROUTER,
+];
 
 /// The row of the service that `run` names.
 ///

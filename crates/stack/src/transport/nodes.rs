@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use hopcast_core::plug::{DevicePlug, Plug, TcpPlug};
 use hopcast_core::{Machine, Port, Slot};
-use hopcast_host::BindError;
+use hopcast_host::{BindError, Hook};
 
 use super::{FlowPlan, Participant};
 use crate::error::{BuildError, Cause};
@@ -128,6 +128,12 @@ impl<'a> FlowNodes<'a> {
     ) -> Result<LowerPort, BuildError> {
         let bound = self.nodes[node].platform.ip_protocol(protocol, local);
         self.bound(node, bound)
+    }
+
+    /// Packets that hooks take out of a node's host, behind those of services and of machines before.
+    pub(crate) fn hook(&mut self, node: NodeId, hooks: Vec<Hook>) -> LowerPort {
+        let interfaces = self.flow.plan.interfaces(node).len() as u32;
+        LowerPort::Platform(self.nodes[node].platform.hook(hooks, interfaces))
     }
 
     /// Frames of one EtherType on an interface of a node, to any address.

@@ -157,9 +157,11 @@ impl<'a> FlowPlan<'a> {
         u16::try_from(room).unwrap_or(u16::MAX)
     }
 
-    /// The headers of the layers from number `from` on down, and Ethernet's, in bytes a full frame.
+    /// The headers of the layers from number `from` on down, of the group's delivery, and Ethernet's, in bytes a full
+    /// frame.
     pub fn overhead(&self, from: usize) -> u64 {
-        overhead(self.spec.over, from, self.spec.ipv6)
+        let delivery = self.spec.group.map_or(0, |group| group.delivery.settings().overhead());
+        overhead(self.spec.over, from, self.spec.ipv6) + delivery
     }
 
     /// Maximum length of a packet of the layer at `depth` in the datagrams of those below it, in bytes.

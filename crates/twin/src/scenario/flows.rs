@@ -100,14 +100,14 @@ impl Flows {
                 needs_no_answer(to_node, &app, group.map(|group| &groups.groups[group]), &to)?;
                 several_may_read(app_node, &app, &stack)?;
             }
+            let ipv6 = fields.read("ip", ip_version)?.unwrap_or(false);
             if let Some(group) = group.map(|group| &groups.groups[group]) {
                 let named = roles.get("peer").map_or(&[][..], Vec::as_slice);
-                is_reached(to_node, (group, from, &to), &stack, named, segment_map)?;
+                is_reached(to_node, (group, from, &to, ipv6), &stack, named, segment_map)?;
             }
             if matches!(app, App::ShortFlows { .. }) {
                 flows.have_ports_left(from, app_node, topology)?;
             }
-            let ipv6 = fields.read("ip", ip_version)?.unwrap_or(false);
             if let App::Program { program: Program::GroupFile(file), .. } = &app {
                 let name = file.with.name();
                 if group.is_none() {
@@ -276,7 +276,7 @@ fn serves_members(node: &Node, stack: &Stack) -> Result<(), Diagnostic> {
 /// Checks that the delivery of a group brings datagrams to all that the transport needs to hear them.
 fn is_reached(
     node: &Node,
-    (group, sender, to): (&Group, NodeId, &[NodeId]),
+    (group, sender, to, ipv6): (&Group, NodeId, &[NodeId], bool),
     stack: &Stack,
     named: &[NodeId],
     segment_map: &SegmentMap<'_>,
@@ -285,7 +285,7 @@ fn is_reached(
     let exchange = top.map_or(Exchange::FromSender, |top| top.settings().exchange());
     let peers = exchange.peers(named, sender, to);
     let flow = GroupFlow { group, sender, exchange, peers: &peers };
-    let reach = GroupReach { flow, network: segment_map.network, segments: &segment_map.segments };
+    let reach = GroupReach { flow, network: segment_map.network, segments: &segment_map.segments, ipv6 };
     match group.delivery.settings().refuses(&reach) {
         Some(why) => Err(node.error(format!("`to`: {why}"))),
         None => Ok(()),

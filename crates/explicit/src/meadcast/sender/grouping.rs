@@ -197,7 +197,7 @@ impl<'a> Grouping<'a> {
 impl fmt::Display for Groups {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for group in &self.packets {
-            f.write_str("meadcast")?;
+            f.write_str("list")?;
             for (place, address) in group.list.iter().enumerate() {
                 let mark = if group.routers.has(place) { " |" } else { "" };
                 write!(f, "{mark} {}", Ipv6Addr::from(*address))?;
@@ -205,7 +205,7 @@ impl fmt::Display for Groups {
             writeln!(f)?;
         }
         if !self.unicast.is_empty() {
-            f.write_str("unicast")?;
+            f.write_str("unicast:")?;
             self.unicast.iter().try_for_each(|receiver| write!(f, " {receiver}"))?;
             writeln!(f)?;
         }

@@ -78,7 +78,7 @@ fn tree_and_groups_can_be_printed() {
     assert_eq!(tree.to_string(), expected);
     assert_eq!((tree.routers(), Tree::default().to_string().as_str()), (3, "sender\n"));
     let groups = groups(&FIGURE, &Config { max: 10, min_leaves: 3, ..Config::default() });
-    let expected = "meadcast | fd14::1:2 fd14::2:1 fd14::2:2 fd14::2:3 | fd14::1:3 fd14::2:6 fd14::2:7 fd14::2:8\n\
-                    unicast fd14::2:4 fd14::2:5\n";
+    let expected = "list | fd14::1:2 fd14::2:1 fd14::2:2 fd14::2:3 | fd14::1:3 fd14::2:6 fd14::2:7 fd14::2:8\n\
+                    unicast: fd14::2:4 fd14::2:5\n";
     assert_eq!(groups.to_string(), expected);
 }

@@ -1,0 +1,178 @@
+//! `meadcast`: lists of receivers in packets, which routers with the service `meadcast-router` copy.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv6Addr};
+
+use hopcast_config::decode::{duration, flag, some_duration, whole};
+use hopcast_core::{Duration, Instant, Item, Machine, Port, earliest};
+use hopcast_explicit::meadcast::router::HOOKS;
+use hopcast_explicit::meadcast::sender::{Config, Sender};
+
+use crate::group::{Delivery, DeliveryMachines, DeliveryRow, GroupEnd, GroupReach};
+use crate::table::{Form, Opt, Options, Worlds, on_off, shown};
+
+pub(super) static MEADCAST: DeliveryRow = DeliveryRow {
+    name: "meadcast",
+    about: "MEADcast, IPv6: packets list their receivers, and routers with `meadcast-router` copy them",
+    worlds: Worlds::Virtual,
+    options: || OPTIONS.docs(&Config::default()),
+    read: |row, options| OPTIONS.delivery(row, options, Config::default()),
+};
+
+static OPTIONS: Options<Config> = Options(&[
+    Opt {
+        key: "delay",
+        about: "Time until the first discovery; until it has ended, all is unicast.",
+        form: Form::Duration,
+        set: |config, node, key| duration(node, key).map(|found| config.delay = found),
+        show: |config| config.delay.to_string(),
+    },
+    Opt {
+        key: "interval",
+        about: "Time from the end of a discovery to the next; `0s` is one discovery alone. With less, it costs more; with more, changes are known later.",
+        form: Form::Duration,
+        set: |config, node, key| duration(node, key).map(|found| config.interval = found),
+        show: |config| config.interval.to_string(),
+    },
+    Opt {
+        key: "timeout",
+        about: "Time for which responses are collected. Less than a round trip, and routers are missed; more, and changes are known later.",
+        form: Form::Duration,
+        set: |config, node, key| some_duration(node, key).map(|found| config.timeout = found),
+        show: |config| config.timeout.to_string(),
+    },
+    Opt {
+        key: "wait",
+        about: "Whether the delay begins with the first data.",
+        form: Form::Flag,
+        set: |config, node, key| flag(node, key).map(|found| config.wait = found),
+        show: |config| on_off(config.wait),
+    },
+    Opt {
+        key: "max",
+        about: "Most addresses in a packet, routers and receivers, 2 to 32. With fewer, there are more packets; with more, longer headers.",
+        form: Form::Numbers(2, 32),
+        set: |config, node, key| whole(node, key, 2..=32).map(|found| config.max = found as usize),
+        show: |config| shown(&config.max),
+    },
+    Opt {
+        key: "ok",
+        about: "Number of addresses with which a packet ends, 2 to 32; 80 % of `max` unless given.",
+        form: Form::Numbers(2, 32),
+        set: |config, node, key| whole(node, key, 2..=32).map(|found| config.ok = Some(found as usize)),
+        show: |config| shown(&config.ok.unwrap_or(config.max * 4 / 5)),
+    },
+    Opt {
+        key: "merge",
+        about: "MEADcast hops within which receivers of several routers are served by one before them, 0 to 63; 0 is never. With more, lists have fewer routers, and plain packets longer ways.",
+        form: Form::Numbers(0, 63),
+        set: |config, node, key| whole(node, key, 0..=63).map(|found| config.merge = found as u8),
+        show: |config| shown(&config.merge),
+    },
+    Opt {
+        key: "min-leaves",
+        about: "Receivers below which a router is not listed, 0 to 32: they go to the router before it, or by unicast.",
+        form: Form::Numbers(0, 32),
+        set: |config, node, key| whole(node, key, 0..=32).map(|found| config.min_leaves = found as usize),
+        show: |config| shown(&config.min_leaves),
+    },
+    Opt {
+        key: "min-routers",
+        about: "Routers behind a router with which it is listed all the same, 0 to 32.",
+        form: Form::Numbers(0, 32),
+        set: |config, node, key| whole(node, key, 0..=32).map(|found| config.min_routers = found as usize),
+        show: |config| shown(&config.min_routers),
+    },
+    Opt {
+        key: "split",
+        about: "Whether receivers of one router may be in several packets, to fill these.",
+        form: Form::Flag,
+        set: |config, node, key| flag(node, key).map(|found| config.split = found),
+        show: |config| on_off(config.split),
+    },
+]);
+
+impl Delivery for Config {
+    fn refuses(&self, reach: &GroupReach<'_>) -> Option<String> {
+        (!reach.ipv6).then(|| "`meadcast` is a protocol of IPv6: add `ip: 6` to the flow".to_owned())
+    }
+
+    fn overhead(&self) -> u64 {
+        Sender::overhead(self) as u64
+    }
+
+    fn machines(&self, end: &GroupEnd<'_>) -> DeliveryMachines {
+        let none = DeliveryMachines::default();
+        let IpAddr::V6(own) = end.plan.address(end.node, true) else { return none };
+        if !end.sends() {
+            return none;
+        }
+        let mut changes = Vec::new();
+        for member in end.flow.hearers(end.node) {
+            let IpAddr::V6(address) = end.plan.address(member.node, true) else { continue };
+            let change = |(at, joins)| Change { at, address, joins };
+            changes.extend(member.changes(Duration::ZERO).into_iter().map(change));
+        }
+        let sender = MeadcastSender::new(*self, own, end.address(), changes);
+        none.sending("meadcast", sender).with_hooks(HOOKS)
+    }
+}
+
+/// A receiver that comes or goes.
+#[derive(Clone, Copy)]
+struct Change {
+    at: Instant,
+    address: Ipv6Addr,
+    joins: bool,
+}
+
+/// A sender whose receivers come and go at given times.
+struct MeadcastSender {
+    sender: Sender,
+    /// The changes to come, in the order of time.
+    changes: VecDeque<Change>,
+}
+
+impl MeadcastSender {
+    fn new(config: Config, own: Ipv6Addr, group: IpAddr, mut changes: Vec<Change>) -> Self {
+        // Who is there from the beginning is in the order of the file.
+        changes.sort_by_key(|change| change.at);
+        let begins = changes.iter().take_while(|change| change.at == Instant::ZERO && change.joins).count();
+        let members = changes.drain(..begins).map(|change| change.address);
+        let sender = Sender::new(config, own, group, members);
+        Self { sender, changes: changes.into() }
+    }
+
+    fn change(&mut self, now: Instant) {
+        while let Some(Change { address, joins, .. }) = self.changes.pop_front_if(|change| change.at <= now) {
+            match joins {
+                true => self.sender.join(address),
+                false => self.sender.leave(address),
+            }
+        }
+    }
+}
+
+impl Machine for MeadcastSender {
+    fn handle(&mut self, now: Instant, port: Port, item: Item) {
+        self.change(now);
+        self.sender.handle(now, port, item);
+    }
+
+    fn wake(&mut self, now: Instant) {
+        self.change(now);
+        self.sender.wake(now);
+    }
+
+    fn poll(&mut self, now: Instant) -> Option<(Port, Item)> {
+        self.sender.poll(now)
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        earliest(self.sender.deadline(), self.changes.front().map(|change| change.at))
+    }
+
+    fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
+        self.sender.counters(report);
+    }
+}

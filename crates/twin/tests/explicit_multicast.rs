@@ -1,0 +1,125 @@
+//! Explicit multicast in virtual time: what a scenario says of MEADcast is what crosses its links.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::path::Path;
+
+use common::document;
+use hopcast_twin::results::Run;
+use hopcast_twin::scenario::Overrides;
+
+/// A source behind r0; a, b and c behind r1, and d and e behind r2. One datagram of 500 bytes each 10 ms, from 1 s on.
+fn tree(delivery: &str, services: &str) -> Run {
+    let text = format!(
+        "
+title: A tree of routers
+seed: 3
+duration: 31 s
+topology:
+  nodes: [s, r0, r1, r2, a, b, c, d, e]
+  links:
+    - {{ between: [s, r0], rate: 10 Mbit/s, delay: 2 ms }}
+    - {{ between: [r0, r1], rate: 10 Mbit/s, delay: 2 ms }}
+    - {{ between: [r0, r2], rate: 10 Mbit/s, delay: 2 ms }}
+    - {{ between: [r1, a], rate: 10 Mbit/s, delay: 2 ms }}
+    - {{ between: [r1, b], rate: 10 Mbit/s, delay: 2 ms }}
+    - {{ between: [r1, c], rate: 10 Mbit/s, delay: 2 ms }}
+    - {{ between: [r2, d], rate: 10 Mbit/s, delay: 2 ms }}
+    - {{ between: [r2, e], rate: 10 Mbit/s, delay: 2 ms }}
+groups: [{{ name: all, members: [a, b, c, d, e], delivery: {delivery} }}]
+flows: [{{ name: f, from: s, to: all, ip: 6, over: udp, app: {{ cbr: {{ rate: 400 kbit/s, size: 500 B, start: 1 s }} }} }}]
+{services}
+"
+    );
+    document(&text).runs.into_iter().next().unwrap()
+}
+
+const ROUTERS: &str = "services: [{ name: mead, run: meadcast-router, on: [r0, r1, r2] }]";
+
+fn frames(run: &Run, from: &str, to: &str) -> u64 {
+    run.links.iter().find(|link| link.from == from && link.to == to).unwrap().sent_packets
+}
+
+fn counter(run: &Run, name: &str) -> u64 {
+    run.flows[0].counters[name]
+}
+
+fn service(run: &Run, name: &str) -> u64 {
+    run.hosts.get(&format!("mead.{name}")).copied().unwrap_or(0)
+}
+
+#[test]
+fn a_list_crosses_the_first_link_once_and_each_receiver_has_each_datagram_once() {
+    let run = tree("{ meadcast: { delay: 0s, interval: 0s } }", ROUTERS);
+    assert_eq!(run.flows[0].figures.reliability, Some(1.0));
+    let data = counter(&run, "meadcast_sender_data");
+    assert!((2999..=3001).contains(&data), "{data}");
+    // By unicast in the one second before the first discovery has ended.
+    let unicast = counter(&run, "meadcast_sender_unicast");
+    assert!((495..=505).contains(&unicast), "{unicast}");
+    let in_lists = data - unicast / 5;
+    assert_eq!(counter(&run, "meadcast_sender_packets"), in_lists);
+    assert_eq!(counter(&run, "meadcast_sender_listed"), 5 * in_lists);
+    let requests = counter(&run, "meadcast_sender_requests");
+    assert_eq!(frames(&run, "s", "r0"), unicast + in_lists + requests);
+    // Of the list one copy for each of the two routers.
+    assert_eq!(frames(&run, "r0", "r1"), unicast / 5 * 3 + in_lists + requests / 5 * 3);
+    assert_eq!(frames(&run, "r0", "r2"), unicast / 5 * 2 + in_lists + requests / 5 * 2);
+    for (router, receiver) in [("r1", "a"), ("r1", "b"), ("r1", "c"), ("r2", "d"), ("r2", "e")] {
+        assert_eq!(frames(&run, router, receiver), data + requests / 5, "{receiver}");
+    }
+    assert_eq!(
+        (service(&run, "meadcast_unicast"), service(&run, "meadcast_copies")),
+        (5 * in_lists, 2 * in_lists)
+    );
+    assert_eq!(service(&run, "meadcast_responses"), 2 * requests);
+    assert_eq!(frames(&run, "r0", "s"), 2 * requests, "nothing but responses");
+}
+
+#[test]
+fn without_routers_that_take_part_it_is_unicast() {
+    let lone = tree("{ meadcast: { delay: 0s, interval: 0s } }", "");
+    let unicast = tree("unicast", "");
+    for run in [&lone, &unicast] {
+        assert_eq!(run.flows[0].figures.reliability, Some(1.0));
+    }
+    assert_eq!(counter(&lone, "meadcast_sender_packets"), 0);
+    assert_eq!(frames(&lone, "s", "r0"), frames(&unicast, "s", "r0") + 5, "and the requests");
+}
+
+#[test]
+fn a_member_that_comes_later_has_each_datagram_from_then_on() {
+    let routers = format!(
+        "{ROUTERS}\nevents: [{{ at: 10 s, group: all, leave: [e] }}, {{ at: 20 s, group: all, join: [e] }}]"
+    );
+    let run = tree("{ meadcast: { delay: 0s } }", &routers);
+    assert_eq!(run.flows[0].figures.reliability, Some(1.0));
+    let (stays, comes) = (frames(&run, "r2", "d"), frames(&run, "r2", "e"));
+    assert!((stays - comes).abs_diff(1000) <= 20, "{stays} {comes}");
+}
+
+#[test]
+fn a_router_that_stops_costs_no_more_than_the_time_to_the_next_discovery() {
+    let routers = format!("{ROUTERS}\nevents: [{{ at: 10 s, service: mead, stop: true, on: [r1] }}]");
+    let run = tree("{ meadcast: { delay: 0s } }", &routers);
+    // r1's three receivers: the first of the list reads the packet for itself, two of five get nothing for up to 7 s.
+    let lost = 1.0 - run.flows[0].figures.reliability.unwrap();
+    assert!((0.0..7.0 / 30.0 * 2.0 / 5.0).contains(&lost) && lost > 0.0, "{lost}");
+    let (data, copies) = (counter(&run, "meadcast_sender_data"), frames(&run, "r0", "r1"));
+    assert!(copies > data * 3 / 2, "then r0 serves them, with a packet for each: {copies} of {data}");
+}
+
+#[test]
+fn over_ipv4_it_is_refused_in_one_line() {
+    let text = "duration: 1 s
+topology: { chain: { hops: 1, link: { rate: 1 Mbit/s } } }
+groups: [{ name: g, members: [n1], delivery: meadcast }]
+flows: [{ from: n0, to: g, over: udp, app: { cbr: { rate: 100 kbit/s } } }]
+";
+    let error = hopcast_runner::load_text(Path::new("bad.yaml"), text, &Overrides::default())
+        .unwrap_err()
+        .to_string();
+    assert!(error.ends_with("`to`: `meadcast` is a protocol of IPv6: add `ip: 6` to the flow"), "{error}");
+}
