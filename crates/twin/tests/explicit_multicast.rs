@@ -124,6 +124,38 @@ flows: [{ from: n0, to: g, over: udp, app: { cbr: { rate: 100 kbit/s } } }]
     assert!(error.ends_with("`to`: `meadcast` is a protocol of IPv6: add `ip: 6` to the flow"), "{error}");
 }
 
+/// NORM repairs what is lost, on packets that fit the route with the longest list, whether data goes in lists or not.
+#[test]
+fn what_norm_sends_comes_whole_to_each_member_over_links_that_lose() {
+    for services in [ROUTERS, ""] {
+        let text = format!(
+            "
+duration: 60 s
+topology:
+  nodes: [s, r0, r1, r2, a, b, c]
+  links:
+    - {{ between: [s, r0], rate: 10 Mbit/s, delay: 2 ms }}
+    - {{ between: [r0, r1], rate: 10 Mbit/s, delay: 2 ms, loss: 1 % }}
+    - {{ between: [r0, r2], rate: 10 Mbit/s, delay: 2 ms, loss: 1 % }}
+    - {{ between: [r1, a], rate: 10 Mbit/s, delay: 2 ms, loss: 1 % }}
+    - {{ between: [r1, b], rate: 10 Mbit/s, delay: 2 ms, loss: 1 % }}
+    - {{ between: [r2, c], rate: 10 Mbit/s, delay: 2 ms, loss: 1 % }}
+groups: [{{ name: g, members: [a, b, c], delivery: {{ meadcast: {{ delay: 0s, min-leaves: 1 }} }} }}]
+flows: [{{ name: f, from: s, to: g, ip: 6, over: {{ norm: {{ rate: 3 Mbit/s }} }}, app: {{ bulk: {{ bytes: 2 MB, start: 3 s }} }} }}]
+{services}
+"
+        );
+        let run = document(&text).runs.into_iter().next().unwrap();
+        assert_eq!(run.flows[0].figures.reliability, Some(1.0), "{services}");
+        let in_lists = counter(&run, "meadcast_sender_packets");
+        assert_eq!(in_lists > 1000, !services.is_empty(), "{in_lists}");
+        assert!(
+            run.hosts.get("too_big").is_none_or(|count| *count == 0),
+            "packets fit the route with their lists"
+        );
+    }
+}
+
 /// Bytes that all links and the sender's have carried for a group of these nodes of the thesis' network.
 fn testbed(from: &str, to: &str, delivery: &str, routers: &str) -> (f64, f64) {
     let network =
