@@ -157,7 +157,8 @@ impl<'a> Grouping<'a> {
         let (last, others) = self.sections.split_last()?;
         let head = self.tree.common(last.place, place);
         let deepest = last.deepest.max(self.tree.places[place].hops);
-        let is_near = head != Tree::ROOT && deepest - self.tree.places[head].hops <= self.config.merge;
+        // The sender is never what they have in common: a packet ends below it.
+        let is_near = deepest - self.tree.places[head].hops <= self.config.merge;
         let is_new = others.iter().all(|section| router(section.place) != router(head));
         (self.config.merge > 0 && is_near && is_new).then_some((others.len(), head))
     }

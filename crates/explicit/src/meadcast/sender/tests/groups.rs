@@ -69,6 +69,26 @@ fn a_router_on_two_ways_is_listed_once() {
 }
 
 #[test]
+fn receivers_are_not_merged_behind_a_router_that_the_list_has_already() {
+    // R7 and R8 are as near to R1 as merging allows, but R6 came between.
+    let ways: [(&str, &[&str]); 10] = [
+        ("E1", &["R1", "R2", "R4"]),
+        ("E2", &["R1", "R2", "R4"]),
+        ("E3", &["R1"]),
+        ("E4", &["R1"]),
+        ("E5", &["R1", "R3", "R6"]),
+        ("E6", &["R1", "R3", "R6"]),
+        ("E7", &["R1", "R7"]),
+        ("E8", &["R1", "R7"]),
+        ("E9", &["R1", "R8"]),
+        ("E10", &["R1", "R8"]),
+    ];
+    let config = Config { merge: 1, max: 32, ok: Some(32), ..Config::default() };
+    let (packets, _) = all_names(&groups(&ways, &config));
+    assert_eq!(packets, ["R4 E1 E2 R1 E3 E4 R6 E5 E6 R7 E7 E8 R8 E9 E10"]);
+}
+
+#[test]
 fn a_lost_response_is_made_up_for_by_the_way_of_another_receiver() {
     let (receivers, mut paths) =
         paths(&[("E1", &["R1", "R2"]), ("E2", &["R1", "R2"]), ("E3", &["R1", "R2", "R3"])]);
