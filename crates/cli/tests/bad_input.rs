@@ -69,7 +69,7 @@ fn a_study_or_file_that_is_not_there_is_told_in_one_line() {
         for command in ["run", "check"] {
             let output = hopcast(dir.path(), &[command, file]);
             let message = format!("{file}: cannot read this file: No such file or directory{expected}\n");
-            assert_eq!((output.status.code(), text(&output.stderr)), (Some(2), message.as_str()));
+            assert_eq!((output.status.code(), text(&output.stderr)), (Some(2), message));
         }
     }
     let output = hopcast(dir.path(), &["report", "nowhere"]);

@@ -108,8 +108,8 @@ const PASSES: u32 = 2;
 const LOST_PASSES: u32 = 4;
 /// Members that are to answer for one message at a time, at most. Chosen: as many as one request passes through.
 const MAX_ANSWERING: usize = MAX_SERVERS;
-/// Messages in a row that a member of many lost, at most: of more it is not known that others have them. Chosen: a burst of
-/// some packets.
+/// Messages in a row that a member of many lost, at most: others may not have more either. Chosen: a burst of some
+/// packets.
 const MAX_LOST: usize = 8;
 /// Messages of which something is asked for at a time, at most. Chosen: some requests full of single ones.
 const MAX_ASKED: usize = 4096;

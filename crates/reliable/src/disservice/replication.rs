@@ -195,7 +195,7 @@ mod tests {
         /// A neighbour says that it holds these of the messages.
         fn hears(&mut self, second: u64, from: MemberId, held: std::ops::Range<u32>) {
             let from = Sent { member: from, transmission: 0 };
-            self.neighbours.heard(at(second), from);
+            self.neighbours.heard(at(second), from, None);
             let held = std::iter::once(held).filter(|held| !held.is_empty()).collect();
             let series = Series { group: 1, publisher: member(9), is_wanted: true, newest: 999, held };
             let summary = Summary { from, neighbours: 1, heard: vec![], is_all: true, series: vec![series] };
@@ -234,7 +234,7 @@ mod tests {
         ] {
             let what = format!("{policy:?}");
             let mut holder = Holder::new(policy, 5);
-            holder.neighbours.heard(at(0), Sent { member: member(2), transmission: 0 });
+            holder.neighbours.heard(at(0), Sent { member: member(2), transmission: 0 }, None);
             holder.hears(second, member(2), 0..3);
             assert_eq!(holder.pushes.has_more(), !expected.is_empty(), "{what}");
             assert_eq!(holder.next(second), expected, "{what}");
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn what_others_send_is_not_pushed_and_what_nobody_sent_is_after_a_time() {
         let mut holder = Holder::new(Replication::Push, 3);
-        holder.neighbours.heard(at(0), Sent { member: member(2), transmission: 0 });
+        holder.neighbours.heard(at(0), Sent { member: member(2), transmission: 0 }, None);
         holder.pushes.sent(at(10), id(1));
         holder.hears(10, member(2), 0..0);
         assert_eq!(holder.next(10), [0, 2]);
