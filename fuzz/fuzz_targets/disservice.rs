@@ -1,8 +1,8 @@
 //! A member of DisService hears what others send: no packet makes it panic, run away, hold more than it may, or send
 //! faster than its rate, and a packet that is read is written as the same packet.
 //!
-//! The first byte says which member it is. Then come the packets: the time since the one before in milliseconds (8
-//! bits), the member that it is said to be from (8 bits), length (16 bits), bytes.
+//! The first byte says which member it is, and whether it is one of many. Then come the packets: the time since the one
+//! before in milliseconds (8 bits), the member that it is said to be from (8 bits), length (16 bits), bytes.
 #![no_main]
 
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use hopcast_core::bytes::Reader;
 use hopcast_core::{Buffer, Datagram, Duration, Item, Message, Rate, Seed};
 use hopcast_fuzz::member::{Member, Sent};
 use hopcast_fuzz::timers::Timers;
-use hopcast_reliable::disservice::wire::Packet;
+use hopcast_reliable::disservice::wire::{Packet, Sent as Transmission, Summary};
 use hopcast_reliable::disservice::{
     Config, Forwarding, Peer, Policy, PublisherRepairs, Repairs, Replication, Requests, Servers,
 };
@@ -23,6 +23,15 @@ fuzz_target!(|data: &[u8]| {
     let mut reader = Reader::new(data);
     let Ok(which) = reader.u8("") else { return };
     let mut member = member(which);
+    if which.is_multiple_of(5) {
+        // Among many it takes turns, and has what it loses of any.
+        for node in 100..120 {
+            let from = Transmission { member: MemberId { node, run: 1 }, transmission: 1 };
+            let (neighbours, heard, is_all, series) = (20, Vec::new(), true, Vec::new());
+            let summary = Packet::Summary(Summary { from, neighbours, heard, is_all, series });
+            member.hear(address(1), address(node as u8), &summary.emit());
+        }
+    }
     member.hear_all(&mut reader, address(1), address, read_and_write);
     member.wait(Duration::from_secs(20));
     judge(&member);

@@ -48,6 +48,7 @@ mod asking;
 mod cache;
 mod combinations;
 mod config;
+mod expected;
 mod forwarding;
 mod losses;
 mod message;

@@ -40,6 +40,8 @@ pub(super) struct Told {
 #[derive(Debug)]
 pub(super) struct Neighbours {
     all: BTreeMap<MemberId, Neighbour>,
+    /// Series that all of them have said something of.
+    told: usize,
     dead_after: Duration,
 }
 
@@ -47,6 +49,8 @@ pub(super) struct Neighbours {
 const MAX_NEIGHBOURS: usize = 1024;
 /// Series that a neighbour is remembered to have said something of. Chosen: those of 10 summaries.
 const MAX_TOLD: usize = 1000;
+/// Series that all neighbours together are. Chosen: 200 of each of 600 neighbours, in some 50 MB.
+const MAX_TOLD_BY_ALL: usize = 1 << 17;
 /// Unanswered requests after which a neighbour counts as one that does not answer, and the time after which it is tried
 /// again. Chosen: at 20 % loss each way one in eight requests is lost with its answer.
 const MAX_UNANSWERED: u32 = 2;
@@ -58,7 +62,7 @@ pub(super) const FEW: usize = 16;
 
 impl Neighbours {
     pub(super) const fn new(dead_after: Duration) -> Self {
-        Self { all: BTreeMap::new(), dead_after }
+        Self { all: BTreeMap::new(), told: 0, dead_after }
     }
 
     /// A packet of a member was heard. Whether it is a new neighbour, or one that is back.
@@ -72,10 +76,11 @@ impl Neighbours {
             }
             return false;
         }
+        self.forget_other_runs(now, from.member);
         if self.all.len() >= MAX_NEIGHBOURS
             && let Some((&oldest, _)) = self.all.iter().min_by_key(|(_, neighbour)| neighbour.last)
         {
-            self.all.remove(&oldest);
+            self.forget(oldest);
         }
         let new = Neighbour {
             since: now,
@@ -87,20 +92,36 @@ impl Neighbours {
             unanswered: 0,
             given_up: Instant::ZERO,
         };
+        self.forget(from.member);
         self.all.insert(from.member, new);
         true
+    }
+
+    fn forget(&mut self, member: MemberId) {
+        self.told -= self.all.remove(&member).map_or(0, |neighbour| neighbour.series.len());
+    }
+
+    /// A node that has begun again is not a neighbour twice.
+    fn forget_other_runs(&mut self, now: Instant, member: MemberId) {
+        let of_node = MemberId { run: 0, ..member }..=MemberId { run: u16::MAX, ..member };
+        let is_silent = |neighbour: &Neighbour| now.since(neighbour.last) >= self.dead_after;
+        let others = self.all.range(of_node).filter(|(other, known)| **other != member && is_silent(known));
+        let others: Vec<MemberId> = others.map(|(&other, _)| other).collect();
+        others.into_iter().for_each(|other| self.forget(other));
     }
 
     /// A neighbour has said what it knows and holds.
     pub(super) fn summary(&mut self, summary: &Summary) {
         let Some(neighbour) = self.all.get_mut(&summary.from.member) else { return };
+        self.told -= neighbour.series.len();
         neighbour.nodes = summary.heard.iter().copied().collect();
         if summary.is_all {
             let said: BTreeSet<SeriesId> = summary.series.iter().map(SeriesId::from).collect();
             neighbour.series.retain(|id, _| said.contains(id));
         }
         for series in &summary.series {
-            let is_full = neighbour.series.len() >= MAX_TOLD;
+            let is_full =
+                neighbour.series.len() >= MAX_TOLD || self.told + neighbour.series.len() >= MAX_TOLD_BY_ALL;
             match neighbour.series.entry(series.into()) {
                 Entry::Vacant(entry) if !is_full => _ = entry.insert(Told::new(series)),
                 Entry::Vacant(_) => {}
@@ -108,6 +129,7 @@ impl Neighbours {
                 Entry::Occupied(mut entry) => entry.get_mut().update(series),
             }
         }
+        self.told += neighbour.series.len();
     }
 
     /// The neighbours that are there.
@@ -121,9 +143,10 @@ impl Neighbours {
         self.present(now).count()
     }
 
-    /// Number of interfaces on which somebody is heard.
-    pub(super) fn interfaces(&self, now: Instant) -> usize {
-        self.present(now).map(|(_, neighbour)| neighbour.interface).collect::<BTreeSet<_>>().len()
+    /// Number of interfaces on which somebody is heard; `None` if it is not known of all on which they are.
+    pub(super) fn interfaces(&self, now: Instant) -> Option<usize> {
+        let interfaces = self.present(now).map(|(_, neighbour)| neighbour.interface);
+        interfaces.collect::<Option<BTreeSet<_>>>().map(|interfaces| interfaces.len())
     }
 
     /// Number of members that are remembered, even if they were silent for long.
@@ -177,12 +200,10 @@ impl Neighbours {
         (!found.is_empty()).then(|| found[random.below(found.len() as u64) as usize])
     }
 
-    /// The messages of a series that some neighbour is known to hold, of those on one interface, or of all; `None` for
-    /// all messages, where the publisher is one of them.
-    pub(super) fn held(&self, now: Instant, id: SeriesId, interface: Option<Option<u32>>) -> Option<Runs> {
+    /// The messages of a series that some neighbour is known to hold; `None` for all, where its publisher is there.
+    pub(super) fn held(&self, now: Instant, id: SeriesId) -> Option<Runs> {
         let mut held = Runs::default();
-        let is_there = |of: &Neighbour| interface.is_none_or(|interface| of.interface == interface);
-        for (member, neighbour) in self.present(now).filter(|(_, neighbour)| is_there(neighbour)) {
+        for (member, neighbour) in self.present(now) {
             if member == id.publisher {
                 return None;
             }
@@ -191,6 +212,25 @@ impl Neighbours {
             }
         }
         Some(held)
+    }
+
+    /// Whether some of these messages of a series are held by no neighbour on an interface, as far as is known.
+    pub(super) fn lack(
+        &self,
+        now: Instant,
+        id: SeriesId,
+        interface: Option<u32>,
+        mut messages: Runs,
+    ) -> bool {
+        for (member, neighbour) in self.present(now).filter(|(_, other)| other.interface == interface) {
+            if member == id.publisher || messages.is_empty() {
+                return false;
+            }
+            if let Some(told) = neighbour.told(id) {
+                told.held.runs().for_each(|run| messages.remove_run(run));
+            }
+        }
+        !messages.is_empty()
     }
 
     /// A neighbour has not answered a request.

@@ -94,7 +94,7 @@ impl Trickle {
     }
 
     /// There are so many others.
-    pub(super) const fn is_among(&mut self, group: usize) {
+    pub(super) const fn set_group_size(&mut self, group: usize) {
         self.group = group;
     }
 

@@ -110,8 +110,9 @@ impl Turns {
         (every, timeout): (Duration, Duration),
         random: &mut Stream,
     ) -> Turn {
-        let expected = expected + self.current.and_then(|server| self.promised.get(&server)).unwrap_or(&0);
-        if self.is_crowd() && expected * 2 > self.window {
+        let promised = self.current.and_then(|server| self.promised.get(&server)).unwrap_or(&0);
+        let expected = expected.saturating_add(*promised);
+        if self.is_crowd() && expected.saturating_mul(2) > self.window {
             (self.is_full, self.is_over) = (true, false);
             return Turn::Full;
         }
@@ -144,8 +145,10 @@ impl Turns {
 
     /// Another member is to be sent parts that are not missing here; the first of them is late at a time.
     pub(super) fn promises(&mut self, server: MemberId, parts: u64, late_at: Instant) {
-        if self.promised.len() < MAX_PROMISED {
-            *self.promised.entry(server).or_default() += parts;
+        if self.promised.len() < MAX_PROMISED || self.promised.contains_key(&server) {
+            let promised = self.promised.entry(server).or_default();
+            // More is no more than a window that is full.
+            *promised = promised.saturating_add(parts).min(MAX_WINDOW);
             let until = self.answering.entry(server).or_insert(late_at);
             *until = late_at.max(*until);
         }
@@ -153,7 +156,8 @@ impl Turns {
 
     /// A member was heard to answer; the next part is late at a time.
     pub(super) fn answers(&mut self, from: MemberId, late_at: Instant) {
-        if self.is_crowd() {
+        let is_known = self.answering.len() < MAX_PROMISED || self.answering.contains_key(&from);
+        if self.is_crowd() && is_known {
             self.answering.insert(from, late_at);
         }
         if let Some(parts) = self.promised.get_mut(&from) {
@@ -182,14 +186,14 @@ impl Turns {
     }
 
     /// An answer is late.
-    pub(super) fn is_late(&mut self) {
+    pub(super) fn note_late(&mut self) {
         if self.is_crowd() {
             self.late = (self.late * 2).min(MAX_LATE);
         }
     }
 
     /// An answer came whose time is known.
-    pub(super) const fn is_in_time(&mut self) {
+    pub(super) const fn note_in_time(&mut self) {
         self.late = 1;
     }
 
@@ -258,7 +262,7 @@ mod tests {
     fn few_and_who_joins_links_ask_for_themselves() {
         let mut random = Seed::new(1, 0).stream(&["test"], 0);
         for mut turns in [turns(FEW, false), turns(100, true)] {
-            turns.is_late();
+            turns.note_late();
             turns.answers(member(1), at(100));
             turns.follows(member(1));
             assert_eq!((turns.late(), turns.answers_until(member(1)), turns.current()), (1, None, None));
@@ -268,9 +272,9 @@ mod tests {
             );
         }
         let mut many = turns(100, false);
-        (0..9).for_each(|_| many.is_late());
+        (0..9).for_each(|_| many.note_late());
         assert_eq!(many.late(), 16);
-        many.is_in_time();
+        many.note_in_time();
         assert_eq!(many.late(), 1);
     }
 

@@ -57,7 +57,7 @@ impl Peer {
         self.cache.insert(id, Message::whole(now, shape, expires, &object), Value::Unsent);
         self.store_published(now, id, object);
         self.store_series(series);
-        self.asking.is_of(shape.fragments());
+        self.asking.set_fragments_each(shape.fragments());
         self.unsent.push_back((id, 0));
         self.unsent_bytes += u64::from(shape.length);
         self.shrink(id);
@@ -199,7 +199,7 @@ impl Peer {
                 let history = Metadata::parse(object).map_or(0, |(metadata, _)| metadata.history);
                 let Some(series) = self.catalogue.get_mut(id.into()) else { return };
                 series.whole(id.sequence, history);
-                self.asking.is_of(shape.fragments());
+                self.asking.set_fragments_each(shape.fragments());
                 let value = self.restored_value(id);
                 self.cache.insert(id, Message::whole(now, shape, expires, object), value);
                 self.shrink(id);

@@ -26,7 +26,7 @@ impl Peer {
         }
         let is_new = self.neighbours.heard(now, from, datagram.attributes.interface);
         if is_new {
-            self.trickle.is_among(self.neighbours.known());
+            self.trickle.set_group_size(self.neighbours.known());
             if !self.neighbours.is_crowd() {
                 self.trickle.reset(now);
             }
@@ -74,7 +74,7 @@ impl Peer {
             self.asking.something_is_missing(now);
             if from == id.publisher {
                 let (asking, view) = self.asking();
-                asking.is_published(now, id, &view);
+                asking.note_published(now, id, &view);
             }
         }
         let Some(series) = self.catalogue.get(id.into()) else { return };
@@ -93,7 +93,7 @@ impl Peer {
                 let lifetime = data.lifetime.map(|left| now + Duration::from_millis(left.into()));
                 let value = if is_wanted { Value::Wanted } else { Value::Others };
                 self.cache.insert(id, Message::new(now, data.shape, lifetime), value);
-                self.asking.is_of(data.shape.fragments());
+                self.asking.set_fragments_each(data.shape.fragments());
             }
             None => {
                 self.counted.refused += 1;
@@ -203,7 +203,7 @@ impl Peer {
     /// Passes what it lacks of a request on to a member that has not been asked yet.
     fn pass_on(&mut self, now: Instant, request: Request, rest: Vec<Want>) {
         let mut servers = request.servers;
-        if servers.len() >= super::super::wire::MAX_SERVERS {
+        if servers.len() >= super::super::wire::MAX_SERVERS || self.control.len() >= MAX_CONTROL {
             return;
         }
         let mut except = servers.clone();
@@ -256,11 +256,7 @@ impl Peer {
         };
         let mut held = series.held.clone();
         theirs.held.iter().for_each(|run| held.remove_run(run.start.into()..run.end.into()));
-        !held.is_empty()
-            && self.neighbours.held(now, id, Some(interface)).is_some_and(|others| {
-                others.runs().for_each(|run| held.remove_run(run));
-                !held.is_empty()
-            })
+        self.neighbours.lack(now, id, interface, held)
     }
 
     /// Whether a neighbour that says all that it knows of should have heard of more.
@@ -330,5 +326,8 @@ impl Peer {
         self.catalogue.get(id.into()).map_or(Instant::ZERO, |series| series.last_rise())
     }
 }
+/// Requests and summaries that wait to be sent, beyond which no request is passed on. Chosen: seconds of them at the
+/// slowest rates, after which whoever asked has asked again.
+const MAX_CONTROL: usize = 64;
 /// Missing messages that are compared with what a neighbour holds. Chosen: those of a request.
 const MAX_COMPARED: usize = 128;

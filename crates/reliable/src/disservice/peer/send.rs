@@ -44,7 +44,8 @@ impl Peer {
         self.expire(now);
         if self.trickle.deadline() <= now {
             let links = self.config.links as usize;
-            let searches = links > 1 && self.neighbours.interfaces(now) < links;
+            let searches =
+                links > 1 && self.neighbours.interfaces(now).is_some_and(|interfaces| interfaces < links);
             if self.trickle.wake(now, searches) {
                 self.control.push_back(Control::Summary);
             }

@@ -195,3 +195,28 @@ fn a_clock_that_jumps_ahead_loses_nothing() {
     net.run(until, |net| (1..=2).all(|member| net.members[member].up.len() >= 5));
     assert!((1..=2).all(|member| received(&net, member).len() == 5));
 }
+
+/// Twenty members, so that they take turns: somebody asks servers for all that there is and is not, answers in others'
+/// names as if they had sent what comes later, and invents members.
+#[test]
+fn many_members_are_unharmed_by_orders_and_answers_that_are_forged() {
+    let mut net = network(1, 20, 0, &policy(), 0.02);
+    arrive_in_spite_of(&mut net, |net, step| {
+        let server = MemberId { node: 1 + (step % 21) as u32, run: 1 };
+        let whole = |sequence, count| Want { id: message(0, sequence), missing: Missing::Whole(count) };
+        let wants = vec![whole(0, (1 << 30) - 1), whole(step as u32 % 12, 1), whole(1 << 29, 1 << 29)];
+        let (is_again, heard, servers) = (false, 0, vec![server]);
+        let forger = Sent { member: MemberId { node: 99, run: step as u16 % 40 }, transmission: step as u16 };
+        let request = Request { from: forger, is_again, neighbours: 3, heard, servers, wants };
+        forge(net, &Packet::Request(request));
+        let shape = Shape { length: 1 << 27, fragment: 1, chunk: 64, digest: 0 };
+        let symbol = Symbol::Fragment { index: 0, bytes: &[0] };
+        let id = message(0, 1000 + step as u32);
+        let (is_repair, is_last, is_local, lifetime) = (true, true, true, None);
+        let sender = Sent { member: server, transmission: step as u16 };
+        forge(
+            net,
+            &Packet::Data(Data { from: sender, id, shape, is_repair, is_last, is_local, lifetime, symbol }),
+        );
+    });
+}

@@ -1,22 +1,24 @@
 //! When a member asks for what it lacks, for what, and whom.
 
+mod wants;
+
 use std::collections::BTreeMap;
 
 use hopcast_core::{Duration, Instant, Stream};
 
 use super::cache::Cache;
 use super::config::{Policy, Replication, Servers};
-use super::losses::{Losses, Orders};
-use super::message::Message;
+use super::expected::Expected;
+use super::losses::Losses;
 use super::neighbours::Neighbours;
-use super::series::{Catalogue, Series, SeriesId};
+use super::series::{Catalogue, Series};
 use super::serving::Part;
 use super::turns::{Turn, Turns};
-use super::wire::{
-    DATA_OVERHEAD, HEADER, MAX_RUNS, MAX_SERVERS, MAX_WANTS, MemberId, MessageId, Missing, Want,
-};
+use super::wire::{DATA_OVERHEAD, HEADER, MAX_SERVERS, MAX_WANTS, MemberId, MessageId, Missing, Want};
+pub(super) use wants::extend;
+use wants::{Budget, fragments};
+
 use crate::round_trip::RoundTrip;
-use crate::runs::Runs;
 
 /// A member's requests.
 #[derive(Debug)]
@@ -43,18 +45,16 @@ pub(super) struct Asking {
     next: Option<Instant>,
     /// Requests in a row after which nothing new of a message came, and when it may be asked for again.
     passes: BTreeMap<MessageId, Passes>,
-    /// Requests of this member and of others whose answers are still to come, by message.
-    asked: BTreeMap<MessageId, Vec<Asked>>,
+    /// Parts that this member and others have asked for and that are still to come.
+    expected: Expected,
     /// Time from a request to the first of its answer.
     answers: RoundTrip,
     /// Requests that were made or heard, without any answer yet, by the member that was asked: where one was made only
     /// once, the answer tells how long one takes (Karn's rule).
     waiting: BTreeMap<MemberId, Waiting>,
     turns: Turns,
-    /// What one of many was sent and did not hear.
+    /// Messages that others of many have and that this member lost on the way.
     losses: Losses,
-    /// What servers are to send to one of many, in their order.
-    orders: Orders,
     /// Fragments of the last message that was heard of.
     fragments_each: u64,
 }
@@ -67,19 +67,6 @@ struct Waiting {
     is_once: bool,
     /// Whether it is one of this member's own.
     is_own: bool,
-}
-
-/// A request for parts of a message whose answer is still to come.
-#[derive(Clone, Debug)]
-struct Asked {
-    /// The fragments, all of them if it is whole.
-    fragments: Runs,
-    /// Combinations that are still to come, by chunk.
-    combinations: BTreeMap<u32, u32>,
-    /// Who is to answer.
-    server: Option<MemberId>,
-    /// When to give that up.
-    until: Instant,
 }
 
 /// Requests for a message after which nothing new of it came.
@@ -106,30 +93,11 @@ const PASSES: u32 = 2;
 /// Requests in a row that may have been lost, or their answers, before the time between them grows. Chosen: where 30 %
 /// is lost each way half of them are, and one message in sixteen needs a fifth.
 const LOST_PASSES: u32 = 4;
-/// Members that are to answer for one message at a time, at most. Chosen: as many as one request passes through.
-const MAX_ANSWERING: usize = MAX_SERVERS;
 /// Messages in a row that a member of many lost, at most: others may not have more either. Chosen: a burst of some
 /// packets.
-const MAX_LOST: usize = 8;
+pub(super) const MAX_LOST: usize = 8;
 /// Messages of which something is asked for at a time, at most. Chosen: some requests full of single ones.
-const MAX_ASKED: usize = 4096;
-
-impl Asked {
-    fn is_nothing(&self) -> bool {
-        self.fragments.is_empty() && self.combinations.values().all(|&expected| expected == 0)
-    }
-
-    /// When to give it up.
-    fn ends(&self, turns: &Turns) -> Instant {
-        let answers = self.server.and_then(|server| turns.answers_until(server));
-        answers.map_or(self.until, |until| until.max(self.until))
-    }
-}
-
-/// Fragments that a want names, with messages of so many each, as far as is known.
-fn fragments(want: &Want, each: u64) -> u64 {
-    want.parts() * if matches!(want.missing, Missing::Whole(_)) { each } else { 1 }
-}
+pub(super) const MAX_ASKED: usize = 4096;
 
 impl Asking {
     pub(super) fn new(policy: &Policy, links: u32, random: Stream) -> Self {
@@ -150,12 +118,11 @@ impl Asking {
             patience: policy.summaries.0,
             next: None,
             passes: BTreeMap::new(),
-            asked: BTreeMap::new(),
+            expected: Expected::default(),
             answers: RoundTrip::new(every * 2),
             waiting: BTreeMap::new(),
             turns: Turns::new(every, links > 1),
             losses: Losses::default(),
-            orders: Orders::default(),
             fragments_each: 1,
         }
     }
@@ -221,26 +188,19 @@ impl Asking {
             && waiting.is_once
         {
             self.answers.sample(now.since(waiting.since));
-            self.turns.is_in_time();
+            self.turns.note_in_time();
         }
         let until = self.late_at(now);
         self.turns.answers(from, until);
-        self.is_past(now, from, id);
-        let Some(all) = self.asked.get_mut(&id) else { return };
-        self.turns.follows(from);
-        for asked in all.iter_mut().filter(|asked| asked.server.is_none_or(|server| server == from)) {
-            asked.until = until;
-            if let Part::Chunk(chunk) = part
-                && let Some(expected) = asked.combinations.get_mut(&chunk)
-            {
-                *expected = expected.saturating_sub(1);
-            }
+        self.note_passed(now, from, id);
+        if !self.expected.has(id) {
+            return;
         }
+        self.turns.follows(from);
+        self.expected.comes(from, (id, part), until);
         if is_last {
-            all.retain(|asked| asked.server.is_some_and(|server| server != from));
-            if all.is_empty() {
-                self.asked.remove(&id);
-                self.is_lost(now, from, id);
+            if self.expected.ends(from, id) {
+                self.note_lost(now, from, id);
             }
             // While data come, others' answers end too, and one request asks for what they have left.
             let pause = if self.comes(now) { self.gathers(now) } else { self.every / 4 };
@@ -251,36 +211,17 @@ impl Asking {
 
     /// A server of many answers what it was asked for of a message. If it was to send a few others since it was heard
     /// last, those have been lost on the way to this member, or to several.
-    fn is_past(&mut self, now: Instant, server: MemberId, id: MessageId) {
+    fn note_passed(&mut self, now: Instant, server: MemberId, id: MessageId) {
         if !self.turns.is_crowd() {
             return;
         }
-        let Some((last, number)) = self.orders.answered(server, id) else { return };
-        let before = |(&id, all): (&MessageId, &Vec<Asked>)| {
-            let is_asked = all.iter().any(|asked| asked.server == Some(server));
-            let of = self.orders.number(server, id).filter(|&of| is_asked && of < number)?;
-            Some((of, id))
-        };
-        let mut between: Vec<(u64, MessageId)> = self.asked.iter().filter_map(before).collect();
-        if between.len() > MAX_LOST {
-            between.retain(|&(of, _)| last.is_some_and(|last| of > last));
-        }
-        if between.len() > MAX_LOST {
-            return;
-        }
-        for (_, id) in between {
-            if let Some(all) = self.asked.get_mut(&id) {
-                all.retain(|asked| asked.server != Some(server));
-                if all.is_empty() {
-                    self.asked.remove(&id);
-                    self.is_lost(now, server, id);
-                }
-            }
+        for id in self.expected.passed(server, id) {
+            self.note_lost(now, server, id);
         }
     }
 
     /// A message of a series is heard from its publisher for the first time: those before it were lost.
-    pub(super) fn is_published(&mut self, now: Instant, id: MessageId, view: &View<'_>) {
+    pub(super) fn note_published(&mut self, now: Instant, id: MessageId, view: &View<'_>) {
         if !self.turns.is_crowd() {
             return;
         }
@@ -290,14 +231,14 @@ impl Asking {
         let before = id.sequence.saturating_sub(MAX_LOST as u32)..id.sequence;
         for sequence in series.missing_in(before) {
             let lost = MessageId { sequence, ..id };
-            if !self.is_asked(lost) {
-                self.is_lost(now, id.publisher, lost);
+            if !self.expected.has(lost) {
+                self.note_lost(now, id.publisher, lost);
             }
         }
     }
 
     /// A server has sent all of a message, and unless the rest comes soon, another that heard it is asked.
-    fn is_lost(&mut self, now: Instant, server: MemberId, id: MessageId) {
+    fn note_lost(&mut self, now: Instant, server: MemberId, id: MessageId) {
         if self.turns.is_crowd() && matches!(self.servers, Servers::One) {
             let wait = self.every.mul_f64(2.0 * self.random.uniform());
             self.losses.add(now, id, server, wait);
@@ -320,7 +261,7 @@ impl Asking {
 
     /// A message is whole, or is of no interest any more.
     pub(super) fn forget(&mut self, id: MessageId) {
-        self.asked.remove(&id);
+        self.expected.forget(id);
         self.passes.remove(&id);
         self.losses.remove(id);
     }
@@ -346,81 +287,48 @@ impl Asking {
             let mut lacks = wants.iter().filter(|want| self.asks_for_some(want, view)).peekable();
             if lacks.peek().is_some() {
                 // Of what others have asked for already, one asks for what it lost.
-                is_of_one = lacks.all(|want| self.is_asked(want.id) || self.losses.has(want.id));
+                is_of_one = lacks.all(|want| {
+                    let series = view.catalogue.get(want.id.into());
+                    let mut missing =
+                        series.into_iter().flat_map(|series| series.missing_in(want.sequences()));
+                    missing.by_ref().take(MAX_WANTS).all(|sequence| {
+                        let id = MessageId { sequence, ..want.id };
+                        self.expected.has(id) || self.losses.has(id)
+                    })
+                });
                 if !is_of_one {
                     self.asks(now, server, false);
                     self.turns.leaves();
                 }
             } else {
-                let parts = wants.iter().map(|want| fragments(want, self.fragments_each)).sum();
+                let parts = wants.iter().map(|want| fragments(want, self.fragments_each));
+                let parts = parts.fold(0, u64::saturating_add);
                 self.turns.promises(server, parts, until);
             }
         }
         let mut suppressed = 0;
         if let Some(server) = server.filter(|_| self.turns.is_crowd() && passed_on_by.is_none() && !is_of_one)
         {
-            wants.iter().for_each(|want| self.orders.ask(server, want));
+            for want in wants {
+                // Of others it is not known that there are any.
+                let newest = view.catalogue.get(want.id.into()).map_or(0, |series| series.newest + 1);
+                let known = want.id.sequence..want.sequences().end.min(newest);
+                let ids = known.take(MAX_WANTS).map(|sequence| MessageId { sequence, ..want.id });
+                self.expected.in_order(server, ids);
+            }
         }
         for want in wants {
             let series = view.catalogue.get(want.id.into()).filter(|series| self.asks_for(series));
             let Some(series) = series else { continue };
             if let Some(passed_on_by) = passed_on_by {
-                self.is_not_with(passed_on_by, want);
+                self.expected.note_absent(passed_on_by, want, self.turns.is_crowd());
             }
             for sequence in series.missing_in(want.sequences()).take(MAX_WANTS) {
                 suppressed += 1;
-                self.note(MessageId { sequence, ..want.id }, &want.missing, server, until);
+                self.expected.note(MessageId { sequence, ..want.id }, &want.missing, server, until);
             }
         }
         suppressed
-    }
-
-    /// A member that was asked does not have this.
-    fn is_not_with(&mut self, server: MemberId, want: &Want) {
-        let Some(all) = self.asked.get_mut(&want.id) else { return };
-        for asked in all.iter_mut().filter(|asked| asked.server == Some(server)) {
-            match &want.missing {
-                Missing::Whole(_) => asked.fragments = Runs::new(),
-                Missing::Fragments(runs) => asked.fragments.remove_all(runs),
-                Missing::Combinations { chunk, count, .. } => {
-                    if let Some(expected) = asked.combinations.get_mut(chunk) {
-                        *expected = expected.saturating_sub((*count).into());
-                    }
-                }
-            }
-        }
-        if self.turns.is_crowd() {
-            all.retain(|asked| !asked.is_nothing());
-            if all.is_empty() {
-                self.asked.remove(&want.id);
-            }
-        }
-    }
-
-    /// Notes what a server is to send of a message, beside what it is to send already.
-    fn note(&mut self, id: MessageId, missing: &Missing, server: Option<MemberId>, until: Instant) {
-        if self.asked.len() >= MAX_ASKED && !self.asked.contains_key(&id) {
-            return;
-        }
-        let all = self.asked.entry(id).or_default();
-        let place = all.iter().position(|asked| asked.server == server).unwrap_or_else(|| {
-            if all.len() >= MAX_ANSWERING {
-                all.remove(0);
-            }
-            let (fragments, combinations) = (Runs::new(), BTreeMap::new());
-            all.push(Asked { fragments, combinations, server, until });
-            all.len() - 1
-        });
-        let asked = &mut all[place];
-        asked.until = until;
-        match missing {
-            Missing::Whole(_) => asked.fragments.insert_run(0..u64::MAX),
-            Missing::Fragments(runs) => asked.fragments.insert_all(runs),
-            Missing::Combinations { chunk, count, .. } => {
-                let expected = asked.combinations.entry(*chunk).or_default();
-                *expected = (*expected).max((*count).into());
-            }
-        }
     }
 
     /// The request to make now: the server, if it is to be one; whether the same was asked for before in vain; and the
@@ -438,9 +346,6 @@ impl Asking {
         }
         self.next = None;
         self.turns.begin(now, view.neighbours.known());
-        self.orders.retain(|server| {
-            self.turns.answers_until(server).is_some() || self.waiting.contains_key(&server)
-        });
         let late: Vec<MemberId> = self
             .waiting
             .iter()
@@ -448,7 +353,7 @@ impl Asking {
             .map(|(&member, _)| member)
             .collect();
         if !late.is_empty() {
-            self.turns.is_late();
+            self.turns.note_late();
         }
         for member in late {
             let is_own = self.waiting.remove(&member).is_some_and(|waiting| waiting.is_own);
@@ -457,21 +362,19 @@ impl Asking {
                 view.neighbours.unanswered(now, member);
             }
         }
-        for all in self.asked.values_mut() {
-            all.retain(|asked| asked.ends(&self.turns) > now);
-        }
-        self.asked.retain(|_, asked| !asked.is_empty());
+        self.expected.expire(now, &self.turns, |server| self.waiting.contains_key(&server));
         // Whoever comes is news.
         view.neighbours.present(now).next()?;
-        let (expected, times) = (self.expected(view.cache), (self.every, self.timeout()));
+        let (expected, times) =
+            (self.expected.parts(view.cache, self.fragments_each), (self.every, self.timeout()));
         let parts = match self.turns.turn(now, expected, times, &mut self.random) {
             Turn::Full => {
-                self.few_are_lost(now, view);
+                self.note_last_few(now, view);
                 self.next = Some(now + self.spread(self.every));
                 return None;
             }
             Turn::Other(until) => {
-                self.few_are_lost(now, view);
+                self.note_last_few(now, view);
                 self.next = Some(until.min(now + self.spread(self.every)));
                 return None;
             }
@@ -484,7 +387,7 @@ impl Asking {
             } else if self.idle_since.is_none() {
                 self.idle_since = Some(now);
             }
-            let expected = self.asked.values().flatten().map(|asked| asked.ends(&self.turns)).min();
+            let expected = self.expected.next_end(&self.turns);
             let later = self.passes.values().map(|passes| passes.next).filter(|&next| next > now).min();
             let earliest = [expected, later].into_iter().flatten().min();
             let next = earliest.or_else(|| self.is_missing(view).then(|| now + self.every));
@@ -500,7 +403,7 @@ impl Asking {
             Servers::Anyone(_) => None,
             Servers::One => {
                 // One that answers already for the same sends no more than it has to.
-                let active = wants.first().and_then(|want| self.asked.get(&want.id)?.last()?.server);
+                let active = wants.first().and_then(|want| self.expected.of(want.id).last()?.server);
                 let is_present = |&server: &MemberId| view.neighbours.get(server).is_some();
                 active.filter(is_present).or_else(|| {
                     let ids: Vec<MessageId> = wants.iter().map(|want| want.id).collect();
@@ -523,13 +426,17 @@ impl Asking {
         for want in &wants {
             for sequence in want.sequences() {
                 let id = MessageId { sequence, ..want.id };
-                self.note(id, &want.missing, server, until);
+                self.expected.note(id, &want.missing, server, until);
                 self.passes_on(now, id);
             }
         }
         if let Some(server) = server {
             if self.turns.is_crowd() {
-                wants.iter().for_each(|want| self.orders.ask(server, want));
+                let ids = |want: &Want| {
+                    let id = want.id;
+                    want.sequences().map(move |sequence| MessageId { sequence, ..id })
+                };
+                self.expected.in_order(server, wants.iter().flat_map(ids));
             }
             self.asks(now, server, true);
         }
@@ -539,31 +446,44 @@ impl Asking {
     /// The request to make now for what this member lost of what others have, and of whom.
     fn lost(&mut self, now: Instant, view: &View<'_>) -> Option<(MemberId, Vec<Want>)> {
         let again = now + self.every * 4;
-        let (ids, servers) = self.losses.take(now, again, MAX_WANTS);
         let mut budget = Budget { room: self.room, fragments: MAX_WANTS as u64, each: self.fragments_each };
-        let mut wants = Vec::new();
-        for id in ids {
-            // Somebody else may have asked for it meanwhile.
-            let is_asked = self.asked.contains_key(&id);
+        let (mut wants, mut except) = (Vec::new(), Vec::new());
+        while !budget.is_spent()
+            && wants.len() < MAX_WANTS
+            && let Some((id, server)) = self.losses.next(now)
+        {
             let is_missing = view.catalogue.get(id.into()).is_some_and(|series| {
                 self.asks_for(series) && series.missing_in(id.sequence..id.sequence + 1).next().is_some()
             });
-            if is_asked || !is_missing {
+            if !is_missing {
+                self.losses.remove(id);
                 continue;
             }
             let found = match view.cache.get(id) {
+                // Somebody else may have asked for it meanwhile.
+                _ if self.expected.has(id) => Vec::new(),
                 Some(held) => self.of_message(now, id, held, false),
                 None => vec![Want { id, missing: Missing::Whole(1) }],
             };
-            wants.extend(found.into_iter().filter(|want| budget.takes(want)));
+            let is_any = !found.is_empty();
+            if found.iter().all(|want| budget.takes(want)) {
+                self.losses.put_off(id, again, is_any);
+                wants.extend(found);
+                if is_any && !except.contains(&server) {
+                    except.push(server);
+                }
+            } else {
+                // It is in the next request, or too long for any.
+                self.losses.put_off(id, if wants.is_empty() { again } else { now }, false);
+                break;
+            }
         }
         if wants.is_empty() {
             return None;
         }
-        let except: Vec<MemberId> = servers.into_iter().collect();
         let server = view.neighbours.any(now, &except, &mut self.random)?;
         for want in &wants {
-            self.note(want.id, &want.missing, Some(server), again);
+            self.expected.note(want.id, &want.missing, Some(server), again);
         }
         Some((server, wants))
     }
@@ -588,27 +508,8 @@ impl Asking {
         })
     }
 
-    /// Number of parts that have been asked for and are still to come.
-    fn expected(&self, cache: &Cache) -> u64 {
-        let of = |(&id, all): (&MessageId, &Vec<Asked>)| {
-            let (missing, fragments) = match cache.get(id) {
-                Some(message) => {
-                    let fragments = u64::from(message.shape.fragments());
-                    (fragments - message.present().count(), fragments)
-                }
-                None => (self.fragments_each, self.fragments_each),
-            };
-            let asked = |asked: &Asked| {
-                let combinations = asked.combinations.values().copied().map(u64::from).sum::<u64>();
-                asked.fragments.count().min(fragments) + combinations
-            };
-            all.iter().map(asked).sum::<u64>().min(missing)
-        };
-        self.asked.iter().map(of).sum()
-    }
-
     /// A message of this many fragments was heard of.
-    pub(super) const fn is_of(&mut self, fragments: u32) {
+    pub(super) const fn set_fragments_each(&mut self, fragments: u32) {
         self.fragments_each = fragments as u64;
     }
 
@@ -625,22 +526,23 @@ impl Asking {
     }
 
     /// While it is not this member's turn: the last few that it lacks of what others hold need none.
-    fn few_are_lost(&mut self, now: Instant, view: &View<'_>) {
+    fn note_last_few(&mut self, now: Instant, view: &View<'_>) {
         let mut lost = Vec::new();
         for (id, series) in view.catalogue.incomplete().filter(|(_, series)| self.asks_for(series)) {
-            let Some(held) = view.neighbours.held(now, id, None) else { continue };
-            for sequence in series.missing().filter(|&sequence| held.contains(sequence.into())) {
+            let Some(held) = view.neighbours.held(now, id) else { continue };
+            for sequence in held.ranges().flat_map(|run| series.missing_in(run)) {
                 let message = id.message(sequence);
+                if self.expected.has(message) || self.losses.has(message) {
+                    continue;
+                }
                 if lost.len() >= MAX_LOST {
                     return;
                 }
-                if !self.is_asked(message) && !self.losses.has(message) {
-                    lost.push(message);
-                }
+                lost.push(message);
             }
         }
         if let Some(server) = self.turns.current() {
-            lost.into_iter().for_each(|id| self.is_lost(now, server, id));
+            lost.into_iter().for_each(|id| self.note_lost(now, server, id));
         }
     }
 
@@ -648,117 +550,6 @@ impl Asking {
     fn is_missing(&self, view: &View<'_>) -> bool {
         let mut incomplete = view.catalogue.incomplete();
         incomplete.any(|(_, series)| self.asks_for(series) && series.missing().next().is_some())
-    }
-
-    fn wants(&mut self, now: Instant, parts: u64, view: &View<'_>) -> Vec<Want> {
-        let each = if self.turns.is_crowd() { self.fragments_each } else { 1 };
-        let mut budget = Budget { room: self.room, fragments: parts, each };
-        let mut wants: Vec<Want> = Vec::new();
-        let series: Vec<_> =
-            view.catalogue.incomplete().filter(|(_, series)| self.asks_for(series)).collect();
-        let is_of_holders = self.turns.is_crowd()
-            && matches!(self.servers, Servers::One)
-            && self.idle_since.is_none_or(|since| now.since(since) < self.patience);
-        for (id, series) in series {
-            // What nobody of many is known to hold would only be asked for in vain, and each waits for the others'
-            // answers: until nothing is to come for some time, since what holders said may have been lost.
-            let held = if is_of_holders { view.neighbours.held(now, id, None) } else { None };
-            let is_held = |&sequence: &u32| held.as_ref().is_none_or(|held| held.contains(sequence.into()));
-            for sequence in series.missing().filter(is_held) {
-                if budget.is_spent() || wants.len() >= MAX_WANTS {
-                    return wants;
-                }
-                let message = id.message(sequence);
-                let is_late = self.passes.get(&message).is_some_and(|passes| passes.next > now);
-                if is_late || self.losses.has(message) {
-                    continue;
-                }
-                let found = match view.cache.get(message) {
-                    Some(held) => self.of_message(now, message, held, sequence == series.newest),
-                    None if self.is_asked(message) || !self.is_drawn(message) => Vec::new(),
-                    None => match wants.last_mut() {
-                        // One more of several in a row.
-                        Some(Want { id: first, missing: Missing::Whole(count) })
-                            if SeriesId::from(*first) == id && first.sequence + *count == sequence =>
-                        {
-                            *count += 1;
-                            budget.fragments = budget.fragments.saturating_sub(budget.each);
-                            Vec::new()
-                        }
-                        _ => vec![Want { id: message, missing: Missing::Whole(1) }],
-                    },
-                };
-                for want in found {
-                    if !budget.takes(&want) {
-                        return wants;
-                    }
-                    wants.push(want);
-                }
-            }
-        }
-        wants
-    }
-
-    /// Wants for a message of which something is here.
-    fn of_message(&mut self, now: Instant, id: MessageId, message: &Message, is_newest: bool) -> Vec<Want> {
-        // It may still be coming.
-        let comes = is_newest && now.since(message.last_new) < self.every * u64::from(self.tail_after);
-        let end = if comes { message.highest } else { message.shape.fragments() };
-        if self.is_coded {
-            // A chunk is asked for when it is over: one combination then serves what several members lost of it.
-            let end = if comes { message.shape.fragments_of(message.shape.chunk_of(end)).start } else { end };
-            return self.chunks_of(id, message, end);
-        }
-        let asked = self.asked.get(&id);
-        let is_asked = |index: u32| {
-            asked.is_some_and(|all| all.iter().any(|asked| asked.fragments.contains(index.into())))
-        };
-        let missing: Vec<u32> = message.missing(0..end).filter(|&index| !is_asked(index)).collect();
-        let mut runs = Vec::new();
-        for index in missing {
-            if self.is_drawn(id) {
-                extend(&mut runs, index);
-            }
-        }
-        runs.truncate(MAX_RUNS);
-        if runs.is_empty() { Vec::new() } else { vec![Want { id, missing: Missing::Fragments(runs) }] }
-    }
-
-    /// Wants for combinations: for each chunk before a fragment as many as make it whole, unless as many are
-    /// still to come.
-    fn chunks_of(&self, id: MessageId, message: &Message, end: u32) -> Vec<Want> {
-        let mut chunks: Vec<(u32, Vec<std::ops::Range<u32>>)> = Vec::new();
-        for index in message.missing(0..end) {
-            let chunk = message.shape.chunk_of(index);
-            if chunks.last().is_none_or(|&(last, _)| last != chunk) {
-                chunks.push((chunk, Vec::new()));
-            }
-            if let Some((_, unknown)) = chunks.last_mut() {
-                extend(unknown, index);
-            }
-        }
-        let asked = self.asked.get(&id).map_or(&[][..], |all| all);
-        let want = |(chunk, unknown)| {
-            let expected = |asked: &Asked| {
-                let is_whole = asked.fragments.contains(u64::from(u32::MAX));
-                if is_whole { u32::MAX } else { asked.combinations.get(&chunk).copied().unwrap_or(0) }
-            };
-            let expected = asked.iter().map(expected).fold(0, u32::saturating_add);
-            let lacks = message.lacks(chunk) as u32;
-            let missing = Missing::Combinations { chunk, count: lacks as u8, unknown };
-            (lacks > expected).then_some(Want { id, missing })
-        };
-        chunks.into_iter().filter_map(want).collect()
-    }
-
-    fn is_asked(&self, id: MessageId) -> bool {
-        self.asked.contains_key(&id)
-    }
-
-    /// Whether one of those that are missing is asked for now.
-    fn is_drawn(&mut self, id: MessageId) -> bool {
-        let is_fruitless = |passes: &Passes| passes.fruitless >= PASSES;
-        self.share >= 1.0 || self.passes.get(&id).is_some_and(is_fruitless) || self.random.chance(self.share)
     }
 
     /// Time to wait for another member of many that asks for the same.
@@ -774,34 +565,3 @@ impl Asking {
 
 /// Bytes of a request before its wants, with as many servers as there can be.
 const REQUEST_HEADER: usize = HEADER + 2 + 2 + 1 + MAX_SERVERS * MemberId::LEN;
-
-struct Budget {
-    room: usize,
-    fragments: u64,
-    /// Fragments of a whole message, as far as is known.
-    each: u64,
-}
-
-impl Budget {
-    const fn is_spent(&self) -> bool {
-        self.room < 16 || self.fragments == 0
-    }
-
-    fn takes(&mut self, want: &Want) -> bool {
-        let len = want.len();
-        let fits = len + 4 <= self.room;
-        if fits {
-            self.room -= len;
-            self.fragments = self.fragments.saturating_sub(fragments(want, self.each));
-        }
-        fits
-    }
-}
-
-/// Adds a number to runs, which is higher than all in them.
-pub(super) fn extend(runs: &mut Vec<std::ops::Range<u32>>, index: u32) {
-    match runs.last_mut() {
-        Some(run) if run.end == index => run.end += 1,
-        _ => runs.push(index..index + 1),
-    }
-}

@@ -1,0 +1,162 @@
+//! The wants that a request is made of.
+
+use std::ops::Range;
+
+use hopcast_core::Instant;
+
+use super::super::config::Servers;
+use super::super::message::Message;
+use super::super::series::SeriesId;
+use super::super::wire::{MAX_RUNS, MAX_WANTS, MessageId, Missing, Want};
+use super::{Asking, PASSES, Passes, View};
+use crate::runs::Runs;
+
+/// Room for wants in a request.
+pub(super) struct Budget {
+    /// Bytes.
+    pub(super) room: usize,
+    pub(super) fragments: u64,
+    /// Fragments of a whole message, as far as is known.
+    pub(super) each: u64,
+}
+
+impl Asking {
+    /// The wants of the next request, of so many parts at most.
+    pub(super) fn wants(&mut self, now: Instant, parts: u64, view: &View<'_>) -> Vec<Want> {
+        let each = if self.turns.is_crowd() { self.fragments_each } else { 1 };
+        let mut budget = Budget { room: self.room, fragments: parts, each };
+        let mut wants: Vec<Want> = Vec::new();
+        let series: Vec<_> =
+            view.catalogue.incomplete().filter(|(_, series)| self.asks_for(series)).collect();
+        let is_of_holders = self.turns.is_crowd()
+            && matches!(self.servers, Servers::One)
+            && self.idle_since.is_none_or(|since| now.since(since) < self.patience);
+        for (id, series) in series {
+            // What nobody of many is known to hold would only be asked for in vain, and each waits for the others'
+            // answers: until nothing is to come for some time, since what holders said may have been lost.
+            let held = if is_of_holders { view.neighbours.held(now, id) } else { None };
+            let held = held.unwrap_or_else(|| Runs::of(&[0..u32::MAX]));
+            for sequence in held.ranges().flat_map(|run| series.missing_in(run)) {
+                if budget.is_spent() || wants.len() >= MAX_WANTS {
+                    return wants;
+                }
+                let message = id.message(sequence);
+                let is_late = self.passes.get(&message).is_some_and(|passes| passes.next > now);
+                if is_late || self.losses.has(message) {
+                    continue;
+                }
+                let found = match view.cache.get(message) {
+                    Some(held) => self.of_message(now, message, held, sequence == series.newest),
+                    None if self.expected.has(message) || !self.is_drawn(message) => Vec::new(),
+                    None => match wants.last_mut() {
+                        // One more of several in a row.
+                        Some(Want { id: first, missing: Missing::Whole(count) })
+                            if SeriesId::from(*first) == id && first.sequence + *count == sequence =>
+                        {
+                            *count += 1;
+                            budget.fragments = budget.fragments.saturating_sub(budget.each);
+                            Vec::new()
+                        }
+                        _ => vec![Want { id: message, missing: Missing::Whole(1) }],
+                    },
+                };
+                for want in found {
+                    if !budget.takes(&want) {
+                        return wants;
+                    }
+                    wants.push(want);
+                }
+            }
+        }
+        wants
+    }
+
+    /// Wants for a message of which something is here.
+    pub(super) fn of_message(
+        &mut self,
+        now: Instant,
+        id: MessageId,
+        message: &Message,
+        is_newest: bool,
+    ) -> Vec<Want> {
+        // It may still be coming.
+        let comes = is_newest && now.since(message.last_new) < self.every * u64::from(self.tail_after);
+        let end = if comes { message.highest } else { message.shape.fragments() };
+        if self.is_coded {
+            // A chunk is asked for when it is over: one combination then serves what several members lost of it.
+            let end = if comes { message.shape.fragments_of(message.shape.chunk_of(end)).start } else { end };
+            return self.chunks_of(id, message, end);
+        }
+        let asked = self.expected.of(id);
+        let is_asked = |index: u32| asked.iter().any(|asked| asked.fragments.contains(index.into()));
+        let missing: Vec<u32> = message.missing(0..end).filter(|&index| !is_asked(index)).collect();
+        let mut runs = Vec::new();
+        for index in missing {
+            if self.is_drawn(id) {
+                extend(&mut runs, index);
+            }
+        }
+        runs.truncate(MAX_RUNS);
+        if runs.is_empty() { Vec::new() } else { vec![Want { id, missing: Missing::Fragments(runs) }] }
+    }
+
+    /// Wants for combinations: for each chunk before a fragment as many as make it whole, unless as many are
+    /// still to come.
+    fn chunks_of(&self, id: MessageId, message: &Message, end: u32) -> Vec<Want> {
+        let mut chunks: Vec<(u32, Vec<Range<u32>>)> = Vec::new();
+        for index in message.missing(0..end) {
+            let chunk = message.shape.chunk_of(index);
+            if chunks.last().is_none_or(|&(last, _)| last != chunk) {
+                chunks.push((chunk, Vec::new()));
+            }
+            if let Some((_, unknown)) = chunks.last_mut() {
+                extend(unknown, index);
+            }
+        }
+        let asked = self.expected.of(id);
+        let want = |(chunk, unknown)| {
+            let expected =
+                asked.iter().map(|asked| asked.combinations_of(chunk)).fold(0, u32::saturating_add);
+            let lacks = message.lacks(chunk) as u32;
+            let missing = Missing::Combinations { chunk, count: lacks as u8, unknown };
+            (lacks > expected).then_some(Want { id, missing })
+        };
+        chunks.into_iter().filter_map(want).collect()
+    }
+
+    /// Whether one of those that are missing is asked for now.
+    fn is_drawn(&mut self, id: MessageId) -> bool {
+        let is_fruitless = |passes: &Passes| passes.fruitless >= PASSES;
+        self.share >= 1.0 || self.passes.get(&id).is_some_and(is_fruitless) || self.random.chance(self.share)
+    }
+}
+
+impl Budget {
+    pub(super) const fn is_spent(&self) -> bool {
+        self.room < 16 || self.fragments == 0
+    }
+
+    /// Whether a want fits, which is then in the request.
+    pub(super) fn takes(&mut self, want: &Want) -> bool {
+        let len = want.len();
+        let fits = len + 4 <= self.room;
+        if fits {
+            self.room -= len;
+            self.fragments = self.fragments.saturating_sub(fragments(want, self.each));
+        }
+        fits
+    }
+}
+
+/// Fragments that a want names, with messages of so many each, as far as is known.
+pub(super) fn fragments(want: &Want, each: u64) -> u64 {
+    want.parts().saturating_mul(if matches!(want.missing, Missing::Whole(_)) { each } else { 1 })
+}
+
+/// Adds a number to runs, which is higher than all in them.
+pub(in super::super) fn extend(runs: &mut Vec<Range<u32>>, index: u32) {
+    match runs.last_mut() {
+        Some(run) if run.end == index => run.end += 1,
+        _ => runs.push(index..index + 1),
+    }
+}
