@@ -12,6 +12,19 @@ use hopcast_twin::scenario::Overrides;
 
 /// A source behind r0; a, b and c behind r1, and d and e behind r2. One datagram of 500 bytes each 10 ms, from 1 s on.
 fn tree(delivery: &str, services: &str) -> Run {
+    network(&[("all", "[a, b, c, d, e]", delivery)], services)
+}
+
+/// The same with a flow to each of these groups: name, members and delivery.
+fn network(groups: &[(&str, &str, &str)], services: &str) -> Run {
+    let listed = groups.iter().map(|(name, members, delivery)| {
+        format!("  - {{ name: {name}, members: {members}, delivery: {delivery} }}\n")
+    });
+    let flows = groups.iter().zip(["f", "g"]).map(|((to, ..), name)| {
+        let app = "{ cbr: { rate: 400 kbit/s, size: 500 B, start: 1 s } }";
+        format!("  - {{ name: {name}, from: s, to: {to}, ip: 6, over: udp, app: {app} }}\n")
+    });
+    let (groups, flows): (String, String) = (listed.collect(), flows.collect());
     let text = format!(
         "
 title: A tree of routers
@@ -28,9 +41,9 @@ topology:
     - {{ between: [r1, c], rate: 10 Mbit/s, delay: 2 ms }}
     - {{ between: [r2, d], rate: 10 Mbit/s, delay: 2 ms }}
     - {{ between: [r2, e], rate: 10 Mbit/s, delay: 2 ms }}
-groups: [{{ name: all, members: [a, b, c, d, e], delivery: {delivery} }}]
-flows: [{{ name: f, from: s, to: all, ip: 6, over: udp, app: {{ cbr: {{ rate: 400 kbit/s, size: 500 B, start: 1 s }} }} }}]
-{services}
+groups:
+{groups}flows:
+{flows}{services}
 "
     );
     document(&text).runs.into_iter().next().unwrap()
@@ -109,6 +122,26 @@ fn a_router_that_stops_costs_no_more_than_the_time_to_the_next_discovery() {
     assert!((0.0..7.0 / 30.0 * 2.0 / 5.0).contains(&lost) && lost > 0.0, "{lost}");
     let (data, copies) = (counter(&run, "meadcast_sender_data"), frames(&run, "r0", "r1"));
     assert!(copies > data * 3 / 2, "then r0 serves them, with a packet for each: {copies} of {data}");
+}
+
+/// Each flow has a sender with a hook of its own, and hears the responses to the other; c is in both groups.
+#[test]
+fn two_groups_of_one_node_are_both_sent_in_lists() {
+    let delivery = "{ meadcast: { delay: 0s, interval: 0s } }";
+    let groups = [("all", "[a, b, c]", delivery), ("some", "[c, d, e]", delivery)];
+    let run = network(&groups, ROUTERS);
+    assert_eq!(run.flows.len(), 2);
+    for flow in &run.flows {
+        let counter = |name: &str| flow.counters[&format!("meadcast_sender_{name}")];
+        assert_eq!(flow.figures.reliability, Some(1.0), "{}", flow.name);
+        let (data, unicast) = (counter("data"), counter("unicast"));
+        assert!((495 / 5 * 3..=505 / 5 * 3).contains(&unicast), "before the discovery has ended: {unicast}");
+        assert_eq!(counter("packets"), data - unicast / 3);
+        assert_eq!(counter("listed"), 3 * counter("packets"));
+        // Of two routers on the way to each of three receivers, and no other response counts.
+        let responses = ["responses", "responses_late", "contradictions"].map(counter);
+        assert_eq!(responses, [6, 0, 0], "{}", flow.name);
+    }
 }
 
 #[test]

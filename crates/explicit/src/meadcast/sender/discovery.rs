@@ -5,7 +5,7 @@ use std::net::Ipv6Addr;
 
 use super::tree::Path;
 use crate::Refusal;
-use crate::meadcast::wire::{Kind, Packet};
+use crate::meadcast::wire::Packet;
 
 /// The outcome of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,18 +23,15 @@ pub(super) enum Response {
 pub(super) struct Ways(BTreeMap<Ipv6Addr, Path>);
 
 impl Ways {
-    /// Notes a response to the sender with this address, about one of these receivers.
+    /// Notes a response to the sender with this address, about one of its receivers.
     pub(super) fn note(
         &mut self,
         response: &Packet<'_>,
+        receiver: Ipv6Addr,
         own: Ipv6Addr,
         is_receiver: impl Fn(Ipv6Addr) -> bool,
     ) -> Result<Response, Refusal> {
-        let &[receiver] = response.list else { return Err(Refusal::Destination) };
-        let (receiver, router) = (Ipv6Addr::from(receiver), response.source);
-        if response.kind != Kind::Response || response.destination != own || !is_receiver(receiver) {
-            return Err(Refusal::Destination);
-        }
+        let router = response.source;
         if router == own || is_receiver(router) {
             return Err(Refusal::Source);
         }

@@ -169,18 +169,26 @@ impl Sender {
         }
     }
 
-    /// Whether a packet from below was a response of discovery, which ends here.
+    /// Notes a packet from below if it is a response of discovery about a receiver; whether it was one. A node may have
+    /// several senders, each of which sees the others' responses.
     fn receive(&mut self, packet: &[u8]) -> bool {
         let response = match Packet::parse(packet) {
             Ok(response) if response.kind == Kind::Response && response.destination == self.own => response,
             _ => return false,
         };
+        let receivers = &self.receivers;
+        let is_receiver = |address| receivers.contains(&address);
+        let Some(receiver) = response.list.first().map(|octets| Ipv6Addr::from(*octets)) else {
+            return false;
+        };
+        if !is_receiver(receiver) {
+            return false;
+        }
         if self.timers.get(Alarm::Timeout).is_none() {
             self.counters.late += 1;
             return true;
         }
-        let receivers = &self.receivers;
-        match self.found.note(&response, self.own, |address| receivers.contains(&address)) {
+        match self.found.note(&response, receiver, self.own, is_receiver) {
             Ok(Response::New) => self.counters.responses += 1,
             Ok(Response::Same) => {}
             Ok(Response::Contradiction) => self.counters.contradictions += 1,
@@ -294,9 +302,11 @@ impl Machine for Sender {
                 self.send_packet(now, packet);
             }
             (PACKETS, Item::Packet(packet)) if self.receive(&packet) => packet.recycle(),
-            (PACKETS, Item::Transit(transit)) if self.receive(&transit.packet) => transit.packet.recycle(),
-            // A hook hands back what is another's.
-            (PACKETS, item @ Item::Transit(_)) => self.out.push(PACKETS, item),
+            (PACKETS, Item::Transit(transit)) => {
+                self.receive(&transit.packet);
+                // The next hook may be that of another sender; the host drops a response without an error.
+                self.out.push(PACKETS, Item::Transit(transit));
+            }
             (Port::Above(_), item) => self.out.down(item),
             (Port::Below(_), item) => self.out.up(item),
         }

@@ -4,7 +4,8 @@
 //! [`Sender`] has a packet or datagram port above ([`Item::Packet`](hopcast_core::Item::Packet), as a TUN device gives
 //! them, or [`Item::Datagram`](hopcast_core::Item::Datagram)): what is for the group's address goes to all receivers,
 //! and all else passes between there and `Below(0)`. Its packets leave by `Below(1)`, on which the responses arrive: as
-//! packets, or as transits of a [hook](super::router::HOOKS), which are handed back if they are another's.
+//! packets, or as transits of a [hook](super::router::HOOKS), which are all handed back: a node may have several senders,
+//! each of which hears the others' responses.
 //!
 //! - **Discovery** ([`Config::delay`], `interval`, `timeout`): a request goes to each receiver, and for a time the
 //!   routers on the way respond, each with its distance. From what they say a [`Tree`] is built anew.

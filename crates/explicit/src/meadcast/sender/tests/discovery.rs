@@ -156,22 +156,62 @@ fn responses_that_do_not_fit_change_nothing() {
     assert_eq!(counter(&sender, "meadcast_sender_responses_late"), 1);
     run(&mut sender, seconds(5));
     let now = seconds(6);
-    respond(&mut sender, now, &[("R1", 0, "E1"), ("R1", 1, "E9"), ("E2", 1, "E1")]);
+    respond(&mut sender, now, &[("R1", 0, "E1"), ("E2", 1, "E1")]);
     let mut elsewhere = response("R1", 1, "E1");
     elsewhere[24..40].copy_from_slice(&at("fd14::7").octets());
     let elsewhere = Item::Transit(Transit::arrived(elsewhere, 2));
     sender.handle(now, Port::Below(1), elsewhere.clone());
     assert_eq!(sender.poll(now), Some((Port::Below(1), elsewhere)), "another's");
     let refused = ["hops", "destination", "source"].map(|it| counter(&sender, &format!("refused_{it}")));
-    assert_eq!(refused, [1, 1, 1]);
+    assert_eq!(refused, [1, 0, 1]);
     let own = Item::Transit(Transit::arrived(response("R1", 0, "E1"), 2));
-    sender.handle(now, Port::Below(1), own);
-    assert_eq!((sender.poll(now), counter(&sender, "refused_hops")), (None, 2));
+    sender.handle(now, Port::Below(1), own.clone());
+    assert_eq!(sender.poll(now), Some((Port::Below(1), own)), "a hook hands back what it has read");
+    assert_eq!(counter(&sender, "refused_hops"), 2);
     respond(&mut sender, now, &[("R1", 1, "E1"), ("R1", 1, "E1"), ("R2", 1, "E1"), ("R1", 2, "E1")]);
     assert_eq!(counter(&sender, "meadcast_sender_contradictions"), 2);
     assert_eq!(counter(&sender, "meadcast_sender_responses"), 1);
     run(&mut sender, seconds(7));
     assert_eq!(all_names(sender.groups()), (vec!["R1 E1".to_owned()], "E2 E3".to_owned()));
+}
+
+#[test]
+fn senders_of_one_node_each_hear_the_responses_about_their_receivers_and_count_no_others() {
+    let sender = |delay, receivers: &[&str]| {
+        let config = Config { delay: Duration::from_secs(delay), ..Config::default() };
+        let receivers: Vec<Ipv6Addr> = receivers.iter().copied().map(named).collect();
+        Sender::new(config, at("fd14::1"), at(GROUP).into(), receivers)
+    };
+    // E3 is a receiver of both. The first sender's discovery ends at 2 s, and the second's at 3 s.
+    let mut senders = [sender(0, &["E1", "E2", "E3"]), sender(1, &["E3", "E4", "E5"])];
+    // The hooks see each packet in their order, as long as it is handed back.
+    let arrive = |senders: &mut [Sender; 2], now, router, receiver| {
+        let mut item = Item::Transit(Transit::arrived(response(router, 1, receiver), 2));
+        for sender in senders {
+            run(sender, now);
+            sender.handle(now, Port::Below(1), item.clone());
+            let (port, handed_back) = sender.poll(now).expect("a transit is handed back");
+            assert_eq!((port, &handed_back, sender.poll(now)), (Port::Below(1), &item, None));
+            item = handed_back;
+        }
+    };
+    for receiver in ["E1", "E2", "E3"] {
+        arrive(&mut senders, seconds(1), "R1", receiver);
+    }
+    for receiver in ["E4", "E5"] {
+        // The first sender has ended its discovery.
+        arrive(&mut senders, Instant::ZERO + Duration::from_millis(2500), "R1", receiver);
+    }
+    for (sender, list) in senders.iter_mut().zip(["R1 E1 E2 E3", "R1 E3 E4 E5"]) {
+        run(sender, seconds(3));
+        assert_eq!(sender.groups().packets.iter().map(names).collect::<Vec<_>>(), [list]);
+        for name in ["responses_late", "contradictions"] {
+            assert_eq!(counter(sender, &format!("meadcast_sender_{name}")), 0, "{name}");
+        }
+        for (_, name) in crate::Refusal::ALL {
+            assert_eq!(counter(sender, name), 0, "{name}");
+        }
+    }
 }
 
 #[test]
