@@ -54,7 +54,7 @@ pub enum Refusal {
     /// The list of ports is malformed, or has another number of ports than there are receivers.
     #[error("the ports do not fit the list")]
     Ports,
-    /// Bytes where nothing may follow, or none where a transport header must.
+    /// Bytes where nothing may follow, or none where a transport header must, or more than a length field can say.
     #[error("the payload does not fit the header")]
     Payload,
     /// The header's checksum does not fit it.

@@ -123,20 +123,35 @@ impl Router {
 
     /// Sends a packet on to the next hops of its destinations; one without an ingress is the host's own.
     fn sort(&mut self, now: Instant, packet: &Packet<'_>, ingress: Option<u32>) -> Result<(), Refusal> {
-        if packet.hop_limit < 2 && ingress.is_some() {
+        self.admit(now, packet.hop_limit, ingress)?;
+        let copies = self.divide(packet, ingress);
+        self.copies.sent(now, copies);
+        Ok(())
+    }
+
+    /// Refuses a packet that may not be copied now.
+    fn admit(&self, now: Instant, hop_limit: u8, ingress: Option<u32>) -> Result<(), Refusal> {
+        if hop_limit < 2 && ingress.is_some() {
             return Err(Refusal::HopLimit);
         }
         if !self.copies.is_ready(now) {
             return Err(Refusal::Rate);
         }
+        Ok(())
+    }
+
+    /// Makes the copies of a packet; their number.
+    fn divide(&mut self, packet: &Packet<'_>, ingress: Option<u32>) -> u64 {
         self.counters.packets += 1;
         let mut sorted = std::mem::take(&mut self.sorted);
         let mut copies = 0;
+        let mut to_group = None;
         for place in packet.marks.places() {
             let destination = Ipv6Addr::from(packet.list[place]);
             let own = self.addresses.contains(&destination);
             if own && let Some(group) = self.group_of(packet) {
-                copies += self.send_multicast(packet.source, group, packet, ingress);
+                // A list may have several addresses of this node.
+                to_group = Some(group);
                 continue;
             }
             let hop = match if own { Some(Hop::Plain) } else { self.next_hops.next_hop(destination) } {
@@ -156,6 +171,9 @@ impl Router {
                 None => self.counters.no_route += 1,
             }
         }
+        if let Some(group) = to_group {
+            copies += self.send_multicast(packet.source, group, packet, ingress);
+        }
         for (hop, marks) in sorted.drain(..) {
             copies += 1;
             let first = marks.places().next().unwrap_or_default();
@@ -172,8 +190,7 @@ impl Router {
             }
         }
         self.sorted = sorted;
-        self.copies.sent(now, copies);
-        Ok(())
+        copies
     }
 
     /// Sends a plain packet to the destination at a place (X2U).
@@ -184,9 +201,12 @@ impl Router {
         self.out.down(Item::Transit(Transit { packet, ingress, egress: Egress::Routes }));
     }
 
-    /// Sends a copy to the router or destination at the end of a tunnel.
+    /// Sends a copy to the router or destination at the end of a tunnel, unless it is too long for one.
     fn send_tunnel(&mut self, packet: &Packet<'_>, marks: Marks, peer: Ipv6Addr, ingress: Option<u32>) {
         let Some(&own) = self.addresses.first() else { return };
+        if packet.total_len() > usize::from(u16::MAX) {
+            return self.counters.refusals.add(Refusal::Payload);
+        }
         self.counters.tunnels += 1;
         // The host does not see the hop limit inside.
         let hop_limit = packet.hop_limit - u8::from(ingress.is_some());
@@ -270,11 +290,18 @@ impl Router {
             protocol: header.protocol,
             payload: &payload,
         };
-        self.counters.from_multicast += 1;
-        self.send_multicast(source, group, &packet, Some(ingress));
-        for list in routers.chunks(max) {
-            self.sort(now, &Packet { list, marks: Marks::first(list.len()), ..packet }, Some(ingress))?;
+        let lists =
+            routers.chunks(max).map(|list| Packet { list, marks: Marks::first(list.len()), ..packet });
+        if !lists.clone().all(|packet| packet.fits()) {
+            return Err(Refusal::Payload);
         }
+        self.admit(now, header.hop_limit, Some(ingress))?;
+        self.counters.from_multicast += 1;
+        let mut copies = self.send_multicast(source, group, &packet, Some(ingress));
+        for packet in lists {
+            copies += self.divide(&packet, Some(ingress));
+        }
+        self.copies.sent(now, copies);
         Ok(true)
     }
 

@@ -179,10 +179,20 @@ impl<'a> Packet<'a> {
         ip::V6_HEADER + overhead(self.list.len(), self.ports.is_some())
     }
 
+    /// Bytes of the packet.
+    pub fn total_len(&self) -> usize {
+        self.header_len() + self.payload.len()
+    }
+
+    /// Whether IPv6's length field can say how long the packet is.
+    pub fn fits(&self) -> bool {
+        self.total_len() <= ip::V6_HEADER + usize::from(u16::MAX)
+    }
+
     /// Writes the packet.
     ///
     /// # Panics
-    /// If it becomes longer than its length fields can say.
+    /// Unless it [fits](Self::fits).
     pub fn emit(&self) -> Buffer {
         let mut buffer = Buffer::copy_from(self.payload);
         self.prepend(&mut buffer);

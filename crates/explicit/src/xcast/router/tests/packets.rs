@@ -178,3 +178,23 @@ fn the_rate_of_copies_is_bounded() {
     assert!((300..=300 + 30 + 3).contains(&sent), "{sent}");
     assert!(router.refused(Refusal::Rate) > 800);
 }
+
+#[test]
+fn what_is_too_long_for_a_tunnel_is_not_sent_in_one() {
+    let router = |hop| router([Some(hop), Some(hop), Some(Hop::Plain)]);
+    let list = all().map(|address| address.octets());
+    for (total, fits) in [(65_535, true), (65_536, false), (65_575, false)] {
+        let payload = vec![0; total - 40 - crate::xcast::wire::overhead(3, false) - udp::HEADER];
+        let payload = segment(at("fd14::1"), 5001, &payload);
+        let sent = crate::xcast::wire::tests::packet(&list, &payload);
+        assert!(sent.fits() && sent.total_len() == total);
+        let sent = sent.emit();
+        let mut tunnels = router(Hop::Tunnel(at("fd14::b")));
+        let left = answers(&mut tunnels, NOW, arrived(sent.clone()));
+        assert_eq!(left.iter().filter(|left| matches!(left, Left::Own(_))).count(), usize::from(fits));
+        assert_eq!(left.len(), 1 + usize::from(fits), "the plain packet is shorter");
+        assert_eq!(tunnels.refused(Refusal::Payload), u64::from(!fits));
+        let hop = Hop::Neighbour { interface: 1, address: at("fd14::b") };
+        assert_eq!(answers(&mut router(hop), NOW, arrived(sent)).len(), 2, "a copy is as long as it was");
+    }
+}

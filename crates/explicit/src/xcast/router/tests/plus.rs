@@ -1,6 +1,7 @@
 use hopcast_core::{Duration, Membership};
 
 use super::*;
+use crate::Refusal;
 use crate::xcast::router::{PlusConfig, REGISTRATION_PORT, TUNNEL};
 use crate::xcast::wire::ALL_ROUTERS;
 
@@ -36,7 +37,11 @@ fn registrations(router: &mut Router, now: Instant) -> Vec<Buffer> {
 
 /// What the source sends to the group, as its host makes it.
 fn multicast() -> Buffer {
-    let mut packet = Buffer::copy_from(PAYLOAD);
+    multicast_of(PAYLOAD)
+}
+
+fn multicast_of(payload: &[u8]) -> Buffer {
+    let mut packet = Buffer::copy_from(payload);
     udp::prepend(&mut packet, (at(SOURCE), 4000).into(), (at(GROUP), 5001).into());
     ip::prepend(&mut packet, at(SOURCE).into(), at(GROUP).into(), ip::UDP, 64, 0);
     packet
@@ -130,6 +135,62 @@ fn members_at_the_sources_own_router_need_no_registration() {
     let (groups, others) = to_group(&mut router, NOW);
     assert_eq!((groups.len(), &groups[0].0[..]), (1, &[4][..]), "not back to the source's link");
     assert_eq!(others, []);
+}
+
+/// Hands the source's router the registration of a router with a member.
+fn register(near: &mut Router, own: &str) {
+    let mut far = designated(own, Table::default());
+    far.handle(NOW, Port::Below(1), membership(5, true));
+    for packet in registrations(&mut far, NOW) {
+        assert_eq!(answers(near, NOW, Transit::arrived(packet, 2)), []);
+    }
+}
+
+#[test]
+fn what_is_too_long_with_a_list_is_not_sent_in_one() {
+    // A list of one router takes 48 bytes; a tunnel takes 40 more.
+    let hop = Hop::Neighbour { interface: 1, address: at("fd14::b") };
+    for (hop, segment, fits) in [
+        (hop, 65_487, true),
+        (hop, 65_488, false),
+        (hop, 65_495, false),
+        (hop, 65_535, false),
+        (Hop::Plain, 65_447, true),
+        (Hop::Plain, 65_448, false),
+        (Hop::Plain, 65_495, false),
+    ] {
+        let mut near = at_source(&[("fd14::b", hop)]);
+        register(&mut near, "fd14::b");
+        let sent = multicast_of(&vec![0; segment - udp::HEADER]);
+        let left = answers(&mut near, NOW, Transit::arrived(sent, 3));
+        assert_eq!((left.len(), near.refused(Refusal::Payload)), (fits.into(), (!fits).into()), "{segment}");
+    }
+}
+
+#[test]
+fn copies_to_the_group_count_as_all_others() {
+    let table = Table { attached: vec![at(SOURCE)], ..Table::default() };
+    let config = Config { copies_per_second: 300, ..Config::default() };
+    let own = ["fd14::a", "fd14::aa"].map(|own| IpAddr::from(at(own)));
+    let mut router = Router::new(config, &own, Box::new(table)).designated(PlusConfig::default());
+    router.handle(NOW, Port::Below(1), membership(4, true));
+    router.handle(NOW, Port::Below(1), membership(5, true));
+    // From a source here, and of Xcast with two addresses of this node.
+    let both = ["fd14::a", "fd14::aa"].map(at);
+    let xcast = packet(&both, |packet| Packet { stays: true, channel: at(GROUP).into(), ..packet });
+    for (step, sent) in [multicast(), xcast].into_iter().enumerate() {
+        let (mut made, mut arrived) = (0, 0);
+        for millis in 0..1000 {
+            let now = NOW + Duration::from_secs(10 * step as u64) + Duration::from_millis(millis);
+            router.handle(now, Port::Below(0), Item::Transit(Transit::arrived(sent.clone(), 3)));
+            let (groups, others) = to_group(&mut router, now);
+            assert!(groups.len() <= 1 && others.is_empty(), "once for a packet");
+            made += groups.iter().map(|(interfaces, _)| interfaces.len()).sum::<usize>();
+            arrived += 1;
+        }
+        assert!((300..=300 + 30 + 2).contains(&made), "{made} of {arrived}");
+    }
+    assert!(router.refused(Refusal::Rate) > 1600);
 }
 
 #[test]
