@@ -13,9 +13,11 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// A limit of `rate` packets a second, at least 1, and `burst` at once.
+    /// A limit of `rate` packets a second, at least 1 and at most 10^9, and `burst` at once.
     pub fn new(rate: u64, burst: u64) -> Self {
-        Self { interval: Duration::from_secs(1) / rate.max(1), burst, full_at: Instant::ZERO }
+        // Without an interval there would be no limit.
+        let interval = (Duration::from_secs(1) / rate.max(1)).max(Duration::from_nanos(1));
+        Self { interval, burst, full_at: Instant::ZERO }
     }
 
     /// Time at which the next packet may be sent; it may lie in the past.
@@ -52,5 +54,16 @@ mod tests {
         assert!(pace.is_ready(now));
         pace.sent(now, 5);
         assert_eq!(pace.ready_at(), now + Duration::from_millis(50), "what is more is waited for");
+    }
+
+    #[test]
+    fn no_rate_is_without_a_limit() {
+        let now = Instant::ZERO + Duration::from_secs(9);
+        for rate in [1_000_000_000, 1_000_000_001, u64::MAX] {
+            let mut pace = Pace::new(rate, 3);
+            pace.sent(now, 3);
+            assert!(!pace.is_ready(now), "{rate}");
+            assert_eq!(pace.ready_at(), now + Duration::from_nanos(1));
+        }
     }
 }
