@@ -16,7 +16,7 @@ pub(super) struct Counters {
     /// Registrations of channels sent, and received.
     pub(super) registrations_sent: u64,
     pub(super) registrations: u64,
-    /// Registrations for which there was no room.
+    /// Registrations of strangers, and those for which there was no room.
     pub(super) registrations_refused: u64,
     /// Packets to groups that became packets of Xcast.
     pub(super) from_multicast: u64,

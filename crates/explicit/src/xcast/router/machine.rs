@@ -246,7 +246,8 @@ impl Router {
         if !self.next_hops.is_attached(registration.channel.0) {
             return false;
         }
-        let is_noted = plus.register(now, &registration);
+        // Anybody else would have a source send to any number of victims.
+        let is_noted = self.next_hops.is_router(registration.router) && plus.register(now, &registration);
         let counters = &mut self.counters;
         *(if is_noted { &mut counters.registrations } else { &mut counters.registrations_refused }) += 1;
         true
@@ -266,7 +267,7 @@ impl Router {
         if !is_channel(channel) || !self.next_hops.is_attached(source) {
             return Ok(false);
         }
-        let (routers, max) = (plus.routers(now, channel), plus.config.max_list.clamp(1, MAX_LIST));
+        let (routers, max) = (plus.routers(channel), plus.config.max_list.clamp(1, MAX_LIST));
         let is_here = plus.interfaces(channel).next().is_some();
         if routers.is_empty() && !is_here {
             return Ok(false);
@@ -354,8 +355,10 @@ impl Machine for Router {
     }
 
     fn wake(&mut self, now: Instant) {
-        let due = self.plus.as_mut().map(|plus| plus.due(now)).unwrap_or_default();
-        for (channel, hold) in due {
+        if let Some(plus) = &mut self.plus {
+            plus.expire(now);
+        }
+        while let Some((channel, hold)) = self.plus.as_mut().and_then(|plus| plus.due(now)) {
             self.register(channel, hold);
         }
     }

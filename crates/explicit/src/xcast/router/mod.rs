@@ -33,6 +33,7 @@
 
 mod config;
 mod counters;
+mod deadlines;
 mod machine;
 mod plus;
 #[cfg(test)]
@@ -79,7 +80,7 @@ pub trait NextHops {
     /// The next hop of a destination; `None` if there is no route.
     fn next_hop(&mut self, destination: Ipv6Addr) -> Option<Hop>;
 
-    /// Whether an address is that of another Xcast router, which tunnels may come from.
+    /// Whether an address is that of another Xcast router, which tunnels and registrations may come from.
     fn is_router(&self, address: Ipv6Addr) -> bool;
 
     /// Whether an address is that of a host on a link of this node, for which this node is the designated router.

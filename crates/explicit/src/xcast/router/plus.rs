@@ -23,6 +23,7 @@ use std::net::Ipv6Addr;
 use hopcast_core::{Duration, Hook, Instant, Membership, Reader, Writer};
 use hopcast_wire::{ip, udp};
 
+use super::deadlines::Deadlines;
 use crate::address::is_host;
 use crate::xcast::wire::MAX_LIST;
 
@@ -45,11 +46,15 @@ pub struct PlusConfig {
     /// state is without them for longer.
     pub refresh: Duration,
     /// Time for which a registration holds, less than 65,536 s. Default: 210 s, so that three in a row may be lost.
-    /// With less than the other, channels have gaps; with more, packets go on to routers that are gone.
+    /// With less than the other, channels have gaps; with more, packets go on to routers that are gone. Registrations
+    /// of others hold no longer here either.
     pub hold: Duration,
     /// Maximum number of channels with members here, and of those of sources here. Default: 1024. Further ones are not
     /// served.
     pub max_channels: usize,
+    /// Maximum number of channels of one source here. Default: 64. Further ones are not served: with fewer, a source of
+    /// many groups is not; with more, one router's registrations leave less room to other sources.
+    pub max_channels_of_source: usize,
     /// Maximum number of routers in a packet, 1 to 125. Default: 20. With fewer, there are more packets; with more,
     /// each has a longer header.
     pub max_list: usize,
@@ -58,7 +63,7 @@ pub struct PlusConfig {
 impl Default for PlusConfig {
     fn default() -> Self {
         let (refresh, hold) = (Duration::from_secs(60), Duration::from_secs(210));
-        Self { refresh, hold, max_channels: 1024, max_list: 20 }
+        Self { refresh, hold, max_channels: 1024, max_channels_of_source: 64, max_list: 20 }
     }
 }
 
@@ -82,15 +87,25 @@ const MAX_REGISTERED: usize = 4 * MAX_LIST;
 #[derive(Debug)]
 pub(super) struct Plus {
     pub(super) config: PlusConfig,
-    /// The interfaces with members of each channel, and when to register it again.
-    members: BTreeMap<Channel, (BTreeSet<u32>, Instant)>,
-    /// The routers that have registered for the channels of sources here, and until when each does.
-    registered: BTreeMap<Channel, BTreeMap<Ipv6Addr, Instant>>,
+    /// The interfaces with members of each channel.
+    members: BTreeMap<Channel, BTreeSet<u32>>,
+    /// When to register each of these again.
+    refreshes: Deadlines<Channel>,
+    /// The routers that have registered for the channels of sources here.
+    registered: BTreeMap<Channel, BTreeSet<Ipv6Addr>>,
+    /// Until when each registration holds.
+    ends: Deadlines<(Channel, Ipv6Addr)>,
 }
 
 impl Plus {
-    pub(super) const fn new(config: PlusConfig) -> Self {
-        Self { config, members: BTreeMap::new(), registered: BTreeMap::new() }
+    pub(super) fn new(config: PlusConfig) -> Self {
+        Self {
+            config,
+            members: BTreeMap::new(),
+            refreshes: Deadlines::default(),
+            registered: BTreeMap::new(),
+            ends: Deadlines::default(),
+        }
     }
 
     /// Notes that an interface has members, or none any more; the channel to register or to leave, with the time for
@@ -109,18 +124,22 @@ impl Plus {
             if self.members.len() >= self.config.max_channels && !self.members.contains_key(&channel) {
                 return None;
             }
-            let again = now + self.config.refresh;
-            let (interfaces, _) = self.members.entry(channel).or_insert_with(|| (BTreeSet::new(), again));
+            let interfaces = self.members.entry(channel).or_default();
             let is_first = interfaces.is_empty();
             interfaces.insert(interface);
-            return is_first.then(|| (channel, self.hold()));
+            if !is_first {
+                return None;
+            }
+            self.refreshes.set(channel, now + self.config.refresh);
+            return Some((channel, self.hold()));
         }
-        let (interfaces, _) = self.members.get_mut(&channel)?;
+        let interfaces = self.members.get_mut(&channel)?;
         interfaces.remove(&interface);
         if !interfaces.is_empty() {
             return None;
         }
         self.members.remove(&channel);
+        self.refreshes.remove(&channel);
         Some((channel, 0))
     }
 
@@ -128,54 +147,66 @@ impl Plus {
         (self.config.hold.as_nanos() / 1_000_000_000).try_into().unwrap_or(u16::MAX)
     }
 
-    /// The channels to register again now, with the time for which that holds.
-    pub(super) fn due(&mut self, now: Instant) -> Vec<(Channel, u16)> {
-        let (hold, again) = (self.hold(), now + self.config.refresh.max(Duration::from_secs(1)));
-        let due = self.members.iter_mut().filter(|(_, (_, at))| *at <= now);
-        let due = due.map(|(channel, (_, at))| {
-            *at = again;
-            (*channel, hold)
-        });
-        due.collect()
+    /// A channel to register again now, with the time for which that holds; call until `None`.
+    pub(super) fn due(&mut self, now: Instant) -> Option<(Channel, u16)> {
+        let channel = self.refreshes.expired(now)?;
+        self.refreshes.set(channel, now + self.config.refresh.max(Duration::from_secs(1)));
+        Some((channel, self.hold()))
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.members.values().map(|(_, at)| *at).min()
+        self.refreshes.next()
     }
 
     /// The interfaces with members of a channel.
     pub(super) fn interfaces(&self, channel: Channel) -> impl Iterator<Item = u32> {
-        self.members.get(&channel).into_iter().flat_map(|(interfaces, _)| interfaces.iter().copied())
+        self.members.get(&channel).into_iter().flatten().copied()
     }
 
-    /// Notes a registration; false if there is no room for it.
+    /// Forgets the registrations that have ended.
+    pub(super) fn expire(&mut self, now: Instant) {
+        while let Some((channel, router)) = self.ends.expired(now) {
+            self.unregister(channel, router);
+        }
+    }
+
+    /// Notes a registration of a router; false if there is no room for it.
     pub(super) fn register(&mut self, now: Instant, registration: &Registration) -> bool {
         let Registration { channel, hold, router } = *registration;
-        for routers in self.registered.values_mut() {
-            routers.retain(|_, until| *until > now);
-        }
-        self.registered.retain(|_, routers| !routers.is_empty());
         if hold == 0 {
-            if let Some(routers) = self.registered.get_mut(&channel) {
-                routers.remove(&router);
-            }
+            self.unregister(channel, router);
             return true;
         }
-        if self.registered.len() >= self.config.max_channels && !self.registered.contains_key(&channel) {
+        if !self.has_room(channel, router) {
             return false;
         }
-        let routers = self.registered.entry(channel).or_default();
-        let has_room = routers.len() < MAX_REGISTERED || routers.contains_key(&router);
-        if has_room {
-            routers.insert(router, now + Duration::from_secs(hold.into()));
+        self.registered.entry(channel).or_default().insert(router);
+        let hold = Duration::from_secs(hold.into()).min(self.config.hold);
+        self.ends.set((channel, router), now + hold);
+        true
+    }
+
+    fn has_room(&self, channel: Channel, router: Ipv6Addr) -> bool {
+        if let Some(routers) = self.registered.get(&channel) {
+            return routers.len() < MAX_REGISTERED || routers.contains(&router);
         }
-        has_room
+        let (source, last) = (channel.0, Ipv6Addr::from([0xff; 16]));
+        let of_source = self.registered.range((source, Ipv6Addr::UNSPECIFIED)..=(source, last)).count();
+        self.registered.len() < self.config.max_channels && of_source < self.config.max_channels_of_source
+    }
+
+    fn unregister(&mut self, channel: Channel, router: Ipv6Addr) {
+        self.ends.remove(&(channel, router));
+        let Some(routers) = self.registered.get_mut(&channel) else { return };
+        routers.remove(&router);
+        if routers.is_empty() {
+            self.registered.remove(&channel);
+        }
     }
 
     /// The routers that are registered for a channel.
-    pub(super) fn routers(&self, now: Instant, channel: Channel) -> Vec<[u8; 16]> {
-        let routers = self.registered.get(&channel).into_iter().flatten();
-        routers.filter(|(_, until)| **until > now).map(|(router, _)| router.octets()).collect()
+    pub(super) fn routers(&self, channel: Channel) -> Vec<[u8; 16]> {
+        self.registered.get(&channel).into_iter().flatten().map(Ipv6Addr::octets).collect()
     }
 }
 

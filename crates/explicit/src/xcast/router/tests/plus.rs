@@ -228,6 +228,54 @@ fn registrations_end_by_themselves_and_by_a_leave_and_forged_ones_do_not_count()
     assert_eq!(answers(&mut other, NOW, Transit::arrived(b.clone(), 2)), [Left::Plain(b.clone())]);
 }
 
+/// The registration of a group by a router, for so many seconds.
+fn registration(router: &str, group: &str, hold: u64) -> Buffer {
+    let config = PlusConfig { hold: Duration::from_secs(hold), ..PlusConfig::default() };
+    let mut far = Router::new(Config::default(), &[at(router).into()], Box::new(Table::default()));
+    far = far.designated(config);
+    let (group, source) = (at(group).into(), Some(at(SOURCE).into()));
+    far.handle(
+        NOW,
+        Port::Below(1),
+        Item::Membership(Membership { group, source, interface: Some(5), joined: true }),
+    );
+    match far.poll(NOW) {
+        Some((Port::Below(0), Item::Packet(packet))) => packet,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn strangers_register_nothing_and_routers_no_more_than_their_share_for_no_longer_than_the_hold_time() {
+    let table = Table {
+        hops: [(at("fd14::b"), Hop::Plain), (at("fd14::66"), Hop::Plain)].into(),
+        routers: vec![at("fd14::b")],
+        attached: vec![at(SOURCE)],
+    };
+    let plus = PlusConfig { max_channels_of_source: 3, ..PlusConfig::default() };
+    let mut near = Router::new(Config::default(), &[at("fd14::a").into()], Box::new(table)).designated(plus);
+    let mut register = |router, group: &str, hold| {
+        let before = near.counters.registrations;
+        assert_eq!(answers(&mut near, NOW, Transit::arrived(registration(router, group, hold), 2)), []);
+        near.counters.registrations > before
+    };
+    assert!(!register("fd14::66", GROUP, 210), "a stranger");
+    assert!(register("fd14::b", GROUP, 65_535));
+    let groups: Vec<String> = (1..=4).map(|number| format!("ff3e::{number}")).collect();
+    assert_eq!(groups.iter().filter(|group| register("fd14::b", group, 210)).count(), 2, "of three channels");
+    assert!(register("fd14::b", GROUP, 65_535), "one that is there has room");
+    assert_eq!(near.counters.registrations_refused, 3);
+    let hold = |seconds, near: &mut Router| {
+        let left = answers(near, NOW + Duration::from_secs(seconds), Transit::arrived(multicast(), 3));
+        matches!(&left[..], [Left::Own(_)])
+    };
+    assert!(hold(209, &mut near) && !hold(210, &mut near));
+    let later = NOW + Duration::from_secs(210);
+    let another = registration("fd14::b", "ff3e::4", 210);
+    answers(&mut near, later, Transit::arrived(another, 2));
+    assert_eq!(near.counters.registrations_refused, 3, "what has ended makes room");
+}
+
 #[test]
 fn lists_and_state_are_bounded() {
     let plus = PlusConfig { max_channels: 2, max_list: 3, ..PlusConfig::default() };
@@ -235,7 +283,7 @@ fn lists_and_state_are_bounded() {
     let routers: Vec<Ipv6Addr> = (0..8).map(|number| at(&format!("fd14::b:{number}"))).collect();
     let table = Table {
         hops: routers.iter().map(|router| (*router, hop)).collect(),
-        routers: vec![],
+        routers: routers.clone(),
         attached: vec![at(SOURCE)],
     };
     let mut near = Router::new(Config::default(), &[at("fd14::a").into()], Box::new(table)).designated(plus);
