@@ -1,7 +1,7 @@
 //! Explicit multicast: a packet carries the list of its receivers, and routers copy it where their paths part.
 //!
-//! Routers hold no state of groups, which IP multicast needs for each: a list costs bytes in each packet instead, so it
-//! is for many small groups.
+//! Routers hold no state of groups, which IP multicast needs for each, but for the designated routers of Xcast+: a list
+//! costs bytes in each packet instead, so it is for many small groups.
 //!
 //! | module | what |
 //! |---|---|
@@ -11,8 +11,14 @@
 //! The other modules are what these share: the [reasons](refusal) why a packet is dropped, the [list of ports](ports),
 //! and how a packet is addressed to another receiver ([`transport`]).
 //!
-//! Machines know no routes and no interfaces beyond what they are given. Lists are not authenticated: a packet that
-//! anybody forges makes at most as many copies as its list has receivers, and routers bound the rate of copies.
+//! Machines know no routes and no interfaces beyond what they are given.
+//!
+//! Lists are not authenticated. A forged list makes at most as many packets as it has entries, and two other things may
+//! make more of one packet: a request of MEADcast's discovery makes a response at each router on its path, and at a
+//! designated router of Xcast+ a packet for a group makes a copy for each interface with members, and for each router
+//! that has registered. Routers bound the rate of copies and of responses.
+//!
+//! MEADcast can be chosen in scenarios, as a delivery and a service; Xcast is not attached to the stack yet.
 
 mod address;
 mod header;

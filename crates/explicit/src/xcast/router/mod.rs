@@ -20,10 +20,16 @@
 //!
 //! # Bounds
 //!
-//! It has no state of senders, groups or destinations. Destinations are only divided, so a forged packet makes at most
-//! as many as it lists, on all routers together; one that goes round in a circle ends with its hop limit, and causes
-//! no error of ICMP. A router makes no more than a number of [copies](Config::copies_per_second) in a second. A tunnel
-//! ends here only if it comes from an Xcast router that [`NextHops`] knows, or lists this node.
+//! It has no state of senders, groups or destinations, unless it is a designated router. Destinations are only divided,
+//! so a forged packet makes at most as many as it lists, on all routers together; one that goes round in a circle ends
+//! with its hop limit, and causes no error of ICMP. A router makes no more than a number of
+//! [copies](Config::copies_per_second) in a second. A tunnel ends here only if it comes from an Xcast router that
+//! [`NextHops`] knows, or lists this node.
+//!
+//! A designated router has state: channels with members, and the routers that have registered for the channels of
+//! sources here, both [bounded](PlusConfig). Of one packet it makes more: to a group one copy for each interface with
+//! members (X2M), and of a source's packet one for each router that has registered (M2X). All count as copies. It
+//! accepts registrations of routers that [`NextHops`] knows alone; their source address is not authenticated.
 //!
 //! # Departures
 //!
