@@ -1,11 +1,12 @@
 //! Packets of Xcast: what is read from any bytes, with a checksum that fits, is written as the same bytes. A router:
-//! whatever arrives, it sends no more packets than the list has destinations, each whole, or nothing and counts why.
+//! whatever arrives, it sends no more packets than the list has destinations, each whole, or nothing and counts why. So
+//! does a designated router, which also turns packets to a group into packets of Xcast.
 #![no_main]
 
 use std::net::Ipv6Addr;
 
-use hopcast_core::{Buffer, Egress, Instant, Item, Machine, Port, Transit};
-use hopcast_explicit::xcast::router::{Config, Hop, NextHops, Router};
+use hopcast_core::{Buffer, Egress, Instant, Item, Machine, Membership, Port, Transit};
+use hopcast_explicit::xcast::router::{Config, Hop, NextHops, PlusConfig, Router};
 use hopcast_explicit::xcast::wire::Packet;
 use hopcast_wire::checksum::checksum;
 use hopcast_wire::ip;
@@ -39,37 +40,93 @@ fuzz_target!(|bytes: &[u8]| {
     let mut bytes = bytes.to_vec();
     seal(&mut bytes);
     let mut most = 1;
-    if let Ok(packet) = Packet::parse(&bytes) {
+    let parsed = Packet::parse(&bytes).ok();
+    if let Some(packet) = &parsed {
         let emitted = packet.emit();
         assert_eq!(emitted[..], bytes[..emitted.len()]);
         assert_eq!(emitted.len(), packet.header_len() + packet.payload.len());
         most = packet.marks.len();
     }
-    let own = [0xfd14, 0, 0, 0, 0, 0, 1, 9];
-    let mut router = Router::new(Config::default(), &[own.into()], Box::new(Hops));
-    // As it is, and out of a tunnel.
-    let mut tunnel = Buffer::copy_from(&bytes);
-    if bytes.len() < 60_000 {
-        let peer = [0xfd14, 0, 0, 0, 0, 0, 0, 0x0100];
-        ip::prepend(&mut tunnel, std::net::IpAddr::from(peer), own.into(), 41, 64, 0);
+    // As it is, out of a tunnel, and as what a source here sends to a group.
+    let mut packets = vec![(Buffer::copy_from(&bytes), parsed.is_some(), most)];
+    let wrap = |source: Ipv6Addr, destination: Ipv6Addr, protocol| {
+        let mut packet = Buffer::copy_from(&bytes);
+        ip::prepend(&mut packet, source.into(), destination.into(), protocol, 64, 0);
+        packet
+    };
+    if bytes.len() <= usize::from(u16::MAX) {
+        packets.push((wrap(PEER, OWN, 41), parsed.is_some(), most));
+        let protocol = bytes.first().copied().unwrap_or_default();
+        // Besides the members' interface one router has registered.
+        let multicast = wrap(SOURCE, GROUP, protocol);
+        let is_packet = ip::parse(&multicast).is_ok();
+        packets.push((multicast, is_packet, 2));
     }
-    for packet in [Buffer::copy_from(&bytes), tunnel] {
-        router.handle(Instant::ZERO, Port::Below(0), Item::Transit(Transit::arrived(packet, 1)));
-        let mut sent = 0;
-        while let Some((port, item)) = router.poll(Instant::ZERO) {
-            sent += 1;
-            assert_eq!(port, Port::Below(0));
-            match item {
-                Item::Transit(Transit { egress: Egress::Routes, packet, .. }) | Item::Packet(packet) => {
-                    assert!(most == 1 || ip::parse(&packet).is_ok());
+    let plain = Router::new(Config::default(), &[OWN.into()], Box::new(Hops));
+    for mut router in [plain, designated()] {
+        for (packet, is_packet, most) in &packets {
+            let arrived = Transit::arrived(packet.clone(), 1);
+            router.handle(Instant::ZERO, Port::Below(0), Item::Transit(arrived));
+            let mut sent = 0;
+            while let Some((port, item)) = router.poll(Instant::ZERO) {
+                sent += 1;
+                assert_eq!(port, Port::Below(0));
+                match item {
+                    Item::Transit(Transit { egress: Egress::Neighbour { .. }, packet, .. }) => {
+                        assert!(Packet::parse(&packet).is_ok());
+                    }
+                    Item::Transit(Transit { packet, .. }) | Item::Packet(packet) => {
+                        assert!(!is_packet || ip::parse(&packet).is_ok());
+                    }
+                    other => panic!("{other:?}"),
                 }
-                Item::Transit(Transit { packet, .. }) => assert!(Packet::parse(&packet).is_ok()),
-                other => panic!("{other:?}"),
             }
+            assert!(sent <= *most, "{sent} packets of {most}");
         }
-        assert!(sent <= most, "{sent} packets of {most}");
     }
 });
+
+const OWN: Ipv6Addr = Ipv6Addr::new(0xfd14, 0, 0, 0, 0, 0, 1, 9);
+/// A router, with a tunnel to it.
+const PEER: Ipv6Addr = Ipv6Addr::new(0xfd14, 0, 0, 0, 0, 0, 0, 0x0103);
+const SOURCE: Ipv6Addr = Ipv6Addr::new(0xfd14, 0, 0, 0, 0, 0, 0, 1);
+const GROUP: Ipv6Addr = Ipv6Addr::new(0xff3e, 0, 0, 0, 0, 0, 0, 1);
+
+/// The designated router of a source, with members on another link; another router has registered with it.
+fn designated() -> Router {
+    let channel = |interface| {
+        let (group, source, interface) = (GROUP.into(), Some(SOURCE.into()), Some(interface));
+        Item::Membership(Membership { group, source, interface, joined: true })
+    };
+    let router = |own: Ipv6Addr, next_hops| {
+        Router::new(Config::default(), &[own.into()], next_hops).designated(PlusConfig::default())
+    };
+    let mut far = router(PEER, Box::new(Nothing) as Box<dyn NextHops>);
+    far.handle(Instant::ZERO, Port::Below(1), channel(5));
+    let Some((_, Item::Packet(registration))) = far.poll(Instant::ZERO) else { panic!("a registration") };
+    let mut near = router(OWN, Box::new(Hops));
+    near.handle(Instant::ZERO, Port::Below(1), channel(2));
+    near.handle(Instant::ZERO, Port::Below(0), Item::Transit(Transit::arrived(registration, 1)));
+    assert!(near.poll(Instant::ZERO).is_none(), "a registration ends here");
+    near
+}
+
+/// The routes of a router to which no source is attached.
+struct Nothing;
+
+impl NextHops for Nothing {
+    fn next_hop(&mut self, _: Ipv6Addr) -> Option<Hop> {
+        None
+    }
+
+    fn is_router(&self, _: Ipv6Addr) -> bool {
+        false
+    }
+
+    fn is_attached(&self, _: Ipv6Addr) -> bool {
+        false
+    }
+}
 
 /// Makes the checksum of the routing header fit, as far as it is there.
 fn seal(bytes: &mut [u8]) {

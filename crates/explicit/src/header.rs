@@ -96,6 +96,6 @@ pub(crate) fn prepend(
 /// Whether a number is that of an extension header (RFC 8200 and the registry of IPv6's): hop-by-hop options, routing,
 /// fragment, encapsulating security, authentication, destination options, mobility, host identity, shim6, and two for
 /// experiments.
-const fn is_extension(number: u8) -> bool {
+pub(crate) const fn is_extension(number: u8) -> bool {
     matches!(number, 0 | 43 | 44 | 50 | 51 | 60 | 135 | 139 | 140 | 253 | 254)
 }

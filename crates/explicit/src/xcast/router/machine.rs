@@ -10,6 +10,7 @@ use super::config::Config;
 use super::counters::Counters;
 use super::plus::{Channel, Plus, PlusConfig, REGISTRATION_PORT, Registration, is_channel};
 use super::{Hop, NextHops, TUNNEL};
+use crate::header::is_extension;
 use crate::xcast::wire::{ALL_ROUTERS, MAX_LIST, Marks, Packet};
 use crate::{Refusal, transport};
 
@@ -275,6 +276,10 @@ impl Router {
         let mut payload = Buffer::copy_from(&bytes[header.payload()]);
         if !transport::is_whole(header.protocol, &payload) {
             return Err(Refusal::Payload);
+        }
+        // No packet of Xcast has one behind its own: the next router would drop it.
+        if is_extension(header.protocol) {
+            return Err(Refusal::Extension);
         }
         transport::readdress(header.protocol, &mut payload, &group.octets(), &ALL_ROUTERS.octets(), None);
         let packet = Packet {

@@ -168,6 +168,19 @@ fn what_is_too_long_with_a_list_is_not_sent_in_one() {
 }
 
 #[test]
+fn what_no_packet_of_xcast_may_have_does_not_become_one() {
+    let mut near = at_source(&[("fd14::b", Hop::Plain)]);
+    register(&mut near, "fd14::b");
+    // Encapsulating security, and one for experiments.
+    for protocol in [50, 253] {
+        let mut packet = Buffer::copy_from(PAYLOAD);
+        ip::prepend(&mut packet, at(SOURCE).into(), at(GROUP).into(), protocol, 64, 0);
+        assert_eq!(answers(&mut near, NOW, Transit::arrived(packet, 3)), []);
+    }
+    assert_eq!(near.refused(Refusal::Extension), 2);
+}
+
+#[test]
 fn copies_to_the_group_count_as_all_others() {
     let table = Table { attached: vec![at(SOURCE)], ..Table::default() };
     let config = Config { copies_per_second: 300, ..Config::default() };
