@@ -23,8 +23,8 @@ pub(crate) struct Read<'a> {
     rest: &'a [u8],
 }
 
-/// The parts of a packet behind its routing header.
-pub(crate) struct Behind<'a> {
+/// The upper layer of a packet: the parts behind its routing header.
+pub(crate) struct UpperLayer<'a> {
     pub(crate) ports: Option<&'a [[u8; 2]]>,
     pub(crate) protocol: u8,
     pub(crate) payload: &'a [u8],
@@ -48,7 +48,7 @@ pub(crate) fn parse(bytes: &[u8], routing_type: u8) -> Result<Read<'_>, Refusal>
         Ipv6Addr::from(octets)
     };
     Ok(Read {
-        traffic: u32::from_be_bytes([header[0] & 0x0f, header[1], header[2], header[3]]),
+        traffic: traffic(header),
         hop_limit: header[7],
         source: address(8),
         destination: address(24),
@@ -63,33 +63,41 @@ impl<'a> Read<'a> {
         (self.routing[0], self.rest)
     }
 
-    /// What follows the routing header: a transport's segment, perhaps behind a list of `count` ports in this option.
+    /// Upper layer behind the routing header: a transport's segment, perhaps behind a list of `count` ports in this
+    /// option.
     #[inline]
-    pub(crate) fn behind(&self, option: u8, count: usize) -> Result<Behind<'a>, Refusal> {
+    pub(crate) fn upper_layer(&self, option: u8, count: usize) -> Result<UpperLayer<'a>, Refusal> {
         let (protocol, payload) = self.next();
-        let mut behind = Behind { ports: None, protocol, payload };
+        let mut upper = UpperLayer { ports: None, protocol, payload };
         if protocol == ports::DESTINATION_OPTIONS {
             let read = ports::parse(payload, option, count)?;
-            behind = Behind { ports: Some(read.list), protocol: read.next_header, payload: read.rest };
+            upper = UpperLayer { ports: Some(read.list), protocol: read.next_header, payload: read.rest };
         }
-        match behind.protocol {
+        match upper.protocol {
             ROUTING => Err(Refusal::NestedRouting),
             protocol if is_extension(protocol) => Err(Refusal::Extension),
-            protocol if !transport::is_whole(protocol, behind.payload) => Err(Refusal::Payload),
-            protocol if behind.ports.is_some() && !transport::has_ports(protocol) => Err(Refusal::Ports),
-            _ => Ok(behind),
+            protocol if !transport::is_whole(protocol, upper.payload) => Err(Refusal::Payload),
+            protocol if upper.ports.is_some() && !transport::has_ports(protocol) => Err(Refusal::Ports),
+            _ => Ok(upper),
         }
     }
 }
 
-/// Puts IPv6's header in front of a routing header in `buffer`, with this traffic class and flow label, and hop limit.
+/// Traffic class, in the upper 8 bits, and flow label, in the lower 20, of IPv6's header.
+#[inline]
+pub(crate) const fn traffic(header: &[u8; ip::V6_HEADER]) -> u32 {
+    u32::from_be_bytes([header[0] & 0x0f, header[1], header[2], header[3]])
+}
+
+/// Puts IPv6's header in front of `buffer`, with this traffic class and flow label.
 pub(crate) fn prepend(
     buffer: &mut Buffer,
-    source: Ipv6Addr,
-    destination: Ipv6Addr,
-    (traffic, hop_limit): (u32, u8),
+    [source, destination]: [Ipv6Addr; 2],
+    protocol: u8,
+    traffic: u32,
+    hop_limit: u8,
 ) {
-    ip::prepend(buffer, source.into(), destination.into(), ROUTING, hop_limit, 0);
+    ip::prepend(buffer, source.into(), destination.into(), protocol, hop_limit, 0);
     buffer[..4].copy_from_slice(&(6 << 28 | traffic & 0x0fff_ffff).to_be_bytes());
 }
 

@@ -50,7 +50,7 @@ static OPTIONS: Options<Config> = Options(&[
     },
     Opt {
         key: "max",
-        about: "Most addresses in a packet, routers and receivers, 2 to 32. With fewer, there are more packets; with more, longer headers.",
+        about: "Maximum number of addresses in a packet, routers and receivers, 2 to 32. With fewer, there are more packets; with more, longer headers.",
         form: Form::Numbers(2, 32),
         set: |config, node, key| whole(node, key, 2..=32).map(|found| config.max = found as usize),
         show: |config| shown(&config.max),
@@ -64,7 +64,7 @@ static OPTIONS: Options<Config> = Options(&[
     },
     Opt {
         key: "merge",
-        about: "MEADcast hops within which receivers of several routers are served by one before them, 0 to 63; 0 is never. With more, lists have fewer routers, and plain packets longer ways.",
+        about: "MEADcast hops within which receivers of several routers are served by one before them, 0 to 63; 0 is never. With more, lists have fewer routers, and plain packets longer paths.",
         form: Form::Numbers(0, 63),
         set: |config, node, key| whole(node, key, 0..=63).map(|found| config.merge = found as u8),
         show: |config| shown(&config.merge),

@@ -10,7 +10,7 @@ use crate::table::{Form, Opt, Options, Worlds, on_off, shown};
 
 pub(super) static MEADCAST_ROUTER: ServiceRow = ServiceRow {
     name: "meadcast-router",
-    about: "names itself to MEADcast's senders, and copies their data where the ways of receivers part; IPv6",
+    about: "names itself to MEADcast's senders, and copies their data where the paths of receivers part; IPv6",
     worlds: Worlds::Virtual,
     on_host: true,
     options: || OPTIONS.docs(&Config::default()),
@@ -34,7 +34,7 @@ static OPTIONS: Options<Config> = Options(&[
     },
     Opt {
         key: "copies-per-second",
-        about: "Most copies and plain packets in a second, a tenth of them at once. With fewer, data is dropped; with more, a forged packet costs more.",
+        about: "Maximum number of copies and plain packets in a second, a tenth of them at once. With fewer, data is dropped; with more, a forged packet costs more.",
         form: Form::Count,
         set: |config, node, key| {
             whole(node, key, 10..=1_000_000_000).map(|found| config.copies_per_second = found as u32)
@@ -43,7 +43,7 @@ static OPTIONS: Options<Config> = Options(&[
     },
     Opt {
         key: "responses-per-second",
-        about: "Most responses to discovery in a second, a tenth of them at once. With fewer, senders do not learn of the router; with more, forged requests cost more.",
+        about: "Maximum number of responses to discovery in a second, a tenth of them at once. With fewer, senders do not learn of the router; with more, forged requests cost more.",
         form: Form::Count,
         set: |config, node, key| {
             whole(node, key, 10..=1_000_000_000).map(|found| config.responses_per_second = found as u32)

@@ -26,7 +26,7 @@ pub struct Config {
     /// packets are as full as can be.
     pub ok: Option<usize>,
     /// Distance, in MEADcast hops, within which receivers of several routers are served by one that all of them are
-    /// behind. Default: 0, none are. With more, lists have fewer routers, and plain packets longer ways.
+    /// behind. Default: 0, none are. With more, lists have fewer routers, and plain packets longer paths.
     pub merge: u8,
     /// Number of receivers below which a router is not listed: those go to the router before it if it has fewer than
     /// [`min_routers`](Self::min_routers) behind it, and by unicast otherwise. Default: 2. With fewer, addresses of

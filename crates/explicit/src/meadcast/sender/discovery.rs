@@ -1,4 +1,4 @@
-//! Discovery: what routers say of the ways to receivers.
+//! Discovery: what routers say of the paths to receivers.
 
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -18,11 +18,11 @@ pub(super) enum Response {
     Contradiction,
 }
 
-/// The ways to receivers, as far as routers have named themselves in a discovery.
+/// The paths to receivers, as far as routers have named themselves in a discovery.
 #[derive(Debug, Default)]
-pub(super) struct Ways(BTreeMap<Ipv6Addr, Path>);
+pub(super) struct Paths(BTreeMap<Ipv6Addr, Path>);
 
-impl Ways {
+impl Paths {
     /// Notes a response to the sender with this address, about one of its receivers.
     pub(super) fn note(
         &mut self,
@@ -42,7 +42,7 @@ impl Ways {
         match path.get(&response.hops) {
             Some(known) if *known == router => Ok(Response::Same),
             Some(_) => Ok(Response::Contradiction),
-            // A router is once on a way: what comes again at another distance goes round in a circle.
+            // A router is once on a path: what comes again at another distance goes round in a circle.
             None if path.values().any(|known| *known == router) => Ok(Response::Contradiction),
             None => {
                 path.insert(response.hops, router);
@@ -51,7 +51,7 @@ impl Ways {
         }
     }
 
-    pub(super) const fn paths(&self) -> &BTreeMap<Ipv6Addr, Path> {
+    pub(super) const fn by_receiver(&self) -> &BTreeMap<Ipv6Addr, Path> {
         &self.0
     }
 }

@@ -7,10 +7,11 @@ use hopcast_wire::{ip, udp};
 
 use super::config::Config;
 use super::counters::Counters;
-use super::discovery::{Response, Ways};
+use super::discovery::{Paths, Response};
 use super::grouping::Groups;
 use super::tree::Tree;
 use crate::address::is_host;
+use crate::header;
 use crate::meadcast::wire::{self, Kind, NO_NEXT_HEADER, Packet};
 use crate::transport;
 
@@ -28,10 +29,10 @@ pub struct Sender {
     /// Whether the delay before the first discovery has begun.
     is_begun: bool,
     timers: Timers<Alarm, 2>,
-    /// The ways that this discovery has found so far.
-    found: Ways,
+    /// The paths that this discovery has found so far.
+    found: Paths,
     /// Those that the last discovery has found.
-    ways: Ways,
+    paths: Paths,
     tree: Tree,
     groups: Groups,
     out: Outbox,
@@ -77,8 +78,8 @@ impl Sender {
             receivers: Vec::new(),
             is_begun: false,
             timers: Timers::default(),
-            found: Ways::default(),
-            ways: Ways::default(),
+            found: Paths::default(),
+            paths: Paths::default(),
             tree: Tree::default(),
             groups: Groups::default(),
             out: Outbox::new(),
@@ -126,7 +127,7 @@ impl Sender {
 
     /// Builds tree and groups anew.
     fn regroup(&mut self) {
-        self.tree = Tree::new(&self.receivers, self.ways.paths());
+        self.tree = Tree::new(&self.receivers, self.paths.by_receiver());
         let mut cut = self.tree.clone();
         cut.cut(self.config.min_leaves, self.config.min_routers);
         self.groups = Groups::new(&cut, &self.config, &self.receivers);
@@ -138,7 +139,7 @@ impl Sender {
     }
 
     fn discover(&mut self, now: Instant) {
-        self.found = Ways::default();
+        self.found = Paths::default();
         for &receiver in &self.receivers {
             let list = [receiver.octets()];
             let request = Packet {
@@ -162,7 +163,7 @@ impl Sender {
 
     fn end_discovery(&mut self, now: Instant) {
         self.counters.discoveries += 1;
-        self.ways = std::mem::take(&mut self.found);
+        self.paths = std::mem::take(&mut self.found);
         self.regroup();
         if !self.config.interval.is_zero() {
             self.timers.set(Alarm::Discovery, now + self.config.interval);
@@ -215,23 +216,23 @@ impl Sender {
 
     /// Sends an IPv6 packet of the application to all receivers.
     fn send_packet(&mut self, now: Instant, mut packet: Buffer) {
-        let header = match ip::parse(&packet) {
-            Ok(header) if !header.fragment && header.header_len == ip::V6_HEADER => header,
+        let read = match ip::parse(&packet) {
+            Ok(read) if !read.fragment && read.header_len == ip::V6_HEADER => read,
             _ => return self.unsendable(packet),
         };
-        let (IpAddr::V6(source), IpAddr::V6(destination)) = (header.source, header.destination) else {
+        let (IpAddr::V6(source), IpAddr::V6(destination)) = (read.source, read.destination) else {
             return self.unsendable(packet);
         };
-        let traffic = u32::from_be_bytes([packet[0] & 0x0f, packet[1], packet[2], packet[3]]);
-        packet.truncate(header.total_len);
-        packet.advance(header.header_len);
-        if packet.len() > self.max_payload() || !transport::is_whole(header.protocol, &packet) {
+        let traffic = packet.first_chunk().map(header::traffic).unwrap_or_default();
+        packet.truncate(read.total_len);
+        packet.advance(read.header_len);
+        if packet.len() > self.max_payload() || !transport::is_whole(read.protocol, &packet) {
             return self.unsendable(packet);
         }
         // A program above a TUN device sends from whichever address this has.
-        transport::readdress(header.protocol, &mut packet, &source.octets(), &self.own.octets(), None);
+        transport::readdress(read.protocol, &mut packet, &source.octets(), &self.own.octets(), None);
         let Self { config, .. } = self;
-        let form = Form { traffic, hop_limit: config.hop_limit, protocol: header.protocol };
+        let form = Form { traffic, hop_limit: config.hop_limit, protocol: read.protocol };
         self.send(now, packet, destination.octets(), form);
     }
 
@@ -260,15 +261,14 @@ impl Sender {
         };
         for &receiver in &self.groups.unicast {
             let mut packet = address(&mut segment, receiver);
-            ip::prepend(&mut packet, self.own.into(), receiver.into(), protocol, hop_limit, 0);
-            packet[..4].copy_from_slice(&(6 << 28 | traffic).to_be_bytes());
+            header::prepend(&mut packet, [self.own, receiver], protocol, traffic, hop_limit);
             self.counters.unicast += 1;
             self.out.push(PACKETS, Item::Packet(packet));
         }
         for group in &self.groups.packets {
             let Some(first) = group.receivers().next() else { continue };
             let mut packet = address(&mut segment, first);
-            let header = Packet {
+            let list = Packet {
                 traffic,
                 hop_limit,
                 source: self.own,
@@ -281,7 +281,7 @@ impl Sender {
                 protocol,
                 payload: &[],
             };
-            header.prepend(&mut packet);
+            list.prepend(&mut packet);
             self.counters.packets += 1;
             self.counters.listed += (group.list.len() - group.routers.len()) as u64;
             self.counters.header_bytes += wire::overhead(group.list.len(), 0) as u64;

@@ -4,8 +4,8 @@
 //! [`Sender`] has a packet or datagram port above ([`Item::Packet`](hopcast_core::Item::Packet), as a TUN device gives
 //! them, or [`Item::Datagram`](hopcast_core::Item::Datagram)): what is for the group's address goes to all receivers,
 //! and all else passes between there and `Below(0)`. Its packets leave by `Below(1)`, on which the responses arrive: as
-//! packets, or as transits of a [hook](super::router::HOOKS), which are all handed back: a node may have several senders,
-//! each of which hears the others' responses.
+//! packets, or as transits of a [hook](super::router::HOOKS), which are all handed back: a node may have several
+//! senders, each of which hears the others' responses.
 //!
 //! - **Discovery** ([`Config::delay`], `interval`, `timeout`): a request goes to each receiver, and for a time the
 //!   routers on the way respond, each with its distance. From what they say a [`Tree`] is built anew.
@@ -24,7 +24,7 @@
 //!
 //! # Departures
 //!
-//! - The tree is one of ways, and not of routers: see [`Tree`]. Where a response was lost, the way of another receiver
+//! - The tree is one of paths, and not of routers: see [`Tree`]. Where a response was lost, the path of another receiver
 //!   that agrees with the rest fills the gap.
 //! - Routers with fewer receivers than `min-leaves` and fewer routers below than `min-routers` leave the tree, and
 //!   their receivers go to the router above, as the options' help has it. Of those that stay for their routers, few

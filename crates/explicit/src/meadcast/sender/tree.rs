@@ -9,8 +9,8 @@ pub(super) type Path = BTreeMap<u8, Ipv6Addr>;
 
 /// A tree of routers, with the sender as its root and receivers as leaves (thesis, section 4.3.1).
 ///
-/// A place in it is a router by a certain way: one that receivers have named at several distances or behind different
-/// routers, while routes change, is there several times. So whatever is below a place has its router on its way.
+/// A place in it is a router by a certain path: one that receivers have named at several distances or behind different
+/// routers, while routes change, is there several times. So whatever is below a place has its router on its path.
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
     /// The places; the first is the sender's.
@@ -25,7 +25,7 @@ pub(super) struct Place {
     pub(super) hops: u8,
     pub(super) parent: usize,
     pub(super) children: Vec<usize>,
-    /// The receivers that have no further router on their way.
+    /// The receivers that have no further router on their path.
     pub(super) leaves: Vec<Ipv6Addr>,
 }
 
@@ -39,7 +39,8 @@ impl Tree {
         let complete = complete_paths(paths);
         for &receiver in receivers {
             let mut place = Self::ROOT;
-            for (hops, router) in paths.get(&receiver).map(|path| mended(path, &complete)).unwrap_or_default()
+            for (hops, router) in
+                paths.get(&receiver).map(|path| completed(path, &complete)).unwrap_or_default()
             {
                 place = tree.child(place, hops, router);
             }
@@ -140,27 +141,30 @@ impl fmt::Display for Tree {
     }
 }
 
-/// For each router at a distance, a way to it on which no router is missing.
+/// For each router at a distance, a path to it on which no router is missing.
 fn complete_paths(paths: &BTreeMap<Ipv6Addr, Path>) -> BTreeMap<(u8, Ipv6Addr), Vec<(u8, Ipv6Addr)>> {
     let mut complete = BTreeMap::new();
     for path in paths.values() {
-        let whole = path.iter().enumerate().take_while(|(place, (hops, _))| usize::from(**hops) == place + 1);
-        let mut way = Vec::new();
-        for (_, (&hops, &router)) in whole {
-            way.push((hops, router));
-            complete.entry((hops, router)).or_insert_with(|| way.clone());
+        let unbroken =
+            path.iter().enumerate().take_while(|(place, (hops, _))| usize::from(**hops) == place + 1);
+        let mut whole_path = Vec::new();
+        for (_, (&hops, &router)) in unbroken {
+            whole_path.push((hops, router));
+            complete.entry((hops, router)).or_insert_with(|| whole_path.clone());
         }
     }
     complete
 }
 
-/// A path without its gaps, if another way that agrees with it has none: responses to some requests were lost.
-fn mended(path: &Path, complete: &BTreeMap<(u8, Ipv6Addr), Vec<(u8, Ipv6Addr)>>) -> Vec<(u8, Ipv6Addr)> {
+/// A path without its gaps, if another path that agrees with it has none: responses to some requests were lost.
+fn completed(path: &Path, complete: &BTreeMap<(u8, Ipv6Addr), Vec<(u8, Ipv6Addr)>>) -> Vec<(u8, Ipv6Addr)> {
     let own = |from| path.range(from..).map(|(&hops, &router)| (hops, router));
     let known = path.iter().rev().find_map(|(&hops, &router)| {
-        let way = complete.get(&(hops, router))?;
-        path.range(..hops).all(|(&hops, &router)| way.contains(&(hops, router))).then_some((hops, way))
+        let whole_path = complete.get(&(hops, router))?;
+        path.range(..hops)
+            .all(|(&hops, &router)| whole_path.contains(&(hops, router)))
+            .then_some((hops, whole_path))
     });
-    let Some((last, way)) = known else { return own(0).collect() };
-    way.iter().copied().chain(own(last + 1)).collect()
+    let Some((last, whole_path)) = known else { return own(0).collect() };
+    whole_path.iter().copied().chain(own(last + 1)).collect()
 }

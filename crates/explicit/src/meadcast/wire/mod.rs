@@ -44,7 +44,7 @@ use hopcast_core::{Buffer, Writer};
 use hopcast_wire::ip;
 
 use crate::address::{has_pair, is_host};
-use crate::header::{self, Behind, ROUTING, Read};
+use crate::header::{self, ROUTING, Read, UpperLayer};
 use crate::{Refusal, ports};
 
 pub(crate) mod edit;
@@ -80,7 +80,7 @@ pub const fn overhead(addresses: usize, receivers_with_ports: usize) -> usize {
     FIXED + 16 * addresses + ports
 }
 
-/// What a packet is for.
+/// The purpose of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Discovery: asks the routers on the way to the receiver in the list to name themselves.
@@ -157,10 +157,10 @@ impl<'a> Packet<'a> {
         let maps = [[d0, d1, d2, d3], [r0, r1, r2, r3]].map(|bytes| Map::from(u32::from_be_bytes(bytes)));
         let kind = Self::kind(fixed[5], maps, list, &destination)?;
         if kind == Kind::Request && source == destination {
-            // Nobody asks for the way to itself, and there is no response to that.
+            // Nobody asks for the path to itself, and there is no response to that.
             return Err(Refusal::Destination);
         }
-        let Behind { ports, protocol, payload } = Self::behind(kind, count, &read)?;
+        let UpperLayer { ports, protocol, payload } = Self::upper_layer(kind, count, &read)?;
         Ok(Self {
             traffic: read.traffic,
             hop_limit: read.hop_limit,
@@ -215,12 +215,12 @@ impl<'a> Packet<'a> {
     }
 
     #[inline]
-    fn behind(kind: Kind, count: usize, read: &Read<'a>) -> Result<Behind<'a>, Refusal> {
+    fn upper_layer(kind: Kind, count: usize, read: &Read<'a>) -> Result<UpperLayer<'a>, Refusal> {
         if let Kind::Data { routers, .. } = kind {
-            return read.behind(PORTS_OPTION, count - routers.len());
+            return read.upper_layer(PORTS_OPTION, count - routers.len());
         }
         match read.next() {
-            (protocol @ NO_NEXT_HEADER, payload @ []) => Ok(Behind { ports: None, protocol, payload }),
+            (protocol @ NO_NEXT_HEADER, payload @ []) => Ok(UpperLayer { ports: None, protocol, payload }),
             (ROUTING, _) => Err(Refusal::NestedRouting),
             _ => Err(Refusal::Payload),
         }
@@ -266,6 +266,6 @@ impl<'a> Packet<'a> {
         header.u32(delivery.into());
         header.u32(routers.into());
         header.put(self.list.as_flattened());
-        header::prepend(buffer, self.source, self.destination, (self.traffic, self.hop_limit));
+        header::prepend(buffer, [self.source, self.destination], ROUTING, self.traffic, self.hop_limit);
     }
 }

@@ -10,7 +10,7 @@ use super::config::Config;
 use super::counters::Counters;
 use super::plus::{Channel, Plus, PlusConfig, REGISTRATION_PORT, Registration, is_channel};
 use super::{Hop, NextHops, TUNNEL};
-use crate::header::is_extension;
+use crate::header;
 use crate::xcast::wire::{ALL_ROUTERS, MAX_LIST, Marks, Packet};
 use crate::{Refusal, transport};
 
@@ -257,11 +257,11 @@ impl Router {
     /// Whether a packet was one of a source here to a group that has members, which it is sent on to (M2X).
     fn take_multicast(&mut self, now: Instant, transit: &Transit) -> Result<bool, Refusal> {
         let bytes = &transit.packet[..];
-        let header = ip::parse(bytes).ok().filter(|header| header.header_len == ip::V6_HEADER);
-        let (Some(header), Some(plus), Some(ingress)) = (header, &self.plus, transit.ingress) else {
+        let read = ip::parse(bytes).ok().filter(|header| header.header_len == ip::V6_HEADER);
+        let (Some(read), Some(plus), Some(ingress)) = (read, &self.plus, transit.ingress) else {
             return Ok(false);
         };
-        let (IpAddr::V6(source), IpAddr::V6(group)) = (header.source, header.destination) else {
+        let (IpAddr::V6(source), IpAddr::V6(group)) = (read.source, read.destination) else {
             return Ok(false);
         };
         let channel = (source, group);
@@ -273,18 +273,18 @@ impl Router {
         if routers.is_empty() && !is_here {
             return Ok(false);
         }
-        let mut payload = Buffer::copy_from(&bytes[header.payload()]);
-        if !transport::is_whole(header.protocol, &payload) {
+        let mut payload = Buffer::copy_from(&bytes[read.payload()]);
+        if !transport::is_whole(read.protocol, &payload) {
             return Err(Refusal::Payload);
         }
         // No packet of Xcast has one behind its own: the next router would drop it.
-        if is_extension(header.protocol) {
+        if header::is_extension(read.protocol) {
             return Err(Refusal::Extension);
         }
-        transport::readdress(header.protocol, &mut payload, &group.octets(), &ALL_ROUTERS.octets(), None);
+        transport::readdress(read.protocol, &mut payload, &group.octets(), &ALL_ROUTERS.octets(), None);
         let packet = Packet {
-            traffic: u32::from_be_bytes([bytes[0] & 0x0f, bytes[1], bytes[2], bytes[3]]),
-            hop_limit: header.hop_limit,
+            traffic: bytes.first_chunk().map(header::traffic).unwrap_or_default(),
+            hop_limit: read.hop_limit,
             source,
             is_anonymous: false,
             stays: true,
@@ -293,7 +293,7 @@ impl Router {
             marks: Marks::NONE,
             list: &[],
             ports: None,
-            protocol: header.protocol,
+            protocol: read.protocol,
             payload: &payload,
         };
         let lists =
@@ -301,7 +301,7 @@ impl Router {
         if !lists.clone().all(|packet| packet.fits()) {
             return Err(Refusal::Payload);
         }
-        self.admit(now, header.hop_limit, Some(ingress))?;
+        self.admit(now, read.hop_limit, Some(ingress))?;
         self.counters.from_multicast += 1;
         let mut copies = self.send_multicast(source, group, &packet, Some(ingress));
         for packet in lists {
@@ -336,8 +336,7 @@ fn plain(packet: &Packet<'_>, address: Ipv6Addr, port: Option<[u8; 2]>) -> Buffe
     let Packet { traffic, hop_limit, source, protocol, .. } = *packet;
     let mut plain = Buffer::copy_from(packet.payload);
     transport::readdress(protocol, &mut plain, &ALL_ROUTERS.octets(), &address.octets(), port);
-    ip::prepend(&mut plain, source.into(), address.into(), protocol, hop_limit, 0);
-    plain[..4].copy_from_slice(&(6 << 28 | traffic).to_be_bytes());
+    header::prepend(&mut plain, [source, address], protocol, traffic, hop_limit);
     plain
 }
 

@@ -36,7 +36,7 @@ use hopcast_core::{Buffer, Writer};
 use hopcast_wire::{checksum, ip};
 
 use crate::address::{has_pair, is_host};
-use crate::header::{self, Behind};
+use crate::header::{self, ROUTING, UpperLayer};
 use crate::{Refusal, ports};
 
 mod marks;
@@ -157,7 +157,7 @@ impl<'a> Packet<'a> {
         if is_repeated {
             return Err(Refusal::Repeated);
         }
-        let Behind { ports, protocol, payload } = read.behind(PORTS_OPTION, count)?;
+        let UpperLayer { ports, protocol, payload } = read.upper_layer(PORTS_OPTION, count)?;
         Ok(Self {
             traffic: read.traffic,
             hop_limit: read.hop_limit,
@@ -226,6 +226,6 @@ impl<'a> Packet<'a> {
         }
         let sum = checksum::checksum(&buffer[..len]);
         buffer[6..8].copy_from_slice(&sum.to_be_bytes());
-        header::prepend(buffer, self.source, ALL_ROUTERS, (self.traffic, self.hop_limit));
+        header::prepend(buffer, [self.source, ALL_ROUTERS], ROUTING, self.traffic, self.hop_limit);
     }
 }

@@ -67,7 +67,7 @@ proptest! {
     ) {
         let places: Vec<usize> = places.iter().map(|place| place.index(tree.len())).collect();
         let mut net = Net::new(&tree, &places);
-        // Routers that are on another way or do not exist, receivers that do not exist, any maps.
+        // routers that are on another path or do not exist, receivers that do not exist, any maps.
         let mut used = std::collections::BTreeSet::new();
         let sections: Vec<(Ipv6Addr, Vec<Ipv6Addr>)> = sections
             .into_iter()

@@ -61,7 +61,8 @@ fn respond(sender: &mut Sender, now: Instant, responses: &[(&str, u8, &str)]) {
     }
 }
 
-/// What a datagram becomes: the destination of each packet, and how many receivers it lists. Each carries the datagram.
+/// Packets that a datagram becomes: the destination of each, and how many receivers it lists. Each carries the
+/// datagram.
 fn datagram(sender: &mut Sender, now: Instant) -> Vec<(String, usize)> {
     let local = (at("fd14::1"), 4000).into();
     let datagram = Datagram::new(local, (at(GROUP), 5001).into(), Buffer::copy_from(b"film"));

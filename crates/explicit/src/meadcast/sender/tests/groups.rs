@@ -6,9 +6,9 @@ use super::*;
 
 #[test]
 fn a_router_with_few_receivers_and_none_below_gives_them_to_the_one_above() {
-    let ways: [(&str, &[&str]); 4] =
+    let named_paths: [(&str, &[&str]); 4] =
         [("E1", &["R1", "R2"]), ("E2", &["R1", "R3"]), ("E3", &["R1", "R4"]), ("E4", &["R5"])];
-    let of = |config: Config| all_names(&groups(&ways, &config));
+    let of = |config: Config| all_names(&groups(&named_paths, &config));
     let (packets, unicast) = of(Config::default());
     assert_eq!((packets, unicast.as_str()), (vec!["R1 E1 E2 E3".to_owned()], "E4"));
     let (packets, unicast) = of(Config { min_leaves: 1, ..Config::default() });
@@ -22,7 +22,7 @@ fn a_router_with_few_receivers_and_none_below_gives_them_to_the_one_above() {
 fn receivers_of_one_router_are_split_where_they_must_be_and_where_they_may() {
     let (r1, r2): (&[&str], &[&str]) = (&["R1"], &["R1", "R2"]);
     let many: Vec<(&str, &[&str])> = ["E1", "E2", "E3", "E4", "E5", "E6", "E7"].map(|name| (name, r1)).into();
-    let of = |ways: &[(&str, &[&str])], config: Config| all_names(&groups(ways, &config)).0;
+    let of = |named_paths: &[(&str, &[&str])], config: Config| all_names(&groups(named_paths, &config)).0;
     let config = Config { max: 4, ..Config::default() };
     assert_eq!(of(&many, config), ["R1 E1 E2 E3", "R1 E4 E5 E6", "R1 E7"]);
     let mut two: Vec<(&str, &[&str])> = ["E1", "E2", "E3"].map(|name| (name, r2)).into();
@@ -34,7 +34,7 @@ fn receivers_of_one_router_are_split_where_they_must_be_and_where_they_may() {
 
 #[test]
 fn receivers_are_merged_no_farther_than_the_distance() {
-    let ways: [(&str, &[&str]); 6] = [
+    let named_paths: [(&str, &[&str]); 6] = [
         ("E1", &["R1", "R2", "R4"]),
         ("E2", &["R1", "R2", "R4"]),
         ("E3", &["R1", "R2", "R5"]),
@@ -42,8 +42,9 @@ fn receivers_are_merged_no_farther_than_the_distance() {
         ("E5", &["R1", "R3"]),
         ("E6", &["R1", "R3"]),
     ];
-    let of =
-        |merge| all_names(&groups(&ways, &Config { merge, max: 12, ok: Some(12), ..Config::default() })).0;
+    let of = |merge| {
+        all_names(&groups(&named_paths, &Config { merge, max: 12, ok: Some(12), ..Config::default() })).0
+    };
     assert_eq!(of(0), ["R4 E1 E2 R5 E3 E4 R3 E5 E6"]);
     assert_eq!(of(1), ["R2 E1 E2 E3 E4 R3 E5 E6"]);
     assert_eq!(of(2), ["R1 E1 E2 E3 E4 E5 E6"]);
@@ -56,14 +57,14 @@ fn receivers_are_merged_no_farther_than_the_distance() {
 #[test]
 fn a_router_on_two_ways_is_listed_once() {
     // R2 is behind R1 for some and behind R3 for others, as while routes change.
-    let ways: [(&str, &[&str]); 4] = [
+    let named_paths: [(&str, &[&str]); 4] = [
         ("E1", &["R9", "R1", "R2"]),
         ("E2", &["R9", "R1", "R2"]),
         ("E3", &["R9", "R3", "R2"]),
         ("E4", &["R9", "R3", "R2"]),
     ];
     for merge in 0..4 {
-        let (packets, _) = all_names(&groups(&ways, &Config { merge, ..Config::default() }));
+        let (packets, _) = all_names(&groups(&named_paths, &Config { merge, ..Config::default() }));
         assert_eq!(packets, ["R2 E1 E2 E3 E4"], "{merge}");
     }
 }
@@ -71,7 +72,7 @@ fn a_router_on_two_ways_is_listed_once() {
 #[test]
 fn receivers_are_not_merged_behind_a_router_that_the_list_has_already() {
     // R7 and R8 are as near to R1 as merging allows, but R6 came between.
-    let ways: [(&str, &[&str]); 10] = [
+    let named_paths: [(&str, &[&str]); 10] = [
         ("E1", &["R1", "R2", "R4"]),
         ("E2", &["R1", "R2", "R4"]),
         ("E3", &["R1"]),
@@ -84,7 +85,7 @@ fn receivers_are_not_merged_behind_a_router_that_the_list_has_already() {
         ("E10", &["R1", "R8"]),
     ];
     let config = Config { merge: 1, max: 32, ok: Some(32), ..Config::default() };
-    let (packets, _) = all_names(&groups(&ways, &config));
+    let (packets, _) = all_names(&groups(&named_paths, &config));
     assert_eq!(packets, ["R4 E1 E2 R1 E3 E4 R6 E5 E6 R7 E7 E8 R8 E9 E10"]);
 }
 
@@ -100,29 +101,29 @@ fn a_lost_response_is_made_up_for_by_the_way_of_another_receiver() {
     assert!(tree.to_string().ends_with("    fd14::1:3 (3)\n      - fd14::2:3\n"), "{tree}");
 }
 
-/// Ways to up to 25 receivers, on a random tree of routers or, if they contradict each other, on none.
-fn ways() -> impl Strategy<Value = Vec<(Ipv6Addr, Vec<Ipv6Addr>)>> {
+/// Paths to up to 25 receivers, on a random tree of routers or, if they contradict each other, on none.
+fn random_paths() -> impl Strategy<Value = Vec<(Ipv6Addr, Vec<Ipv6Addr>)>> {
     let index = any::<prop::sample::Index>;
     let tree = proptest::collection::vec(index(), 1..10);
     let receivers = proptest::collection::vec((index(), 0_usize..5, any::<bool>()), 0..25);
     (tree, receivers, any::<bool>()).prop_map(|(above, receivers, contradicts)| {
-        let way = |mut place: usize| {
-            let mut way = vec![place];
+        let path = |mut place: usize| {
+            let mut path = vec![place];
             while place > 0 {
                 place = above[place].index(place);
-                way.push(place);
+                path.push(place);
             }
-            way.reverse();
-            way
+            path.reverse();
+            path
         };
         let router = |place: usize| named(&format!("R{}", place + 1));
         let drawn = receivers.into_iter().enumerate().map(|(number, (place, turn, has_none))| {
-            let mut way: Vec<_> = way(place.index(above.len())).into_iter().map(router).collect();
-            if contradicts && !way.is_empty() {
-                let turn = turn % way.len();
-                way.rotate_left(turn);
+            let mut path: Vec<_> = path(place.index(above.len())).into_iter().map(router).collect();
+            if contradicts && !path.is_empty() {
+                let turn = turn % path.len();
+                path.rotate_left(turn);
             }
-            (named(&format!("E{}", number + 1)), if has_none && turn == 0 { vec![] } else { way })
+            (named(&format!("E{}", number + 1)), if has_none && turn == 0 { vec![] } else { path })
         });
         drawn.collect()
     })
@@ -133,15 +134,15 @@ proptest! {
 
     #[test]
     fn each_receiver_is_in_one_packet_behind_a_router_on_its_way_or_served_by_unicast(
-        ways in ways(),
+        named_paths in random_paths(),
         (max, ok, merge) in (2_usize..=32, any::<Option<u8>>(), 0_u8..4),
         (min_leaves, min_routers, split) in (0_usize..4, 0_usize..4, any::<bool>()),
     ) {
         let ok = ok.map(|ok| usize::from(ok) % 40);
         let config = Config { max, ok, merge, min_leaves, min_routers, split, ..Config::default() };
-        let receivers: Vec<Ipv6Addr> = ways.iter().map(|(receiver, _)| *receiver).collect();
+        let receivers: Vec<Ipv6Addr> = named_paths.iter().map(|(receiver, _)| *receiver).collect();
         let paths: BTreeMap<Ipv6Addr, Path> =
-            ways.iter().map(|(receiver, way)| (*receiver, (1..).zip(way.iter().copied()).collect())).collect();
+            named_paths.iter().map(|(receiver, path)| (*receiver, (1..).zip(path.iter().copied()).collect())).collect();
         let mut tree = Tree::new(&receivers, &paths);
         tree.cut(min_leaves, min_routers);
         let groups = Groups::new(&tree, &config, &receivers);
@@ -168,8 +169,8 @@ proptest! {
                     continue;
                 }
                 prop_assert!(served.insert(address), "{} twice", address);
-                let way = paths[&address].values().copied().collect::<Vec<_>>();
-                prop_assert!(way.contains(&router.unwrap()), "{} is not on {:?}", router.unwrap(), way);
+                let path = paths[&address].values().copied().collect::<Vec<_>>();
+                prop_assert!(path.contains(&router.unwrap()), "{} is not on {:?}", router.unwrap(), path);
             }
         }
         prop_assert_eq!(served.len(), receivers.len());

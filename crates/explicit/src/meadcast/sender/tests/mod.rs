@@ -41,15 +41,15 @@ fn all_names(groups: &Groups) -> (Vec<String>, String) {
 }
 
 /// Receivers with the routers on the way to each, from the first on, by their names.
-fn paths(ways: &[(&str, &[&str])]) -> (Vec<Ipv6Addr>, BTreeMap<Ipv6Addr, Path>) {
+fn paths(named_paths: &[(&str, &[&str])]) -> (Vec<Ipv6Addr>, BTreeMap<Ipv6Addr, Path>) {
     let path =
         |routers: &[&str]| routers.iter().zip(1..).map(|(router, hops)| (hops, named(router))).collect();
-    let receivers = ways.iter().map(|(receiver, _)| named(receiver)).collect();
-    (receivers, ways.iter().map(|(receiver, routers)| (named(receiver), path(routers))).collect())
+    let receivers = named_paths.iter().map(|(receiver, _)| named(receiver)).collect();
+    (receivers, named_paths.iter().map(|(receiver, routers)| (named(receiver), path(routers))).collect())
 }
 
-fn groups(ways: &[(&str, &[&str])], config: &Config) -> Groups {
-    let (receivers, paths) = paths(ways);
+fn groups(named_paths: &[(&str, &[&str])], config: &Config) -> Groups {
+    let (receivers, paths) = paths(named_paths);
     let mut tree = Tree::new(&receivers, &paths);
     tree.cut(config.min_leaves, config.min_routers);
     Groups::new(&tree, config, &receivers)

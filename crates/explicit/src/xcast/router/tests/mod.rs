@@ -50,7 +50,7 @@ fn packet(destinations: &[Ipv6Addr], change: impl for<'a> FnOnce(Packet<'a>) -> 
     change(packet).emit()
 }
 
-/// What leaves a router.
+/// A packet that leaves a router.
 #[derive(Clone, Debug, PartialEq)]
 enum Left {
     /// A plain packet by the routes.

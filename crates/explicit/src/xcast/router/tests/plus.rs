@@ -35,7 +35,7 @@ fn registrations(router: &mut Router, now: Instant) -> Vec<Buffer> {
     packets.collect()
 }
 
-/// What the source sends to the group, as its host makes it.
+/// A packet of the source to the group, as its host makes it.
 fn multicast() -> Buffer {
     multicast_of(PAYLOAD)
 }
