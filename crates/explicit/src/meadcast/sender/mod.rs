@@ -24,8 +24,8 @@
 //!
 //! # Departures
 //!
-//! - The tree is one of paths, and not of routers: see [`Tree`]. Where a response was lost, the path of another receiver
-//!   that agrees with the rest fills the gap.
+//! - The tree is one of paths, and not of routers: see [`Tree`]. Where a response was lost, the path of another
+//!   receiver that agrees with the rest fills the gap.
 //! - Routers with fewer receivers than `min-leaves` and fewer routers below than `min-routers` leave the tree, and
 //!   their receivers go to the router above, as the options' help has it. Of those that stay for their routers, few
 //!   receivers are served by unicast, as in the thesis' fifth example.

@@ -55,11 +55,6 @@ impl Router {
         Self { plus: Some(Plus::new(config)), ..self }
     }
 
-    /// Turns it on or off.
-    pub const fn set_enabled(&mut self, enable: bool) {
-        self.config.enable = enable;
-    }
-
     /// Number of packets that were dropped for a reason.
     pub const fn refused(&self, reason: Refusal) -> u64 {
         self.counters.refusals.get(reason)

@@ -157,12 +157,16 @@ fn tunnels_of_others_pass_and_those_that_nobody_may_send_are_dropped() {
 
 #[test]
 fn a_router_that_is_off_hands_on_what_it_is_given() {
-    let mut router = router([Some(Hop::Plain); 3]);
-    router.set_enabled(false);
     let sent = packet(&all(), |packet| packet);
-    assert_eq!(answers(&mut router, NOW, arrived(sent.clone())), [Left::Plain(sent.clone())]);
-    router.set_enabled(true);
-    assert_eq!(answers(&mut router, NOW, arrived(sent)).len(), 3);
+    let hops: BTreeMap<_, _> = all().into_iter().map(|to| (to, Hop::Plain)).collect();
+    for (enable, expected) in [(false, 1), (true, 3)] {
+        let config = Config { enable, ..Config::default() };
+        let table = Table { hops: hops.clone(), ..Table::default() };
+        let mut router = Router::new(config, &[at("fd14::99").into()], Box::new(table));
+        let left = answers(&mut router, NOW, arrived(sent.clone()));
+        assert_eq!(left.len(), expected);
+        assert_eq!(left[0] == Left::Plain(sent.clone()), !enable);
+    }
 }
 
 #[test]
