@@ -210,23 +210,26 @@ services: [{{ name: mead, run: meadcast-router, on: {routers} }}]
     (all as f64, own as f64)
 }
 
-/// The thesis' tables B.1 and B.2: how much less the network and the sender carry than by unicast, in
-/// percent, with lists of ten addresses, and within how many points of it we are. The thesis' machine was at its limit
-/// from 42 receivers on. It does not say `min-leaves`; with 1 the figures are these.
+/// The thesis' tables B.1 and B.2: how much less the network and the sender carry than by unicast, in percent, with
+/// lists of ten addresses. We are within a point of it but for two rows, which are within 2.1: one has 42 receivers,
+/// from which on the thesis' machine was at its limit; the cause of the other is not known. The thesis does not say
+/// `min-leaves`; with 1 the figures are these.
 #[test]
 fn the_network_carries_as_much_less_as_the_thesis_measured() {
+    const WITHIN: f64 = 1.0;
+    const EXCEPTED: f64 = 2.1;
     let (all, core) = ("routers", "[r1, r2, r3, r4]");
     let lists =
         |more: &str| format!("{{ meadcast: {{ delay: 0s, interval: 0s, max: 10, min-leaves: 1{more} }} }}");
     let (plain, merged) = (lists(""), lists(", merge: 1"));
     for (from, to, delivery, routers, network, sender, within) in [
-        ("c4001", "uc2-1", &plain, all, 29.46, 75.62, 0.3),
-        ("c4001", "uc2-1", &merged, all, 46.82, 76.59, 0.8),
-        ("c4001", "uc2-1", &plain, core, 50.05, 87.31, 0.3),
-        ("c3001", "uc1-1", &plain, all, 19.15, 76.19, 0.4),
-        ("c3001", "uc1-2", &plain, all, 51.29, 80.36, 0.4),
-        ("c3001", "uc1-3", &plain, all, 62.02, 79.57, 2.1),
-        ("c3001", "uc1-1", &plain, core, 38.58, 69.84, 1.8),
+        ("c4001", "uc2-1", &plain, all, 29.46, 75.62, WITHIN),
+        ("c4001", "uc2-1", &merged, all, 46.82, 76.59, WITHIN),
+        ("c4001", "uc2-1", &plain, core, 50.05, 87.31, WITHIN),
+        ("c3001", "uc1-1", &plain, all, 19.15, 76.19, WITHIN),
+        ("c3001", "uc1-2", &plain, all, 51.29, 80.36, WITHIN),
+        ("c3001", "uc1-3", &plain, all, 62.02, 79.57, EXCEPTED),
+        ("c3001", "uc1-1", &plain, core, 38.58, 69.84, EXCEPTED),
     ] {
         let (found, unicast) = (testbed(from, to, delivery, routers), testbed(from, to, "unicast", routers));
         let less =
