@@ -8,9 +8,10 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use arbitrary::Arbitrary;
 use hopcast_core::{Buffer, Datagram, Duration, Egress, Instant, Item, Machine, Port, Transit};
+use hopcast_explicit::Bitmap;
 use hopcast_explicit::meadcast::router::{Config, Router};
 use hopcast_explicit::meadcast::sender::{self, Sender};
-use hopcast_explicit::meadcast::wire::{Kind, MAX_LIST, Map, NO_NEXT_HEADER, Packet};
+use hopcast_explicit::meadcast::wire::{Kind, MAX_LIST, NO_NEXT_HEADER, Packet};
 use hopcast_fuzz::internet::mend;
 use hopcast_wire::{ip, udp};
 use libfuzzer_sys::fuzz_target;
@@ -149,8 +150,11 @@ fn packet(what: &What) -> Buffer {
         What::Data { list, delivery, hops, hop_limit, has_ports } => {
             let list = &list[..list.len().min(MAX_LIST)];
             let places = list.iter().enumerate().filter(|(_, (_, is_router))| *is_router);
-            let routers = places.fold(Map::EMPTY, |map, (place, _)| map.with(place));
-            let delivery = Map::from(u32::from(routers) & delivery);
+            let routers = places.fold(Bitmap::EMPTY, |map, (place, _)| map.with(place));
+            let delivery = routers
+                .places()
+                .filter(|&place| delivery >> place & 1 == 1)
+                .fold(Bitmap::EMPTY, Bitmap::with);
             let list: Vec<[u8; 16]> = list.iter().map(|(last, _)| address(*last).octets()).collect();
             let ports = vec![[7, 7]; list.len() - routers.len()];
             let mut payload = Buffer::copy_from(b"payload");

@@ -5,6 +5,7 @@ use std::net::Ipv6Addr;
 use std::time::Duration;
 
 use hopcast_core::{Buffer, Instant, Item, Machine, Port, Transit};
+use hopcast_explicit::Bitmap;
 use hopcast_explicit::meadcast::{router, wire as meadcast};
 use hopcast_explicit::xcast::router::{self as xcast_router, Hop, NextHops};
 use hopcast_explicit::xcast::wire as xcast;
@@ -71,7 +72,7 @@ fn mead_packet(routers: &[usize]) -> Buffer {
     // The routers first in their sections: numbers are given such that the list begins with one.
     let first = routers[0];
     let list: Vec<[u8; 16]> = (0..10).map(|place| address((first + place) as u16).octets()).collect();
-    let places = routers.iter().fold(meadcast::Map::EMPTY, |map, router| map.with(router - first));
+    let places = routers.iter().fold(Bitmap::EMPTY, |map, router| map.with(router - first));
     let destination = Ipv6Addr::from(list[1]);
     let packet = meadcast::Packet {
         traffic: 0,
@@ -99,7 +100,7 @@ fn xcast_packet() -> Buffer {
         stays: false,
         reserved: 0,
         channel: 0,
-        marks: xcast::Marks::first(list.len()),
+        marks: Bitmap::first(list.len()),
         list: &list,
         ports: None,
         protocol: hopcast_wire::ip::UDP,

@@ -21,6 +21,7 @@
 //! MEADcast can be chosen in scenarios, as a delivery and a service; Xcast is not attached to the stack yet.
 
 mod address;
+mod bitmap;
 mod header;
 pub mod meadcast;
 pub mod ports;
@@ -28,4 +29,5 @@ pub mod refusal;
 pub mod transport;
 pub mod xcast;
 
+pub use bitmap::Bitmap;
 pub use refusal::Refusal;

@@ -6,13 +6,13 @@ use hopcast_core::{Buffer, Egress, Instant, Item, Transit};
 use hopcast_wire::ip;
 
 use super::machine::Router;
-use crate::meadcast::wire::{Map, Packet, edit};
-use crate::{Refusal, transport};
+use crate::meadcast::wire::{Packet, edit};
+use crate::{Bitmap, Refusal, transport};
 
 /// The form of a packet of data.
 pub(super) struct Data {
-    delivery: Map,
-    routers: Map,
+    delivery: Bitmap,
+    routers: Bitmap,
     /// Number of addresses in its list.
     listed: usize,
     has_ports: bool,
@@ -23,7 +23,7 @@ pub(super) struct Data {
 }
 
 impl Data {
-    pub(super) fn new(packet: &Packet<'_>, delivery: Map, routers: Map) -> Self {
+    pub(super) fn new(packet: &Packet<'_>, delivery: Bitmap, routers: Bitmap) -> Self {
         let header_len = packet.header_len();
         Self {
             delivery,
@@ -105,7 +105,7 @@ impl Router {
             self.counters.unicast += 1;
         } else {
             self.counters.copies += 1;
-            edit::set_delivery(&mut copy, Map::of(target.router));
+            edit::set_delivery(&mut copy, Bitmap::of(target.router));
         }
         let old = edit::set_destination(&mut copy, &target.address);
         transport::readdress(data.protocol, &mut copy[payload..], &old, &target.address, target.port);

@@ -14,7 +14,7 @@ use std::net::Ipv6Addr;
 
 use super::config::Config;
 use super::tree::Tree;
-use crate::meadcast::wire::Map;
+use crate::Bitmap;
 
 /// The packets that each data goes out in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub struct Group {
     /// Routers, and behind each the receivers that it serves.
     pub list: Vec<[u8; 16]>,
     /// Places of the routers.
-    pub routers: Map,
+    pub routers: Bitmap,
 }
 
 impl Group {
@@ -182,7 +182,7 @@ impl<'a> Grouping<'a> {
     }
 
     fn finish(&mut self) {
-        let (mut list, mut routers) = (Vec::new(), Map::EMPTY);
+        let (mut list, mut routers) = (Vec::new(), Bitmap::EMPTY);
         for section in self.sections.drain(..) {
             routers = routers.with(list.len());
             list.push(self.tree.places[section.place].router.octets());

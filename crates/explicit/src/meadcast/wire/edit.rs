@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use hopcast_wire::ip;
 
-use super::{FIXED, Map};
+use super::FIXED;
+use crate::Bitmap;
 
 /// Places in the packet, in bytes.
 const PAYLOAD_LEN: Range<usize> = 4..6;
@@ -20,8 +21,8 @@ pub(crate) fn increment_hops(packet: &mut [u8]) {
 }
 
 /// The routers that are still to be delivered, of data.
-pub(crate) fn set_delivery(packet: &mut [u8], delivery: Map) {
-    packet[DELIVERY].copy_from_slice(&u32::from(delivery).to_be_bytes());
+pub(crate) fn set_delivery(packet: &mut [u8], delivery: Bitmap) {
+    packet[DELIVERY].copy_from_slice(&delivery.bytes()[..DELIVERY.end - DELIVERY.start]);
 }
 
 /// Address at a place of the list.

@@ -45,14 +45,11 @@ use hopcast_wire::ip;
 
 use crate::address::{has_pair, is_host};
 use crate::header::{self, ROUTING, Read, UpperLayer};
-use crate::{Refusal, ports};
+use crate::{Bitmap, Refusal, ports};
 
 pub(crate) mod edit;
-mod map;
 #[cfg(test)]
 pub(crate) mod tests;
-
-pub use map::Map;
 
 pub use hopcast_wire::ip::NO_NEXT_HEADER;
 /// Routing type of MEADcast, one of those for experiments (RFC 3692; thesis, table 4.1).
@@ -90,9 +87,9 @@ pub enum Kind {
     /// Data for receivers in the list.
     Data {
         /// The routers whose receivers have not been served; at least one.
-        delivery: Map,
+        delivery: Bitmap,
         /// The routers.
-        routers: Map,
+        routers: Bitmap,
     },
 }
 
@@ -153,8 +150,7 @@ impl<'a> Packet<'a> {
         if has_pair(list) {
             return Err(Refusal::Repeated);
         }
-        let [.., d0, d1, d2, d3, r0, r1, r2, r3] = *fixed;
-        let maps = [[d0, d1, d2, d3], [r0, r1, r2, r3]].map(|bytes| Map::from(u32::from_be_bytes(bytes)));
+        let maps = [&fixed[8..12], &fixed[12..16]].map(Bitmap::read);
         let kind = Self::kind(fixed[5], maps, list, &destination)?;
         if kind == Kind::Request && source == destination {
             // Nobody asks for the path to itself, and there is no response to that.
@@ -178,7 +174,7 @@ impl<'a> Packet<'a> {
 
     fn kind(
         flags: u8,
-        [delivery, routers]: [Map; 2],
+        [delivery, routers]: [Bitmap; 2],
         list: &[[u8; 16]],
         destination: &[u8; 16],
     ) -> Result<Kind, Refusal> {
@@ -191,7 +187,7 @@ impl<'a> Packet<'a> {
             RESPONSE => return Err(Refusal::Flags),
             _ => Kind::Response,
         };
-        if (delivery, routers) != (Map::EMPTY, Map::EMPTY) {
+        if (delivery, routers) != (Bitmap::EMPTY, Bitmap::EMPTY) {
             return Err(Refusal::Bitmaps);
         }
         // A list of one receiver, which is the destination of a request and no response's.
@@ -201,11 +197,11 @@ impl<'a> Packet<'a> {
         Ok(kind)
     }
 
-    fn data(delivery: Map, routers: Map, count: usize) -> Result<Kind, Refusal> {
+    fn data(delivery: Bitmap, routers: Bitmap, count: usize) -> Result<Kind, Refusal> {
         if !delivery.is_within(routers) {
             return Err(Refusal::Bitmaps);
         }
-        if delivery == Map::EMPTY {
+        if delivery == Bitmap::EMPTY {
             return Err(Refusal::Delivered);
         }
         if !routers.has(0) || routers.end() == count || routers.has_neighbours() {
@@ -255,16 +251,16 @@ impl<'a> Packet<'a> {
         }
         assert!(self.list.len() <= MAX_LIST, "a list has at most {MAX_LIST} addresses");
         let (flags, delivery, routers) = match self.kind {
-            Kind::Request => (DISCOVERY, Map::EMPTY, Map::EMPTY),
-            Kind::Response => (DISCOVERY | RESPONSE, Map::EMPTY, Map::EMPTY),
+            Kind::Request => (DISCOVERY, Bitmap::EMPTY, Bitmap::EMPTY),
+            Kind::Response => (DISCOVERY | RESPONSE, Bitmap::EMPTY, Bitmap::EMPTY),
             Kind::Data { delivery, routers } => (0, delivery, routers),
         };
         let mut header = Writer::new(buffer.prepend(FIXED + 16 * self.list.len()));
         header.put(&[next_header, (1 + 2 * self.list.len()) as u8, ROUTING_TYPE, 0]);
         header.put(&[self.list.len() as u8, flags | self.hops & MAX_HOPS]);
         header.u16(self.reserved);
-        header.u32(delivery.into());
-        header.u32(routers.into());
+        header.put(&delivery.bytes()[..MAX_LIST / 8]);
+        header.put(&routers.bytes()[..MAX_LIST / 8]);
         header.put(self.list.as_flattened());
         header::prepend(buffer, [self.source, self.destination], ROUTING, self.traffic, self.hop_limit);
     }

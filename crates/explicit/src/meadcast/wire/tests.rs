@@ -27,7 +27,7 @@ fn figure() -> [[u8; 16]; 6] {
 }
 
 fn data<'a>(list: &'a [[u8; 16]], payload: &'a [u8]) -> Packet<'a> {
-    let routers = Map::of(0).with(3);
+    let routers = Bitmap::of(0).with(3);
     Packet {
         traffic: 0,
         hop_limit: 64,
@@ -154,7 +154,7 @@ fn whatever_is_cut_off_or_not_of_this_form_is_refused_by_its_reason() {
     let mut link_local = whole.to_vec();
     link_local[72..74].copy_from_slice(&[0xfe, 0x80]);
     assert_eq!(refusal(&link_local), Refusal::Listed);
-    let headless = Map::of(3);
+    let headless = Bitmap::of(3);
     let packet =
         Packet { kind: Kind::Data { delivery: headless, routers: headless }, ..data(&list, &payload) };
     assert_eq!(refusal(&packet.emit()), Refusal::Unassigned, "receivers in front of the first router");
@@ -179,9 +179,9 @@ fn discovery_is_about_its_destination_and_carries_nothing() {
 }
 
 /// A list with its routers, each of which has receivers.
-fn lists() -> impl Strategy<Value = (Vec<[u8; 16]>, Map)> {
+fn lists() -> impl Strategy<Value = (Vec<[u8; 16]>, Bitmap)> {
     proptest::collection::vec(1_usize..5, 1..7).prop_map(|sections| {
-        let mut routers = Map::EMPTY;
+        let mut routers = Bitmap::EMPTY;
         let mut list = Vec::new();
         for receivers in sections.into_iter().take_while({
             let mut total = 0;
@@ -208,7 +208,7 @@ proptest! {
         with_ports: bool,
         payload in proptest::collection::vec(any::<u8>(), 8..50),
     ) {
-        let delivery = Map::from(u32::from(routers) & mask);
+        let delivery = routers.places().filter(|&place| mask >> place & 1 == 1).fold(Bitmap::EMPTY, Bitmap::with);
         prop_assume!(!delivery.is_empty());
         let ports: Vec<[u8; 2]> = (routers.len()..list.len()).map(|port| [1, port as u8]).collect();
         let destination = Ipv6Addr::from(list[delivery.next(0).unwrap() + 1]);

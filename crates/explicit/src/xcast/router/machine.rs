@@ -11,8 +11,8 @@ use super::counters::Counters;
 use super::plus::{Channel, Plus, PlusConfig, REGISTRATION_PORT, Registration, is_channel};
 use super::{Hop, NextHops, TUNNEL};
 use crate::header;
-use crate::xcast::wire::{ALL_ROUTERS, MAX_LIST, Marks, Packet};
-use crate::{Refusal, transport};
+use crate::xcast::wire::{ALL_ROUTERS, MAX_LIST, Packet};
+use crate::{Bitmap, Refusal, transport};
 
 /// An Xcast router; see the [module's documentation](super).
 pub struct Router {
@@ -24,7 +24,7 @@ pub struct Router {
     /// State of a designated router.
     plus: Option<Plus>,
     /// The next hops of a packet with the destinations behind each, in the order of the list; empty between packets.
-    sorted: Vec<(Hop, Marks)>,
+    sorted: Vec<(Hop, Bitmap)>,
     out: Outbox,
     pub(super) counters: Counters,
 }
@@ -162,7 +162,7 @@ impl Router {
                 }
                 Some(hop) => match sorted.iter_mut().find(|(other, _)| *other == hop) {
                     Some((_, marks)) => *marks = marks.with(place),
-                    None => sorted.push((hop, Marks::NONE.with(place))),
+                    None => sorted.push((hop, Bitmap::EMPTY.with(place))),
                 },
                 None => self.counters.no_route += 1,
             }
@@ -198,7 +198,7 @@ impl Router {
     }
 
     /// Sends a copy to the router or destination at the end of a tunnel, unless it is too long for one.
-    fn send_tunnel(&mut self, packet: &Packet<'_>, marks: Marks, peer: Ipv6Addr, ingress: Option<u32>) {
+    fn send_tunnel(&mut self, packet: &Packet<'_>, marks: Bitmap, peer: Ipv6Addr, ingress: Option<u32>) {
         let Some(&own) = self.addresses.first() else { return };
         if packet.total_len() > usize::from(u16::MAX) {
             return self.counters.refusals.add(Refusal::Payload);
@@ -285,14 +285,14 @@ impl Router {
             stays: true,
             reserved: 0,
             channel: group.into(),
-            marks: Marks::NONE,
+            marks: Bitmap::EMPTY,
             list: &[],
             ports: None,
             protocol: read.protocol,
             payload: &payload,
         };
         let lists =
-            routers.chunks(max).map(|list| Packet { list, marks: Marks::first(list.len()), ..packet });
+            routers.chunks(max).map(|list| Packet { list, marks: Bitmap::first(list.len()), ..packet });
         if !lists.clone().all(|packet| packet.fits()) {
             return Err(Refusal::Payload);
         }

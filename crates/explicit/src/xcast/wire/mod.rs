@@ -37,13 +37,10 @@ use hopcast_wire::{checksum, ip};
 
 use crate::address::{has_pair, is_host};
 use crate::header::{self, ROUTING, UpperLayer};
-use crate::{Refusal, ports};
+use crate::{Bitmap, Refusal, ports};
 
-mod marks;
 #[cfg(test)]
 pub(crate) mod tests;
-
-pub use marks::Marks;
 
 /// Routing type of Xcast, one of those for experiments (RFC 3692).
 pub const ROUTING_TYPE: u8 = 254;
@@ -89,7 +86,7 @@ pub struct Packet<'a> {
     /// The sender's number of the group, or zero.
     pub channel: u128,
     /// The destinations that are behind the next hop; at least one.
-    pub marks: Marks,
+    pub marks: Bitmap,
     /// The destinations.
     pub list: &'a [[u8; 16]],
     /// A port for each, if they are listed.
@@ -126,7 +123,7 @@ impl<'a> Packet<'a> {
             return Err(Refusal::Checksum);
         }
         let (bitmap, list) = read.routing[FIXED..].split_at(bitmap_len(count));
-        let (marks, list) = (Marks::read(bitmap), list.as_chunks::<16>().0);
+        let (marks, list) = (Bitmap::read(bitmap), list.as_chunks::<16>().0);
         if marks.end() > count {
             return Err(Refusal::PastList);
         }

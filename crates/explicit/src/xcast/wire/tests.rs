@@ -33,7 +33,7 @@ pub(crate) fn packet<'a>(list: &'a [[u8; 16]], payload: &'a [u8]) -> Packet<'a> 
         stays: false,
         reserved: 0,
         channel: 0,
-        marks: Marks::first(list.len()),
+        marks: Bitmap::first(list.len()),
         list,
         ports: None,
         protocol: ip::UDP,
@@ -56,7 +56,7 @@ fn seal(bytes: &mut [u8], count: usize) {
 fn the_bytes_are_those_of_figure_6() {
     let list = list(3);
     let payload = segment(at("fd14::1"), 5001, b"hi");
-    let (channel, marks) = (0xff3e_0000_0000_0000_0000_0000_4321_1234, Marks::NONE.with(0).with(2));
+    let (channel, marks) = (0xff3e_0000_0000_0000_0000_0000_4321_1234, Bitmap::EMPTY.with(0).with(2));
     let sent = Packet { channel, marks, stays: true, ..packet(&list, &payload) };
     let emitted = sent.emit();
     let mut expected =
@@ -86,7 +86,7 @@ fn the_bitmap_grows_by_64_bits_and_a_list_of_125_is_the_longest() {
 fn who_is_anonymous_is_overwritten_by_zeros_when_not_marked() {
     let list = list(3);
     let payload = segment(at("fd14::1"), 5001, b"hi");
-    let sent = Packet { is_anonymous: true, marks: Marks::NONE.with(1), ..packet(&list, &payload) };
+    let sent = Packet { is_anonymous: true, marks: Bitmap::EMPTY.with(1), ..packet(&list, &payload) };
     let emitted = sent.emit();
     let hidden = [[0; 16], list[1], [0; 16]];
     assert_eq!(Packet::parse(&emitted), Ok(Packet { list: &hidden, ..sent }));
@@ -151,7 +151,7 @@ proptest! {
     fn any_packet_comes_back_as_it_was(
         (count, marks) in (1..=MAX_LIST).prop_flat_map(|count| (Just(count), 0..count, any::<u128>())).prop_map(
             |(count, one, bits)| (count, (0..count).filter(|place| bits >> place & 1 == 1).fold(
-                Marks::NONE.with(one), Marks::with)),
+                Bitmap::EMPTY.with(one), Bitmap::with)),
         ),
         (traffic, hop_limit, reserved, channel) in (0_u32..1 << 28, any::<u8>(), 0_u8..4, any::<u128>()),
         (stays, with_ports) in any::<(bool, bool)>(),

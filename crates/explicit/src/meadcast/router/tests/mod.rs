@@ -9,8 +9,9 @@ use hopcast_core::{Buffer, Egress, Instant, Item, Machine, Port, Transit};
 use hopcast_wire::{ip, udp};
 
 use super::{Config, Router};
+use crate::Bitmap;
 use crate::meadcast::wire::tests::segment;
-use crate::meadcast::wire::{Kind, Map, NO_NEXT_HEADER, Packet};
+use crate::meadcast::wire::{Kind, NO_NEXT_HEADER, Packet};
 
 /// Port of every receiver whose port is not listed.
 const PORT: u16 = 5001;
@@ -30,7 +31,7 @@ fn list(addresses: &[&str]) -> Vec<[u8; 16]> {
 
 /// A packet of data from fd14::1 whose routers are at these places, all of which are to be delivered.
 fn data(list: &[[u8; 16]], routers: &[usize], ports: Option<&[[u8; 2]]>) -> Buffer {
-    let routers = routers.iter().fold(Map::EMPTY, |map, &place| map.with(place));
+    let routers = routers.iter().fold(Bitmap::EMPTY, |map, &place| map.with(place));
     let destination = Ipv6Addr::from(list[1]);
     let port = ports.map_or(PORT, |ports| u16::from_be_bytes(ports[0]));
     let payload = segment(at("fd14::1"), destination, port, PAYLOAD);
@@ -83,7 +84,7 @@ fn unicast(packet: &[u8]) -> (Ipv6Addr, u16) {
 }
 
 /// Destination, delivery map and port of a copy, whose checksum fits.
-fn copy(bytes: &[u8]) -> (Ipv6Addr, Map, u16) {
+fn copy(bytes: &[u8]) -> (Ipv6Addr, Bitmap, u16) {
     let packet = Packet::parse(bytes).unwrap();
     assert_eq!(packet.header_len() + packet.payload.len(), bytes.len());
     let found = udp::parse(packet.source.into(), packet.destination.into(), packet.payload).unwrap();

@@ -32,11 +32,11 @@ fn data_for_other_routers_is_copied_for_each_as_in_figure_2_5() {
     let (back, own) = answers(&mut router, NOW, data(&list(&FIGURE), &[0, 3], None));
     assert!(own.is_empty());
     let copies: Vec<_> = back.iter().map(|packet| copy(packet)).collect();
-    assert_eq!(copies, [(at("fd14::2"), Map::of(0), PORT), (at("fd14::4"), Map::of(3), PORT)]);
+    assert_eq!(copies, [(at("fd14::2"), Bitmap::of(0), PORT), (at("fd14::4"), Bitmap::of(3), PORT)]);
     assert!(back.iter().all(|packet| Packet::parse(packet).unwrap().hops == 1));
     // What R4 does with one of them: it passes on, with a hop more.
     let (again, _) = answers(&mut router, NOW, back[1].clone());
-    assert_eq!((again.len(), copy(&again[0])), (1, (at("fd14::4"), Map::of(3), PORT)));
+    assert_eq!((again.len(), copy(&again[0])), (1, (at("fd14::4"), Bitmap::of(3), PORT)));
     assert_eq!(counter(&router, "meadcast_copies"), 3);
 }
 
@@ -60,12 +60,12 @@ fn data_of_the_routers_own_becomes_a_plain_packet_for_each_receiver() {
 fn a_section_that_was_delivered_is_not_delivered_again() {
     let addresses = list(&FIGURE);
     let mut packet = data(&addresses, &[0, 3], None);
-    packet[48..52].copy_from_slice(&u32::from(Map::of(3)).to_be_bytes());
+    packet[48..52].copy_from_slice(&Bitmap::of(3).bytes()[..4]);
     let mut router = router(Config::default(), "fd14::5:1");
     let (back, _) = answers(&mut router, NOW, packet);
     assert_eq!(
         back.iter().map(|packet| copy(packet)).collect::<Vec<_>>(),
-        [(at("fd14::4"), Map::of(3), PORT)]
+        [(at("fd14::4"), Bitmap::of(3), PORT)]
     );
 }
 
@@ -76,7 +76,7 @@ fn ports_are_those_of_the_list_in_copies_and_in_plain_packets() {
     let mut far = router(Config::default(), "fd14::1:1");
     let (back, _) = answers(&mut far, NOW, packet);
     let copies: Vec<_> = back.iter().map(|packet| copy(packet)).collect();
-    assert_eq!(copies, [(at("fd14::2"), Map::of(0), 7001), (at("fd14::4"), Map::of(3), 7003)]);
+    assert_eq!(copies, [(at("fd14::2"), Bitmap::of(0), 7001), (at("fd14::4"), Bitmap::of(3), 7003)]);
     let mut near = router(Config::default(), "fd14::6:1");
     let (plain, _) = answers(&mut near, NOW, back[1].clone());
     let plain: Vec<_> = plain.iter().map(|packet| unicast(packet)).collect();
@@ -115,7 +115,7 @@ fn a_router_that_is_off_forwards_as_any_other() {
 #[test]
 fn icmp_and_tcp_are_copied_with_their_checksums_and_other_protocols_as_they_are() {
     let addresses = list(&FIGURE[..3]);
-    let routers = Map::of(0);
+    let routers = Bitmap::of(0);
     for (protocol, place) in [(ip::ICMPV6, Some(2)), (ip::TCP, Some(16)), (113, None)] {
         let mut payload = *b"a segment of twenty bytes and more";
         let destination = Ipv6Addr::from(addresses[1]);

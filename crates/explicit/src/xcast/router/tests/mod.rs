@@ -10,8 +10,9 @@ use hopcast_core::{Buffer, Egress, Instant, Item, Machine, Port, Transit};
 use hopcast_wire::{ip, udp};
 
 use super::{Config, Hop, NextHops, Router};
+use crate::Bitmap;
+use crate::xcast::wire::Packet;
 use crate::xcast::wire::tests::segment;
-use crate::xcast::wire::{Marks, Packet};
 
 const NOW: Instant = Instant::ZERO;
 const PAYLOAD: &[u8] = b"the first frame of the film";

@@ -42,7 +42,7 @@ fn figure_8_s_first_router_sends_one_copy_in_a_tunnel() {
     assert_eq!((header.source, header.destination), (at("fd14::99").into(), x3.into()));
     assert_eq!((header.protocol, header.hop_limit), (TUNNEL, 255));
     let inner = Packet::parse(&tunnel[header.payload()]).unwrap();
-    assert_eq!((inner.hop_limit, inner.marks), (63, Marks::first(3)));
+    assert_eq!((inner.hop_limit, inner.marks), (63, Bitmap::first(3)));
 }
 
 #[test]

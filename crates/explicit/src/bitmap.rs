@@ -2,17 +2,25 @@
 
 use std::fmt;
 
-/// A set of the places of a list: place 0 is the bit on the left.
+/// A set of the places of a list, 128 at most: place 0 is the bit on the left of the first byte.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub struct Map(u32);
+pub struct Bitmap(u128);
 
-impl Map {
+impl Bitmap {
     /// No place.
     pub const EMPTY: Self = Self(0);
 
-    /// One place, below 32.
+    /// One place, below 128.
     pub const fn of(place: usize) -> Self {
-        Self(1 << (31 - place))
+        Self(1 << (127 - place))
+    }
+
+    /// The first places, 128 at most.
+    pub const fn first(count: usize) -> Self {
+        match count {
+            0 => Self(0),
+            _ => Self(u128::MAX << (128 - count)),
+        }
     }
 
     /// The set with one place more.
@@ -38,24 +46,24 @@ impl Map {
 
     /// Place behind the last that is in the set; 0 of the empty set.
     pub const fn end(self) -> usize {
-        (32 - self.0.trailing_zeros()) as usize
+        (128 - self.0.trailing_zeros()) as usize
     }
 
-    /// Number of places in the set in front of one, which may be 32.
+    /// Number of places in the set in front of one, which may be 128.
     pub const fn before(self, place: usize) -> usize {
         match place {
             0 => 0,
-            _ => (self.0 >> (32 - place)).count_ones() as usize,
+            _ => (self.0 >> (128 - place)).count_ones() as usize,
         }
     }
 
-    /// The first place of the set from one on, which may be 32.
+    /// The first place of the set from one on, which may be 128.
     pub const fn next(self, from: usize) -> Option<usize> {
-        if from > 31 {
+        if from > 127 {
             return None;
         }
         match (self.0 << from).leading_zeros() {
-            32 => None,
+            128 => None,
             more => Some(from + more as usize),
         }
     }
@@ -75,25 +83,26 @@ impl Map {
         let mut rest = self.0;
         std::iter::from_fn(move || {
             let place = rest.leading_zeros();
-            rest &= !(0x8000_0000_u32.checked_shr(place)?);
+            rest &= !((1_u128 << 127).checked_shr(place)?);
             Some(place as usize)
         })
     }
-}
 
-impl From<u32> for Map {
-    fn from(bits: u32) -> Self {
-        Self(bits)
+    /// Reads 16 bytes or fewer.
+    #[inline]
+    pub(crate) fn read(bytes: &[u8]) -> Self {
+        let mut all = [0; 16];
+        all[..bytes.len()].copy_from_slice(bytes);
+        Self(u128::from_be_bytes(all))
+    }
+
+    /// All bytes; a header has the first few, as its list is long.
+    pub(crate) const fn bytes(self) -> [u8; 16] {
+        self.0.to_be_bytes()
     }
 }
 
-impl From<Map> for u32 {
-    fn from(map: Map) -> Self {
-        map.0
-    }
-}
-
-impl fmt::Debug for Map {
+impl fmt::Debug for Bitmap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.places()).finish()
     }
@@ -107,24 +116,29 @@ mod tests {
 
     #[test]
     fn place_0_is_the_bit_on_the_left() {
-        assert_eq!((Map::of(0), Map::of(31)), (Map(0x8000_0000), Map(1)));
-        // The thesis' example in figure 2.5: "100100" of six addresses.
-        assert_eq!(u32::from(Map::of(0).with(3)), 0b100100 << 26);
+        assert_eq!((Bitmap::of(0), Bitmap::of(127)), (Bitmap(1 << 127), Bitmap(1)));
+        // The example in figure 2.5 of the thesis on MEADcast: "100100" of six addresses.
+        assert_eq!(Bitmap::of(0).with(3), Bitmap::read(&[0b1001_0000]));
     }
 
     proptest! {
         #[test]
-        fn each_question_is_answered_as_by_looking_at_each_place(bits: u32, other: u32, place in 0_usize..=32) {
-            let map = Map(bits);
-            let all: Vec<usize> = (0..32).filter(|&place| map.has(place)).collect();
+        fn each_question_is_answered_as_by_looking_at_each_place(bits: u128, other: u128, place in 0_usize..=128) {
+            let map = Bitmap(bits);
+            let all: Vec<usize> = (0..128).filter(|&place| map.has(place)).collect();
             prop_assert!(map.places().eq(all.iter().copied()));
-            prop_assert_eq!(all.iter().fold(Map::EMPTY, |map, &place| map.with(place)), map);
+            prop_assert_eq!(all.iter().fold(Bitmap::EMPTY, |map, &place| map.with(place)), map);
             prop_assert_eq!((map.len(), map.is_empty()), (all.len(), all.is_empty()));
             prop_assert_eq!(map.end(), all.last().map_or(0, |last| last + 1));
             prop_assert_eq!(map.before(place), all.iter().filter(|&&one| one < place).count());
-            prop_assert_eq!(map.next(place), all.iter().find(|&&one| one >= place).copied());
+            prop_assert_eq!(map.next(place), all.iter().copied().find(|&one| one >= place));
             prop_assert_eq!(map.has_neighbours(), all.windows(2).any(|pair| pair[0] + 1 == pair[1]));
-            prop_assert_eq!(map.is_within(Map(other)), all.iter().all(|&place| Map(other).has(place)));
+            for other in [other, other | bits, other & bits] {
+                let within = all.iter().all(|&place| Bitmap(other).has(place));
+                prop_assert_eq!(map.is_within(Bitmap(other)), within);
+            }
+            prop_assert_eq!(Bitmap::read(&map.bytes()), map);
+            prop_assert!(Bitmap::first(place).places().eq(0..place));
         }
     }
 }
