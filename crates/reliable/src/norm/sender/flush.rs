@@ -79,7 +79,8 @@ impl Flush {
     }
 
     /// The next command, if it is due. A sender that is to leave does so `hold` after it sent something last, so that
-    /// whoever lost that has time to ask again, however few commands there are.
+    /// whoever lost that has time to ask again, however few commands there are; at once where all that are asked to
+    /// acknowledge have.
     pub(super) fn next(
         &mut self,
         now: Instant,
@@ -104,6 +105,12 @@ impl Flush {
             return Some(Command::Flush { last, acknowledge: waiting.map(|(&node, _)| node).collect() });
         }
         let leaving = self.leaving.as_mut()?;
+        let is_acknowledged = !self.ackers.is_empty() && self.ackers.values().all(|&known| known);
+        // It may have been told to leave only when the end had been told.
+        if last.is_some() && now < self.sent + hold && !is_acknowledged {
+            self.next = Some(self.sent + hold);
+            return None;
+        }
         *leaving = leaving.checked_sub(1)?;
         self.next = Some(now + grtt * 2);
         Some(Command::EndOfTransmission)
@@ -171,5 +178,30 @@ mod tests {
         // Three commands take half a second.
         let until_it_leaves = told[..4].iter().fold(Duration::ZERO, |sum, &(wait, _)| sum + wait);
         assert_eq!(until_it_leaves, HOLD);
+    }
+
+    #[test]
+    fn one_that_is_told_to_leave_after_the_end_was_told_stays_as_long() {
+        let leaves = |ackers: &[NodeId], last| {
+            let mut flush = Flush::new(1, ackers);
+            flush.reset(Instant::ZERO);
+            assert!(matches!(
+                flush.next(Instant::ZERO, last, GRTT, HOLD),
+                Some(Command::Flush { .. }) | None
+            ));
+            assert_eq!(flush.due(), None, "the end was told");
+            let now = Instant::ZERO + GRTT;
+            ackers.iter().for_each(|&node| _ = flush.acknowledged(node));
+            flush.leave(now);
+            while let Some(at) = flush.due() {
+                if flush.next(at, last, GRTT, HOLD) == Some(Command::EndOfTransmission) {
+                    return Some(at.since(Instant::ZERO));
+                }
+            }
+            None
+        };
+        assert_eq!(leaves(&[], Some(LAST)), Some(HOLD));
+        assert_eq!(leaves(&[NodeId(7)], Some(LAST)), Some(GRTT), "nobody has to ask again");
+        assert_eq!(leaves(&[], None), Some(GRTT), "there is nothing to ask for");
     }
 }
