@@ -54,11 +54,16 @@ struct Nacks {
 impl Nacks {
     /// Adds one. Returns how many have come; none if the round is over.
     fn add(&mut self, now: Instant, grtt: Duration) -> u32 {
-        if now.since(*self.began.get_or_insert(now)) > grtt {
+        self.began.get_or_insert(now);
+        if self.is_over(now, grtt) {
             return 0;
         }
         self.count = self.count.saturating_add(1);
         self.count
+    }
+
+    fn is_over(&self, now: Instant, grtt: Duration) -> bool {
+        self.began.is_some_and(|began| now.since(began) > grtt)
     }
 }
 
@@ -91,6 +96,10 @@ impl Block {
     /// Notes a NACK for it. Returns how many have come in the present round of requests; none if that is over.
     pub(super) fn nack(&mut self, now: Instant, grtt: Duration) -> u32 {
         self.first_round.add(now, grtt);
+        // A NACK that was on its way when the last repair was sent has begun a round of its own, which is over.
+        if !self.is_pending() && self.present_round.is_over(now, grtt) {
+            self.present_round = Nacks::default();
+        }
         self.present_round.add(now, grtt)
     }
 
@@ -224,11 +233,33 @@ mod tests {
     fn nacks_are_counted_for_a_grtt_in_each_round_and_those_of_the_first_round_are_remembered() {
         let grtt = Duration::from_millis(10);
         let mut block = block();
-        assert_eq!([10, 15, 20, 21].map(|time| block.nack(at(time), grtt)), [1, 2, 3, 0]);
-        block.request(at(21), request(1, 5), 8);
+        // As the sender does: a NACK asks for something, and is counted before that.
+        let nack = |block: &mut Block, time| {
+            let count = block.nack(at(time), grtt);
+            block.request(at(time), request(1, time - 5), 8);
+            count
+        };
+        assert_eq!([10, 15, 20, 21].map(|time| nack(&mut block, time)), [1, 2, 3, 0]);
         block.next(at(22), 4);
-        assert_eq!([40, 50, 51].map(|time| block.nack(at(time), grtt)), [1, 2, 0]);
+        assert_eq!([40, 50, 51].map(|time| nack(&mut block, time)), [1, 2, 0]);
         assert_eq!(block.nacks(), 3);
+    }
+
+    #[test]
+    fn a_nack_that_comes_after_the_repair_hides_no_round_of_requests() {
+        let grtt = Duration::from_millis(10);
+        let mut block = block();
+        assert_eq!(block.nack(at(10), grtt), 1);
+        block.request(at(10), request(1, 5), 8);
+        block.next(at(11), 4);
+        // It was on its way.
+        block.nack(at(12), grtt);
+        assert!(!block.request(at(12), request(1, 6), 8));
+        assert_eq!([42, 45, 48].map(|time| block.nack(at(time), grtt)), [1, 2, 3]);
+        // What is being repaired is asked for in one round.
+        block.request(at(48), request(1, 40), 8);
+        assert_eq!(block.nack(at(60), grtt), 0);
+        assert_eq!(block.nacks(), 2, "of the first round");
     }
 
     #[test]
