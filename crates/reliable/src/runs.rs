@@ -183,6 +183,11 @@ impl Runs {
         self.within(..=number).next_back().is_some_and(|(_, end)| number < end)
     }
 
+    /// The first number from `at` on that is not in the set.
+    pub(crate) fn next_gap(&self, at: u64) -> u64 {
+        self.within(..=at).next_back().map_or(at, |(_, end)| end.max(at))
+    }
+
     /// Numbers of a range that are not in the set, ascending.
     pub(crate) fn gaps(&self, range: Range<u64>) -> impl Iterator<Item = u64> + '_ {
         let mut at = match self.within(..=range.start).next_back() {
@@ -260,6 +265,9 @@ mod tests {
             set.retain(|&number| number >= below);
             prop_assert!((0..60).all(|number| runs.contains(number) == set.contains(&number)));
             let gaps: Vec<u64> = runs.gaps(from..60).collect();
+            prop_assert!(gaps.iter().all(|&gap| runs.next_gap(gap) == gap));
+            let first = (from..).find(|number| !set.contains(number));
+            prop_assert_eq!(Some(runs.next_gap(from)), first);
             prop_assert_eq!(gaps, (from..60).filter(|number| !set.contains(number)).collect::<Vec<_>>());
         }
     }
