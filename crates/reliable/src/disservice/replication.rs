@@ -18,10 +18,25 @@ pub(super) struct Pushes {
     again_after: Duration,
     /// Time after which who has heard a message says so.
     settles: Duration,
-    /// Neighbours that may lack something, each with the time of its summary. They take turns.
-    behind: VecDeque<(MemberId, Instant)>,
-    /// The messages that were pushed or heard of late.
+    /// Neighbours that may lack something, and the order in which they take turns.
+    behind: BTreeMap<MemberId, Behind>,
+    turns: VecDeque<MemberId>,
+    /// The messages that were pushed or heard of late, and their order by that.
     recent: BTreeMap<MessageId, Recent>,
+    ages: BTreeMap<u64, MessageId>,
+    noted: u64,
+    /// Messages that were forgotten for the sake of later ones.
+    forgotten: u64,
+}
+
+/// A neighbour that may lack something.
+#[derive(Clone, Copy, Debug)]
+struct Behind {
+    /// When its summary came, and [`Pushes::forgotten`] then.
+    told: Instant,
+    forgotten: u64,
+    /// The message that was found last for it since.
+    last: Option<MessageId>,
 }
 
 /// When a message was pushed or heard last.
@@ -30,6 +45,8 @@ struct Recent {
     at: Instant,
     /// Whether all of it has been on the network since.
     was_sent: bool,
+    /// Its place in the order.
+    age: u64,
 }
 
 /// Messages that are remembered, and those that are pushed at a time.
@@ -39,7 +56,17 @@ const MAX_AT_A_TIME: usize = 64;
 impl Pushes {
     /// Pushes by a controller. Neighbours say what they hold within `settles` after news of it.
     pub(super) const fn new(policy: Replication, again_after: Duration, settles: Duration) -> Self {
-        Self { policy, again_after, settles, behind: VecDeque::new(), recent: BTreeMap::new() }
+        Self {
+            policy,
+            again_after,
+            settles,
+            behind: BTreeMap::new(),
+            turns: VecDeque::new(),
+            recent: BTreeMap::new(),
+            ages: BTreeMap::new(),
+            noted: 0,
+            forgotten: 0,
+        }
     }
 
     /// A neighbour has said what it holds.
@@ -55,9 +82,14 @@ impl Pushes {
         if !is_served {
             return;
         }
-        match self.behind.iter_mut().find(|(other, _)| *other == member) {
-            Some((_, told)) => *told = now,
-            None => self.behind.push_back((member, now)),
+        let behind = Behind { told: now, forgotten: self.forgotten, last: None };
+        if self.behind.insert(member, behind).is_none() {
+            self.turns.push_back(member);
+        }
+        // There are no more than neighbours, of which the number is bounded.
+        if self.behind.len() > neighbours.known() {
+            self.behind.retain(|&member, _| neighbours.get(member).is_some());
+            self.turns.retain(|member| self.behind.contains_key(member));
         }
     }
 
@@ -81,10 +113,13 @@ impl Pushes {
         cache: &Cache,
         neighbours: &Neighbours,
     ) -> Vec<MessageId> {
-        while let Some((member, told)) = self.behind.pop_front() {
-            let found = self.lacked(now, (member, told), catalogue, cache, neighbours);
-            if !found.is_empty() {
-                self.behind.push_back((member, told));
+        while let Some(member) = self.turns.pop_front() {
+            let Some(mut behind) = self.behind.remove(&member) else { continue };
+            let found = self.lacked(now, (member, behind), catalogue, cache, neighbours);
+            if let Some(&last) = found.last() {
+                behind.last = Some(last);
+                self.behind.insert(member, behind);
+                self.turns.push_back(member);
                 return found;
             }
         }
@@ -95,49 +130,64 @@ impl Pushes {
     fn lacked(
         &mut self,
         now: Instant,
-        (member, told_at): (MemberId, Instant),
+        (member, behind): (MemberId, Behind),
         catalogue: &Catalogue,
         cache: &Cache,
         neighbours: &Neighbours,
     ) -> Vec<MessageId> {
         let mut found = Vec::new();
         let Some(neighbour) = neighbours.get(member) else { return found };
+        // Where some that were pushed since its summary may be forgotten, none is looked at twice.
+        let after = behind.last.filter(|_| behind.forgotten != self.forgotten);
         for (id, series) in catalogue.iter().filter(|(id, _)| id.publisher != member) {
+            let first = match after {
+                Some(after) if id < after.into() => continue,
+                Some(after) if id == after.into() => u64::from(after.sequence) + 1,
+                Some(_) | None => 0,
+            };
             let told = neighbour.told(id);
-            let lacks = |sequence: u64| told.is_none_or(|told| !told.held.contains(sequence));
-            for sequence in series.held.numbers().filter(|&sequence| lacks(sequence)) {
-                let message = SeriesId::message(id, sequence as u32);
-                let is_told = self.recent.get(&message).is_none_or(|recent| match recent.was_sent {
-                    // Who came later has not heard it.
-                    true => told_at >= recent.at + self.settles || neighbour.since > recent.at,
-                    false => now >= recent.at + self.again_after,
-                });
-                if !is_told || cache.get(message).is_none() {
-                    continue;
-                }
-                if !self.note(now, message, false) {
-                    return found;
-                }
-                found.push(message);
-                if found.len() >= MAX_AT_A_TIME {
-                    return found;
+            for run in series.held.runs() {
+                let mut at = run.start.max(first);
+                loop {
+                    at = told.map_or(at, |told| told.held.next_gap(at));
+                    if at >= run.end {
+                        break;
+                    }
+                    let message = SeriesId::message(id, at as u32);
+                    at += 1;
+                    let is_told = self.recent.get(&message).is_none_or(|recent| match recent.was_sent {
+                        // Who came later has not heard it.
+                        true => behind.told >= recent.at + self.settles || neighbour.since > recent.at,
+                        false => now >= recent.at + self.again_after,
+                    });
+                    if !is_told || cache.get(message).is_none() {
+                        continue;
+                    }
+                    self.note(now, message, false);
+                    found.push(message);
+                    if found.len() >= MAX_AT_A_TIME {
+                        return found;
+                    }
                 }
             }
         }
         found
     }
 
-    /// Remembers a message, if there is room.
-    fn note(&mut self, now: Instant, message: MessageId, was_sent: bool) -> bool {
-        if self.recent.len() >= MAX_RECENT && !self.recent.contains_key(&message) {
-            let again_after = self.again_after;
-            self.recent.retain(|_, recent| now.since(recent.at) < again_after);
-            if self.recent.len() >= MAX_RECENT {
-                return false;
-            }
+    /// Remembers a message; the one that was noted before all others makes room.
+    fn note(&mut self, now: Instant, message: MessageId, was_sent: bool) {
+        self.noted += 1;
+        let age = self.noted;
+        if let Some(before) = self.recent.insert(message, Recent { at: now, was_sent, age }) {
+            self.ages.remove(&before.age);
         }
-        self.recent.insert(message, Recent { at: now, was_sent });
-        true
+        self.ages.insert(age, message);
+        if self.recent.len() > MAX_RECENT
+            && let Some((_, oldest)) = self.ages.pop_first()
+        {
+            self.recent.remove(&oldest);
+            self.forgotten += 1;
+        }
     }
 }
 
@@ -315,16 +365,39 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded_and_what_is_old_makes_room() {
-        let mut holder = Holder::new(Replication::Push, MAX_RECENT as u32 + 10);
+    fn what_is_remembered_is_bounded_and_more_than_that_is_pushed_once_to_all() {
+        let held = 2 * MAX_RECENT as u32 + 10;
+        let mut holder = Holder::new(Replication::Push, held);
         holder.hears(0, member(2), 0..0);
-        let mut found = 0;
-        while holder.pushes.has_more() {
-            found += holder.next(0).len();
-        }
-        assert_eq!((found, holder.pushes.recent.len()), (MAX_RECENT, MAX_RECENT));
-        holder.hears(30, member(2), 0..MAX_RECENT as u32);
-        assert_eq!(holder.all(30).len(), 10);
-        assert_eq!(holder.pushes.recent.len(), 10);
+        holder.hears(0, member(3), 0..5);
+        assert_eq!(holder.all(0), (0..held).collect::<Vec<_>>());
+        assert_eq!((holder.pushes.recent.len(), holder.pushes.ages.len()), (MAX_RECENT, MAX_RECENT));
+        holder.hears(1, member(2), 0..held - 10);
+        assert_eq!(holder.all(1), [], "the last were sent just now");
+    }
+
+    #[test]
+    fn invented_messages_keep_no_neighbour_from_what_it_lacks() {
+        let mut holder = Holder::new(Replication::Push, 100);
+        let invented = |sequence| MessageId { publisher: member(66), ..id(sequence) };
+        (0..2 * MAX_RECENT as u32).for_each(|sequence| holder.pushes.sent(at(0), invented(sequence)));
+        holder.hears(0, member(2), 0..0);
+        let first = holder.next(0);
+        assert_eq!(first, (0..MAX_AT_A_TIME as u32).collect::<Vec<_>>());
+        // One that is heard again and again takes one place.
+        (0..MAX_RECENT).for_each(|_| holder.pushes.sent(at(0), invented(0)));
+        assert!(first.iter().all(|&sequence| holder.pushes.recent.contains_key(&id(sequence))));
+        (0..2 * MAX_RECENT as u32).for_each(|sequence| holder.pushes.sent(at(0), invented(sequence)));
+        assert_eq!(holder.all(0), (MAX_AT_A_TIME as u32..100).collect::<Vec<_>>(), "none twice");
+    }
+
+    #[test]
+    fn who_is_no_neighbour_any_more_takes_no_turn() {
+        let mut holder = Holder::new(Replication::Push, 1);
+        (10..5000).for_each(|node| holder.hears(u64::from(node), member(node), 0..0));
+        let known = holder.neighbours.known();
+        assert!(known < 4990, "{known}");
+        assert_eq!((holder.pushes.behind.len(), holder.pushes.turns.len()), (known, known));
+        assert!(holder.pushes.behind.contains_key(&member(4999)));
     }
 }
