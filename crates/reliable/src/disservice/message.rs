@@ -19,7 +19,7 @@ pub(super) struct Message {
     fragments: Fragments,
     /// Numbers of the fragments that are here.
     present: Runs,
-    /// What is known of chunks beside their fragments.
+    /// Combinations of the fragments of a chunk, by its number.
     combinations: BTreeMap<u32, Combinations>,
     /// Highest number of a fragment that was heard, by whom however sent.
     pub(super) highest: u32,

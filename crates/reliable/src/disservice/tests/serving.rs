@@ -1,4 +1,4 @@
-//! What a member takes of the requests of others, what it passes on, and in which order it answers.
+//! Requests of others at a member: which it takes, what it passes on, and in which order it answers.
 
 use hopcast_core::{Duration, Instant, Seed, Stream};
 

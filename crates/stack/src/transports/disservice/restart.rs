@@ -13,7 +13,7 @@ pub(super) struct Restarting {
     random: Stream,
     /// When it begins anew, ascending.
     restarts: VecDeque<Instant>,
-    /// What the member has handed out, by key, each with the time.
+    /// Records that the member has handed out, by key, each with the time.
     store: BTreeMap<Arc<[u8]>, (Instant, Message)>,
     /// Counters of the machines before.
     before: BTreeMap<&'static str, u64>,

@@ -1,4 +1,4 @@
-//! What a receiver says of its losses, and which packets it acknowledges.
+//! Loss reports and acknowledgements of a receiver.
 
 use std::net::{IpAddr, SocketAddr};
 
