@@ -233,7 +233,7 @@ fn in_a_large_tree_repairs_cost_what_their_branches_make_them_cost() {
     // What one link carries if it loses nothing.
     let frames = bound::bytes_of_frames(&document.runs[0]);
     let mut rows = Vec::new();
-    let modes = [("c3002", "0 B"), ("routers", "0 B"), ("routers", "8 MB")];
+    let modes = [("no-router", "0 B"), ("routers", "0 B"), ("routers", "8 MB")];
     for ((on, store), transmissions) in modes.into_iter().zip(bounds) {
         let (bound, found) = (transmissions * frames, mean(on, store, "pgm-packets"));
         let row = format!("{on},{store},pgm-packets,{bound:.0}");
