@@ -8,6 +8,9 @@ use super::units::Units;
 use crate::Order;
 use crate::pgm::parity::Symbol;
 
+#[cfg(test)]
+mod tests;
+
 /// Packets of a source.
 #[derive(Debug)]
 pub(super) struct Window {

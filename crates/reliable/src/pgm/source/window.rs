@@ -8,6 +8,9 @@ use hopcast_core::{Duration, Instant};
 use super::Mark;
 use crate::pgm::parity::Symbol;
 
+#[cfg(test)]
+mod tests;
+
 /// Packets that were sent, by their sequence numbers, and the transmission groups they are in.
 #[derive(Debug)]
 pub(super) struct Window {
