@@ -5,6 +5,8 @@
 mod deliver;
 mod receive;
 mod send;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 

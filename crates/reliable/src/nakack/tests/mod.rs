@@ -39,12 +39,12 @@ impl Event {
     }
 }
 
-fn id(member: usize) -> MemberId {
+pub(super) fn id(member: usize) -> MemberId {
     MemberId { node: member as u32 + 1, run: 1 }
 }
 
 /// The first view, of this number of members.
-fn told(members: usize) -> Start {
+pub(super) fn told(members: usize) -> Start {
     Start::Told((0..members).map(|member| (id(member), address(member))).collect())
 }
 
@@ -53,7 +53,7 @@ fn stack() -> Stack {
     Stack { rate: Rate::from_mbit(4), ..Stack::default() }
 }
 
-fn config(member: usize, start: Start, stack: &Stack) -> Config {
+pub(super) fn config(member: usize, start: Start, stack: &Stack) -> Config {
     Config {
         member: id(member),
         local: address(member),
