@@ -9,6 +9,9 @@ use super::super::wire::{Control, MemberId, ViewId};
 use super::proposal::{Participant, Proposal, Step};
 use super::{ANSWER, Action, MAX_JUMP, Membership, RETRY, State};
 
+#[cfg(test)]
+mod tests;
+
 impl Membership {
     /// Finds members that are silent, or have not answered.
     pub(super) fn look_for_failures(&mut self, now: Instant, actions: &mut Vec<Action>) {
