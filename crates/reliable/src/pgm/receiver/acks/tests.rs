@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use hopcast_core::{Duration, Instant, Seed};
 
 use super::super::{Receiver, Shared};
-use super::Acks;
+use super::{Acks, MAX_BACK_OFF};
 use crate::pgm::ReceiverConfig;
 use crate::pgm::wire::{Ack, CongestionData};
 
@@ -64,4 +64,25 @@ fn the_acker_acknowledges_at_once_and_an_election_within_its_back_off_unless_ano
     let (_, feedback) = acks.due(at(2_040), shared).unwrap();
     assert_eq!((feedback.timestamp, feedback.receiver), (740, shared.name));
     assert_eq!(acks.due(at(2_050), shared), None, "once");
+}
+
+#[test]
+fn elections_are_answered_after_times_that_are_drawn_and_no_longer_than_the_longest() {
+    let nobody = CongestionData { timestamp: 700, acker: IpAddr::from([0, 0, 0, 0]) };
+    let shared = &mut shared();
+    let mut waits = Vec::new();
+    for _ in 0..20 {
+        let mut acks = Acks::default();
+        acks.data(at(1_000), &nobody, Duration::from_secs(9), shared);
+        waits.push(acks.deadline().unwrap().since(at(1_000)));
+    }
+    assert!(waits.iter().all(|&wait| wait <= MAX_BACK_OFF), "{waits:?}");
+    assert!(waits.iter().any(|&wait| wait > MAX_BACK_OFF / 2), "{waits:?}");
+    assert!(waits.iter().any(|&wait| wait < MAX_BACK_OFF / 2), "{waits:?}");
+    // One that sends nothing takes no part, and has heard the clock.
+    shared.config.silent = true;
+    let mut acks = Acks::default();
+    acks.data(at(1_000), &nobody, Duration::ZERO, shared);
+    acks.data(at(1_000), &CongestionData { acker: shared.name, ..nobody }, Duration::ZERO, shared);
+    assert_eq!(acks.deadline(), None);
 }

@@ -118,3 +118,74 @@ fn the_acker_is_whose_path_is_worse_by_a_third() {
     assert_eq!(control.counts.elections, 2);
     assert!(!report(&mut control, 20_000, 10_001, 3), "no path takes that long");
 }
+
+#[test]
+fn after_silence_the_window_is_one_packet_and_doubles_up_to_half_of_what_it_was_and_anybody_is_elected() {
+    let mut control = control();
+    control.ack(at(1_000), &Ack { highest: 1, bitmap: 1 }, 16, |_| true);
+    control.ack(at(1_000), &Ack { highest: 16, bitmap: u32::MAX }, 16, |_| true);
+    assert_eq!((control.window, control.option(at(1_000)).acker), (18.0, IpAddr::from([10, 0, 0, 1])));
+    send_all(&mut control, 1_000);
+    assert_eq!(send_all(&mut control, 2_000), 1);
+    assert_eq!((control.window, control.threshold), (1.0, 9.0));
+    assert_eq!(control.option(at(2_000)).acker, IpAddr::from([0, 0, 0, 0]));
+    // Whoever answers, its round trip is the first, and its numbers begin anew.
+    assert!(report(&mut control, 2_500, 400, 9));
+    assert_eq!((control.round_trip.unwrap().as_millis(), control.highest), (400, None));
+    control.ack(at(2_500), &Ack { highest: 17, bitmap: 1 }, 60, |_| true);
+    control.ack(at(2_500), &Ack { highest: 27, bitmap: u32::MAX }, 60, |_| true);
+    // Up to nine it is one for each packet, beyond it one for each window.
+    assert!((9.3..9.4).contains(&control.window), "{}", control.window);
+}
+
+/// A source of which each packet up to 20 is acknowledged, and of which 40 were sent.
+fn acknowledged_up_to_20() -> Control {
+    let mut control = control();
+    control.ack(at(1_000), &Ack { highest: 1, bitmap: 1 }, 40, |_| true);
+    control.ack(at(1_000), &Ack { highest: 20, bitmap: u32::MAX }, 40, |_| true);
+    assert_eq!((control.window, control.counts.halvings), (22.0, 0));
+    control
+}
+
+#[test]
+fn a_packet_is_lost_once_three_behind_it_have_arrived_and_the_window_halves_once_for_what_was_on_its_way() {
+    let mut control = acknowledged_up_to_20();
+    // 21 is missing.
+    control.ack(at(1_100), &Ack { highest: 23, bitmap: 0b11 }, 40, |_| true);
+    assert_eq!(control.counts.halvings, 0);
+    let before = control.window;
+    control.ack(at(1_100), &Ack { highest: 24, bitmap: 0b111 }, 40, |_| true);
+    assert_eq!((control.counts.halvings, control.window, control.tokens), (1, before / 2.0, 0.0));
+    assert_eq!(control.threshold, before / 2.0, "it grows slowly from there");
+    // 25 is missing too, and had been sent before the halving: what arrives makes room, and no more.
+    control.ack(at(1_200), &Ack { highest: 29, bitmap: 0b1_111 }, 45, |_| true);
+    assert_eq!((control.counts.halvings, control.window, control.tokens), (1, before / 2.0, 4.0));
+    control.ack(at(1_300), &Ack { highest: 40, bitmap: 0x7ff }, 45, |_| true);
+    assert_eq!(control.window, before / 2.0);
+    control.ack(at(1_400), &Ack { highest: 41, bitmap: 1 }, 45, |_| true);
+    assert!((before / 2.0 + 0.05..before / 2.0 + 0.2).contains(&control.window), "{}", control.window);
+    // One that was sent after it.
+    control.ack(at(1_500), &Ack { highest: 45, bitmap: 0b111 }, 45, |_| true);
+    assert_eq!(control.counts.halvings, 2);
+}
+
+#[test]
+fn numbers_that_were_not_sent_are_neither_acknowledged_nor_lost() {
+    let mut control = acknowledged_up_to_20();
+    control.ack(at(1_100), &Ack { highest: 41, bitmap: u32::MAX }, 40, |_| true);
+    assert_eq!((control.window, control.highest), (22.0, Some(20)));
+    control.ack(at(1_100), &Ack { highest: 24, bitmap: 0b111 }, 40, |number| number != 21);
+    assert_eq!(control.counts.halvings, 0, "a group ended there");
+}
+
+#[test]
+fn an_acknowledgement_that_was_overtaken_tells_of_what_the_newer_one_did_not() {
+    let mut control = acknowledged_up_to_20();
+    control.ack(at(1_100), &Ack { highest: 22, bitmap: 1 }, 40, |_| true);
+    assert_eq!(control.window, 23.0);
+    let newer = control.acknowledged;
+    control.ack(at(1_100), &Ack { highest: 21, bitmap: 1 }, 40, |_| true);
+    assert_eq!((control.window, control.acknowledged), (24.0, newer | 0b10));
+    control.ack(at(1_100), &Ack { highest: 21, bitmap: 1 }, 40, |_| true);
+    assert_eq!(control.window, 24.0, "once");
+}
