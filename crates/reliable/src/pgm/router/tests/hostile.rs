@@ -161,6 +161,49 @@ fn forged_spms_of_many_sessions_and_sources_leave_those_that_are_known() {
     assert_eq!(net.on(Below::Receiver(2), Kind::Repair), 1);
 }
 
+#[test]
+fn confirmations_that_name_another_group_or_source_and_reports_from_the_sources_side_are_not_believed() {
+    let mut net = tree(Config::default());
+    let lost = net.data();
+    net.clear();
+    let sound = net.ncf_of(&[lost]);
+    let Body::Confirmation(ncf) = sound.body else { panic!("{sound:?}") };
+    let other: IpAddr = "10.0.0.99".parse().unwrap();
+    let group: IpAddr = "239.9.9.9".parse().unwrap();
+    for ncf in [Nak { source: other, ..ncf }, Nak { group, ..ncf }] {
+        let bytes = net.to_group(&Packet { body: Body::Confirmation(ncf), ..sound.clone() });
+        net.inject(3, 0, bytes);
+    }
+    let report = Packet { body: Body::NullNak(ncf), ..sound };
+    let ends = (net.receiver(9), net.address(1, 3));
+    net.inject(3, 0, encapsulation::wrap(report.emit(), Encapsulation::Raw, ends, (64, false)));
+    net.run(100);
+    assert_eq!(net.counter(3, "element_confirmations_refused"), 2);
+    assert!(net.at_source.is_empty());
+    net.ask(0, &[lost]);
+    net.run(100);
+    assert_eq!(net.at_source, [(Kind::Nak, lost)], "it is not held back");
+}
+
+#[test]
+fn parity_of_groups_that_no_code_has_cannot_be_asked_for_and_packets_of_others_can() {
+    for (group, counts) in [(1 << 17, (1, 0)), (8, (0, 2))] {
+        let mut net = Net::new(&[None], &[0], Config::default());
+        net.parity = Some(group);
+        net.spm();
+        (0..8).for_each(|_| _ = net.data());
+        net.clear();
+        net.ask_parity(0, 0, 1);
+        net.run(100);
+        if group == 8 {
+            net.ask(0, &[3]);
+            net.run(100);
+        }
+        let found = (net.counter(0, "element_requests_refused"), net.on(Below::Receiver(0), Kind::Repair));
+        assert_eq!(found, counts, "{group}");
+    }
+}
+
 /// A session that an element knows, and what may arrive of it.
 fn known() -> (Router, Net) {
     let mut net = Net::new(&[None], &[0, 0], Config { redirect: true, store: 3_000, ..small() });
