@@ -104,7 +104,7 @@ impl Remote {
         let has_turn = self.is_small() && self.requests.back_off.is_some();
         if !has_turn && self.leaves.is_none() {
             let lack = self.lack(now, ask);
-            self.back_off(now, lack, Duration::ZERO, ask);
+            self.back_off(now, lack, ask);
         }
     }
 
@@ -127,21 +127,21 @@ impl Remote {
         lack
     }
 
-    /// Starts the back-off of what is missing and has none, at least `min` long: one for all of it, so that what is
-    /// found missing together is asked for together. What is found missing later has one of its own. Otherwise many of
-    /// a large group, whose back-offs for a block are about to end, would ask for the next one without any.
-    fn back_off(&mut self, now: Instant, lack: Lack, min: Duration, ask: &mut Ask<'_>) {
+    /// Starts the back-off of what is missing and has none: one for all of it, so that what is found missing together
+    /// is asked for together. What is found missing later has one of its own. Otherwise many of a large group, whose
+    /// back-offs for a block are about to end, would ask for the next one without any.
+    fn back_off(&mut self, now: Instant, lack: Lack, ask: &mut Ask<'_>) {
         let max = self.grtt * u64::from(self.backoff);
         if self.is_small() {
             self.requests.back_off = (!lack.due.is_empty()).then(|| {
-                let wait = truncated_exponential(ask.random, max, self.group_size).max(min);
+                let wait = truncated_exponential(ask.random, max, self.group_size);
                 (now + wait).max(self.requests.not_before)
             });
             return;
         }
         let mut next = lack.next.into_iter().chain((!lack.due.is_empty()).then_some(now)).min();
         if !lack.new.is_empty() {
-            let until = now + truncated_exponential(ask.random, max, self.group_size).max(min);
+            let until = now + truncated_exponential(ask.random, max, self.group_size);
             for missing in lack.new {
                 self.asked(&missing, |asked| asked.backs_off(until));
             }
@@ -204,11 +204,12 @@ impl Remote {
         }
         // Something may show behind what was given up, and there may be more than a NACK has room for: that is due, and
         // asked for when those that hear of this one have had their turn.
-        let min = if gave_up { Duration::ZERO } else { self.grtt / 2 };
         let lack = self.lack(now, ask);
-        let pause = if lack.due.is_empty() { Duration::ZERO } else { MIN_INTERVAL.max(min) };
-        self.requests.not_before = self.requests.not_before.max(now + pause);
-        self.back_off(now, lack, min, ask);
+        if !lack.due.is_empty() {
+            let turn = if gave_up { Duration::ZERO } else { self.grtt / 2 };
+            self.requests.not_before = self.requests.not_before.max(now + turn.max(MIN_INTERVAL));
+        }
+        self.back_off(now, lack, ask);
     }
 
     /// Goes on without something that nobody has any more: a stream leaves it out, of an object nothing is left.
@@ -239,3 +240,6 @@ impl Remote {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
