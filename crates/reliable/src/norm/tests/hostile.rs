@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hopcast_core::{Duration, Instant};
+use hopcast_core::{Duration, Instant, Item, Machine, Port};
 use proptest::prelude::*;
 
 use super::net::{Link, Net, contents};
@@ -11,7 +11,8 @@ use crate::norm::wire::{
     Body, CcFeedback, CcFlags, Command, Data, Fec, Flags, Fti, Header, Info, Message, Nack, NodeId,
     PayloadId, Position, Repair, RepairFlags, RepairForm, Timestamp,
 };
-use crate::norm::{ReceiverConfig, SenderConfig};
+use crate::norm::{ReceiverConfig, SenderConfig, Session};
+use crate::testing;
 
 const FILE: usize = 400_000;
 
@@ -121,6 +122,117 @@ fn a_clock_that_jumps_ahead_costs_a_few_requests() {
         let asked = net.counter(1, "nacks_sent") + net.counter(2, "nacks_sent");
         assert!(asked < 60, "{asked} requests after a jump of {jump} s");
     }
+}
+
+/// A session whose clock is stepped back once, against the contract of a machine.
+struct SteppedBack {
+    session: Session,
+    /// When it is stepped back, and by how much.
+    step: (Instant, Duration),
+    /// The last time that it was called, before the step is taken off.
+    now: Instant,
+}
+
+impl SteppedBack {
+    fn clock(&mut self, now: Instant) -> Instant {
+        self.now = now;
+        let (at, by) = self.step;
+        if now < at { now } else { now - by }
+    }
+}
+
+impl Machine for SteppedBack {
+    fn handle(&mut self, now: Instant, port: Port, item: Item) {
+        let now = self.clock(now);
+        self.session.handle(now, port, item);
+    }
+
+    fn wake(&mut self, now: Instant) {
+        let now = self.clock(now);
+        self.session.wake(now);
+    }
+
+    fn poll(&mut self, now: Instant) -> Option<(Port, Item)> {
+        let now = self.clock(now);
+        self.session.poll(now)
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let (at, by) = self.step;
+        let is_before = |deadline| self.now < at && deadline < at;
+        self.session.deadline().map(|deadline| if is_before(deadline) { deadline } else { deadline + by })
+    }
+
+    fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
+        self.session.counters(report);
+    }
+}
+
+/// A node's time is its monotonic clock, which no step of the system clock moves, and a machine never sees it run
+/// backwards. One that does, as where a virtual machine is moved, costs the time of the step and loses nothing.
+#[test]
+fn a_clock_that_is_stepped_back_costs_the_time_of_the_step() {
+    let (at, by) = (Duration::from_secs(1), Duration::from_millis(800));
+    for stepped in [None, Some(0), Some(1)] {
+        let mut net = testing::Net::new(18);
+        for member in 0..3 {
+            let (sends, receives) = match member {
+                0 => (Some(sender()), None),
+                _ => (None, Some(ReceiverConfig::default())),
+            };
+            let step = if stepped == Some(member) {
+                (Instant::ZERO + at, by)
+            } else {
+                (Instant::ZERO, Duration::ZERO)
+            };
+            let session = Net::new(18).session(member, sends, receives, 1);
+            net.join(
+                SteppedBack { session, step, now: Instant::ZERO },
+                if member == 0 { Link::default() } else { lossy(0.1) },
+            );
+        }
+        let file = contents(1_000_000, 18);
+        net.members[0].session.session.send(Instant::ZERO, Arc::from(&file[..]), None, true);
+        let has = |net: &testing::Net<SteppedBack>, member: usize| {
+            net.members[member]
+                .up
+                .iter()
+                .any(|(_, item)| matches!(item, Item::Message(unit) if unit.payload[..] == file[..]))
+        };
+        assert!(net.run(Duration::from_secs(10), |net| (1..3).all(|member| has(net, member))), "{stepped:?}");
+        let asked = net.counter(1, "nacks_sent") + net.counter(2, "nacks_sent");
+        assert!(asked < 80, "{stepped:?}: {asked} requests");
+    }
+}
+
+/// A receiver may answer by its system clock. If that is stepped while it holds a probe, its answer is wrong by as much: it
+/// shows a time to come, or one before the first probe, or a long round trip.
+#[test]
+fn an_answer_by_a_clock_that_was_stepped_is_refused_or_costs_the_others_a_factor() {
+    let answered = |step: i32| {
+        let (mut refused, mut longest) = (0, Duration::ZERO);
+        let seconds = run(20, sender(), |net, time| {
+            if time % 20 == 0 {
+                // The sender's clock showed a second at the start, and a round trip takes 20 ms.
+                let shown = Timestamp::of(net.now + Duration::from_secs(1) - Duration::from_millis(20));
+                let shown = Timestamp { seconds: shown.seconds.wrapping_add_signed(step), ..shown };
+                let (form, flags) = (RepairForm::Items, RepairFlags::SEGMENT);
+                let ask = Repair { form, flags, items: vec![position(1, 0, 70)] };
+                net.forge(0, 9, &nack(100, shown, vec![ask]));
+            }
+            refused = net.counter(0, "feedback_refused");
+            longest = if time > 100 { longest.max(net.members[0].session.grtt()) } else { longest };
+        });
+        (seconds, refused, longest)
+    };
+    let (quiet, refused, _) = answered(0);
+    for step in [1, 3600, -3600, i32::MIN] {
+        let stepped = answered(step);
+        assert!(stepped.1 > refused + 10 && stepped.2 <= sender().grtt, "{step} s: {stepped:?}");
+        assert!(stepped.0 < 1.2 * quiet, "{step} s: {stepped:?} in place of {quiet}");
+    }
+    let back = answered(-1);
+    assert!(back.0 < 3.0 * quiet + 2.0, "{back:?} in place of {quiet}");
 }
 
 #[test]

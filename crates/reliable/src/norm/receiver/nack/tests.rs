@@ -278,3 +278,22 @@ fn what_there_was_no_room_for_is_asked_for_as_soon_as_a_block_is_complete() {
     let asked: Vec<_> = asking.nacks.iter().map(|(at, nack)| (*at, asked_for(nack))).collect();
     assert_eq!(asked, [(ms(0), vec![0]), (ms(500), vec![1])]);
 }
+
+#[test]
+fn a_sender_whose_clock_is_stepped_is_answered_by_its_last_probe() {
+    // libnorm's clock is that of the system. Stepped back, and past the end of its seconds.
+    let mut asking = Asking::new(ReceiverConfig::default(), 1, Duration::from_secs(1), 0, 10);
+    asking.blocks(0..1, |_, symbol| symbol == 1);
+    for (step, seconds) in [2_000_000_000, 1_999_996_400, 3, u32::MAX, 0].into_iter().enumerate() {
+        let (sequence, sent) = (step as u16 + 1, Timestamp { seconds, micros: 990_000 });
+        let nodes = Vec::new();
+        let probe = Command::CongestionControl { sequence, sent, rate: None, syn: false, nodes };
+        asking.heard(Body::Command(asking.header, probe));
+        asking.run(ms(30 * (step as u64 + 1)));
+        let block = step as u32 + 1;
+        asking.blocks(block..block + 1, |_, symbol| symbol == 1);
+        let response = asking.nacks.last().map(|(_, nack)| nack.grtt_response);
+        assert_eq!(response, Some(Timestamp { seconds: seconds.wrapping_add(1), micros: 20_000 }));
+    }
+    assert_eq!(asking.nacks.len(), 5);
+}
