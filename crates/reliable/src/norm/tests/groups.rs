@@ -6,7 +6,9 @@ use hopcast_core::{Duration, Instant, Machine, Rate};
 
 use super::net::{Link, Net, contents};
 use super::transfers::{lossy, objects, sender};
-use crate::norm::wire::NodeId;
+use crate::norm::wire::{
+    Body, Fec, Message, Nack, NodeId, PayloadId, Position, Repair, RepairFlags, RepairForm, Timestamp,
+};
 use crate::norm::{Join, RateControl, ReceiverConfig, SenderConfig};
 
 fn send(net: &mut Net, member: usize, file: &[u8]) {
@@ -66,6 +68,107 @@ fn several_senders_share_a_group_and_its_port() {
     for &member in &members {
         let found = objects(&net, member);
         assert!(members.iter().all(|&other| found.contains(&files[other]) == (other != member)));
+    }
+}
+
+/// Two sessions that do not know of each other on one group and port: each a sender and a receiver
+/// that loses a tenth of that sender's packets. Member 4 receives nothing.
+fn two_sessions() -> Net {
+    let mut net = Net::new(13);
+    let instances = [5, 6];
+    for instance in instances {
+        net.add(Some(sender()), None, Link::default(), instance);
+    }
+    for _ in instances {
+        net.add(None, Some(ReceiverConfig::default()), Link::default(), 1);
+    }
+    net.add(Some(sender()), None, Link::default(), 7);
+    net.loss_between.extend([((0, 2), 0.1), ((1, 3), 0.1)]);
+    net
+}
+
+#[test]
+fn of_two_sessions_on_one_group_each_sender_answers_only_its_own_receivers() {
+    let mut net = two_sessions();
+    let files = [11, 12].map(|seed| contents(500_000, seed));
+    (0..2).for_each(|member| send(&mut net, member, &files[member]));
+    let has_both = |net: &Net, member| files.iter().all(|file| objects(net, member).contains(file));
+    assert!(net.run(Duration::from_secs(30), |net| (2..4).all(|member| has_both(net, member))));
+    net.run(Duration::from_secs(60), |_| false);
+    for member in 0..2 {
+        // Each receiver lacks something of one sender alone, and all hear all NACKs.
+        let (asked, answered) =
+            (net.counter(member + 2, "nacks_sent"), net.counter(member, "nacks_received"));
+        assert!(asked > 0 && asked == answered, "{asked} NACKs sent, {answered} taken by sender {member}");
+        // What each heard of the other's are of a sender that it follows as well.
+        assert_eq!(net.counter(member + 2, "nacks_heard"), net.counter(3 - member, "nacks_sent"));
+        assert_eq!(objects(&net, member + 2).len(), 2);
+        assert_eq!(net.counter(member, "feedback_refused"), 0);
+    }
+    // Who receives nothing is handed nothing, says nothing and repairs nothing.
+    assert!(net.members[4].arrived > 0);
+    assert_eq!((net.members[4].up.len(), net.members[4].packets), (0, 0));
+}
+
+#[test]
+fn requests_of_another_session_are_neither_answered_nor_taken_for_those_of_others() {
+    // Requests for all of the object that is being sent: of the same sender's last run, and of another sender.
+    let run = |foreign: Option<(u32, u16)>| {
+        let links = [Link::default(), lossy(0.1), Link::default()];
+        let mut net = Net::star(14, sender(), &ReceiverConfig::default(), &links);
+        let file = contents(500_000, 14);
+        send(&mut net, 0, &file);
+        let mut step = 0;
+        let all = |net: &Net| (1..3).all(|member| objects(net, member) == [file.clone()]);
+        while !net.run(Duration::from_millis(step), all) {
+            assert!(step < 30_000);
+            step += 1;
+            let Some((sender, instance)) = foreign else { continue };
+            let position = |object| Position {
+                fec: Fec::ReedSolomon8,
+                object,
+                id: PayloadId { block: 0, symbol: 0, block_len: 0 },
+            };
+            let (form, flags) = (RepairForm::Ranges, RepairFlags::OBJECT);
+            let repairs = vec![Repair { form, flags, items: vec![position(0), position(2)] }];
+            let grtt_response = Timestamp::default();
+            let nack = Nack { sender: NodeId(sender), instance, grtt_response, cc: None, repairs };
+            let message = Message { sequence: 0, source: NodeId(99), body: Body::Nack(nack) }.emit();
+            (0..3).for_each(|member| net.forge(member, 9, &message));
+        }
+        (net.now, net.bytes(), net.counter(0, "nacks_received"), net.counter(2, "nacks_heard"))
+    };
+    let alone = run(None);
+    assert!(alone.2 > 0);
+    for foreign in [(1, 2), (77, 1)] {
+        assert_eq!(run(Some(foreign)), alone, "{foreign:?}");
+    }
+}
+
+#[test]
+fn two_senders_that_took_the_same_number_mix_nothing_and_the_one_that_is_left_completes() {
+    // Another session's sender may have the identifier of this one's: then each packet of the one seems to be of a
+    // sender that has restarted.
+    let mut net = two_sessions();
+    net.members[1].session = net.session(0, Some(sender()), None, 6);
+    let files = [15, 16].map(|seed| contents(500_000, seed));
+    (0..2).for_each(|member| send(&mut net, member, &files[member]));
+    let mut most = 0;
+    for step in 1..=100 {
+        net.run(Duration::from_millis(100 * step), |_| false);
+        for receiver in 2..4 {
+            let (incomplete, decoded) = net.members[receiver].session.held();
+            most = most.max(incomplete + decoded);
+        }
+    }
+    assert!(most < 1_000_000, "{most} bytes held");
+    let last = contents(300_000, 17);
+    send(&mut net, 1, &last);
+    let has_last = |net: &Net| (2..4).all(|member| objects(net, member).contains(&last));
+    assert!(net.run(Duration::from_secs(30), has_last));
+    for receiver in 2..4 {
+        let all = [&files[0], &files[1], &last];
+        assert!(objects(&net, receiver).iter().all(|found| all.contains(&found)), "receiver {receiver}");
     }
 }
 
