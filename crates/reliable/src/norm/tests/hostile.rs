@@ -205,8 +205,8 @@ fn a_clock_that_is_stepped_back_costs_the_time_of_the_step() {
     }
 }
 
-/// A receiver may answer by its system clock. If that is stepped while it holds a probe, its answer is wrong by as much: it
-/// shows a time to come, or one before the first probe, or a long round trip.
+/// A receiver may answer by its system clock. If that is stepped while it holds a probe, its answer is wrong by as
+/// much: it shows a time to come, or one before the first probe, or a long round trip.
 #[test]
 fn an_answer_by_a_clock_that_was_stepped_is_refused_or_costs_the_others_a_factor() {
     let answered = |step: i32| {
