@@ -5,11 +5,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use hopcast_core::bytes::complete;
 use hopcast_core::{Duration, Instant, Stream};
 
-use super::asking::extend;
 use super::cache::Cache;
 use super::message::Message;
 use super::recent::Recent;
-use super::wire::{MAX_WANTS, MemberId, MessageId, Missing, Want};
+use super::wire::{MAX_RUNS, MAX_WANTS, MemberId, MessageId, Missing, Want};
 use crate::runs::Runs;
 
 /// The requests that are to be answered.
@@ -201,14 +200,13 @@ impl Serving {
                 for run in runs {
                     let run =
                         run.start.min(message.shape.fragments())..run.end.min(message.shape.fragments());
-                    let mut at = run.start;
-                    for absent in message.missing(run.clone()).chain([run.end]) {
-                        serve.insert_run(at.into()..absent.into());
-                        if absent < run.end {
-                            extend(&mut rest, absent);
-                        }
-                        at = absent + 1;
+                    let whole = u64::from(run.start)..u64::from(run.end);
+                    let mut absent = Runs::of(std::slice::from_ref(&run));
+                    for held in message.present().runs().filter(|held| held.start < whole.end) {
+                        serve.insert_run(held.start.max(whole.start)..held.end.min(whole.end));
+                        absent.remove_run(held);
                     }
+                    rest.extend(absent.ranges().take(MAX_RUNS));
                 }
                 for (_, part) in under_way {
                     if let &Part::Fragment(index) = part {

@@ -15,7 +15,6 @@ use super::series::{Catalogue, Series};
 use super::serving::Part;
 use super::turns::{Turn, Turns};
 use super::wire::{DATA_OVERHEAD, HEADER, MAX_SERVERS, MAX_WANTS, MemberId, MessageId, Missing, Want};
-pub(super) use wants::extend;
 use wants::{Budget, fragments};
 
 use crate::round_trip::RoundTrip;

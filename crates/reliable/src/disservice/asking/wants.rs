@@ -11,6 +11,9 @@ use super::super::wire::{MAX_RUNS, MAX_WANTS, MessageId, Missing, Want};
 use super::{Asking, PASSES, Passes, View};
 use crate::runs::Runs;
 
+/// Missing fragments of a message that are looked at for a request. Chosen: more than a request names.
+const MAX_DRAWN: usize = 1 << 16;
+
 /// Room for wants in a request.
 pub(super) struct Budget {
     /// Bytes.
@@ -88,12 +91,17 @@ impl Asking {
             return self.chunks_of(id, message, end);
         }
         let asked = self.expected.of(id);
-        let is_asked = |index: u32| asked.iter().any(|asked| asked.fragments.contains(index.into()));
-        let missing: Vec<u32> = message.missing(0..end).filter(|&index| !is_asked(index)).collect();
-        let mut runs = Vec::new();
-        for index in missing {
-            if self.is_drawn(id) {
-                extend(&mut runs, index);
+        let mut missing = Runs::of(&[0..end]);
+        let known = asked.iter().map(|asked| &asked.fragments).chain([message.present()]);
+        known.for_each(|known| known.runs().for_each(|run| missing.remove_run(run)));
+        let mut runs: Vec<Range<u32>> = Vec::new();
+        if self.draws_all(id) {
+            runs.extend(missing.ranges().take(MAX_RUNS));
+        } else {
+            for index in missing.numbers().take(MAX_DRAWN) {
+                if self.is_drawn(id) {
+                    extend(&mut runs, index as u32);
+                }
             }
         }
         runs.truncate(MAX_RUNS);
@@ -104,7 +112,7 @@ impl Asking {
     /// still to come.
     fn chunks_of(&self, id: MessageId, message: &Message, end: u32) -> Vec<Want> {
         let mut chunks: Vec<(u32, Vec<Range<u32>>)> = Vec::new();
-        for index in message.missing(0..end) {
+        for index in message.missing(0..end).take(MAX_DRAWN) {
             let chunk = message.shape.chunk_of(index);
             if chunks.last().is_none_or(|&(last, _)| last != chunk) {
                 chunks.push((chunk, Vec::new()));
@@ -124,10 +132,15 @@ impl Asking {
         chunks.into_iter().filter_map(want).collect()
     }
 
+    /// Whether all that is missing of a message is asked for.
+    fn draws_all(&self, id: MessageId) -> bool {
+        let is_fruitless = |passes: &Passes| passes.fruitless >= PASSES;
+        self.share >= 1.0 || self.passes.get(&id).is_some_and(is_fruitless)
+    }
+
     /// Whether one of those that are missing is asked for now.
     fn is_drawn(&mut self, id: MessageId) -> bool {
-        let is_fruitless = |passes: &Passes| passes.fruitless >= PASSES;
-        self.share >= 1.0 || self.passes.get(&id).is_some_and(is_fruitless) || self.random.chance(self.share)
+        self.draws_all(id) || self.random.chance(self.share)
     }
 }
 
@@ -154,7 +167,7 @@ pub(super) fn fragments(want: &Want, each: u64) -> u64 {
 }
 
 /// Adds a number to runs, which is higher than all in them.
-pub(in super::super) fn extend(runs: &mut Vec<Range<u32>>, index: u32) {
+fn extend(runs: &mut Vec<Range<u32>>, index: u32) {
     match runs.last_mut() {
         Some(run) if run.end == index => run.end += 1,
         _ => runs.push(index..index + 1),
