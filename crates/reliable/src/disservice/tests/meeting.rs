@@ -22,7 +22,13 @@ enum Meet {
 
 /// Time from when the parts meet until all have all, and the time that the bottleneck needs for what crosses it. Two
 /// members of each part have published; one of them goes before, and one member of each part begins again.
-fn meet(how: Meet, (messages, len): (u64, usize), loss: f64) -> (Duration, Duration) {
+fn meet(how: Meet, messages: (u64, usize), loss: f64) -> (Duration, Duration) {
+    let (took, bottleneck, _) = meet_and_count(how, messages, loss);
+    (took, bottleneck)
+}
+
+/// As [`meet`], and the packets that the member sends by which the parts meet.
+fn meet_and_count(how: Meet, (messages, len): (u64, usize), loss: f64) -> (Duration, Duration, u64) {
     let policy = policy();
     let mut net = Network::new(1);
     let bridge = 2 * HALF;
@@ -61,10 +67,11 @@ fn meet(how: Meet, (messages, len): (u64, usize), loss: f64) -> (Duration, Durat
             net.unheard.extend([(here, there), (there, here)]);
         }
     }
-    let met = net.now;
+    let (met, before) = (net.now, net.members[bridge].packets);
     let until = met.since(Instant::ZERO) + Duration::from_secs(200);
     assert!(net.run(until, |net| have(net, 2 * messages)), "{how:?}: all have all");
-    (net.now.since(met), MBIT.time_for(2 * messages * (len as u64 + ON_LINK * (len as u64).div_ceil(1400))))
+    let bytes = 2 * messages * (len as u64 + ON_LINK * (len as u64).div_ceil(1400));
+    (net.now.since(met), MBIT.time_for(bytes), net.members[bridge].packets - before)
 }
 
 #[test]
@@ -84,9 +91,11 @@ fn parts_that_meet_on_one_segment_have_all_without_a_storm_of_requests() {
     assert!(took < (bottleneck + policy().summaries.1).mul_f64(1.5), "{took}, at least {bottleneck}");
 }
 
-/// Each member loses others of what the bridge brings: they have them of each other, while it sends the next.
+/// Each member loses others of what the bridge brings: they have them of each other, and the bridge sends little twice.
 #[test]
 fn what_one_of_many_has_lost_another_brings_beside_the_one_that_has_the_next() {
-    let (took, bottleneck) = meet(Meet::Bridge, (500, 1000), 0.01);
-    assert!(took < bottleneck.mul_f64(1.5) + policy().summaries.1, "{took}, at least {bottleneck}");
+    let (took, bottleneck, sent) = meet_and_count(Meet::Bridge, (500, 1000), 0.01);
+    println!("{sent} packets in {took}, at least {bottleneck}");
+    // Of 100 members somebody has lost two of three: sent again by the bridge alone, these would be 1630.
+    assert!(sent < 1250, "{sent} packets in {took}, at least {bottleneck}");
 }
