@@ -24,6 +24,9 @@ struct Member {
     counted: Counted,
 }
 
+/// Whether a digest asks, what is stable, its entries, and whether it is for all.
+type DueDigest = (bool, Option<u32>, Vec<(u16, u32)>, bool);
+
 impl Member {
     fn new(rank: usize, stack: &Stack) -> Self {
         let Start::Told(members) = told(3) else { panic!() };
@@ -52,8 +55,8 @@ impl Member {
         next.take(100).map(letter).collect()
     }
 
-    /// A digest that is due: whether it asks, what is stable, its entries, and whether it is for all.
-    fn digest(&mut self, now: u64) -> Option<(bool, Option<u32>, Vec<(u16, u32)>, bool)> {
+    /// A digest that is due.
+    fn digest(&mut self, now: u64) -> Option<DueDigest> {
         let packet = self.epoch.next_digest(at(now), &mut self.counted)?;
         match Packet::parse(&packet.bytes).unwrap() {
             Packet::Digest { asks, stable, entries, .. } => Some((asks, stable, entries, packet.to_all)),
@@ -264,8 +267,8 @@ fn a_member_says_what_it_has_after_so_many_bytes_and_after_a_time() {
     assert_eq!(member.digest(10), Some((false, None, vec![(0, 3)], false)), "for who sends");
     assert_eq!(member.digest(10), None);
     // It still holds them, and asks what the others have.
-    let later = stack.stable_every.as_millis() as u64 + 10;
-    let heartbeat = stack.heartbeat.as_millis() as u64 + 10;
+    let later = stack.stable_every.as_millis() + 10;
+    let heartbeat = stack.heartbeat.as_millis() + 10;
     assert_eq!(member.epoch.deadline(at(10), &member.outgoing), Some(at(later.min(heartbeat))));
     assert!(member.digest(later).is_some_and(|(asks, ..)| asks));
     // Its own count too, and then all are told.
@@ -300,7 +303,7 @@ fn who_has_nothing_more_to_send_says_so_ever_less_often_and_asks_the_third_time(
     let mut member = Member::new(1, &Stack::default());
     member.give(1);
     assert_eq!(member.send(0), "D");
-    let first = FIRST_ANNOUNCED.as_millis() as u64;
+    let first = FIRST_ANNOUNCED.as_millis();
     let mut now = 0;
     assert_eq!(member.send(now), "");
     for (wait, letter) in [(first, "a"), (2 * first, "a"), (4 * first, "A"), (8 * first, "A")] {
@@ -338,7 +341,7 @@ fn who_is_held_back_by_what_others_have_not_acknowledged_asks_at_once() {
     let mut member = Member::new(1, &Stack { buffer, ..Stack::default() });
     member.give(4);
     assert_eq!(member.send(0), "DDD", "as many as its buffer has room for");
-    let first = FIRST_ANNOUNCED.as_millis() as u64;
+    let first = FIRST_ANNOUNCED.as_millis();
     assert_eq!(member.send(first), "A");
     let mut member = Member::new(1, &Stack { credits: 3 * credit::cost(100) - 1, ..Stack::default() });
     member.give(4);
@@ -379,7 +382,7 @@ fn who_acknowledges_nothing_is_asked_in_the_second_half_of_the_time_that_it_has(
     let mut member = Member::new(1, &stack);
     member.give(1);
     member.send(0);
-    let half = stack.stalled_after.as_millis() as u64 / 2;
+    let half = stack.stalled_after.as_millis() / 2;
     let mut is_asking = |now: u64| {
         let stalled = member.epoch.stalled(at(now));
         (stalled.len(), member.digest(now).is_some_and(|(asks, ..)| asks))
