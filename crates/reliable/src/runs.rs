@@ -70,6 +70,11 @@ impl Runs {
         self.settle();
     }
 
+    /// The set of one range.
+    pub(crate) fn one(range: Range<u32>) -> Self {
+        Self::of(std::slice::from_ref(&range))
+    }
+
     /// The set of some ranges, as they stand in packets.
     pub(crate) fn of(ranges: &[Range<u32>]) -> Self {
         let mut runs = Self::new();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::ops::Range;
 
 use hopcast_core::Instant;
 
@@ -114,10 +115,7 @@ impl Expected {
             }
         }
         if is_crowd {
-            all.retain(|asked| !asked.is_nothing());
-            if all.is_empty() {
-                self.asked.remove(&want.id);
-            }
+            self.retain(want.id, |asked| !asked.is_nothing());
         }
     }
 
@@ -136,13 +134,7 @@ impl Expected {
 
     /// A server has sent all that it is to send of a message. Whether nobody else is to send anything of it.
     pub(super) fn ends(&mut self, server: MemberId, id: MessageId) -> bool {
-        let Some(all) = self.asked.get_mut(&id) else { return false };
-        all.retain(|asked| asked.server.is_some_and(|other| other != server));
-        let is_over = all.is_empty();
-        if is_over {
-            self.asked.remove(&id);
-        }
-        is_over
+        self.retain(id, |asked| asked.server.is_some_and(|other| other != server))
     }
 
     /// A server of many sends something of a message. Gives the messages that it was to send before, and nobody else is
@@ -153,18 +145,20 @@ impl Expected {
             asked.get(&id).is_some_and(|all| all.iter().any(|asked| asked.server == Some(server)))
         };
         let passed = self.orders.passed(server, id, is_asked);
-        passed.into_iter().filter(|&id| self.is_left(server, id)).collect()
+        let is_lost = |&id: &MessageId| self.retain(id, |asked| asked.server != Some(server));
+        passed.into_iter().filter(is_lost).collect()
     }
 
-    /// A server is not waited for any more to send a message. Whether nobody else is to send it.
-    fn is_left(&mut self, server: MemberId, id: MessageId) -> bool {
+    /// Waits for some of those that are to send a message, and no longer for the others. Whether there were some, and
+    /// none is left.
+    fn retain(&mut self, id: MessageId, keeps: impl Fn(&Asked) -> bool) -> bool {
         let Some(all) = self.asked.get_mut(&id) else { return false };
-        all.retain(|asked| asked.server != Some(server));
-        let is_left = all.is_empty();
-        if is_left {
+        all.retain(keeps);
+        let is_over = all.is_empty();
+        if is_over {
             self.asked.remove(&id);
         }
-        is_left
+        is_over
     }
 
     /// A message is whole, or of no interest any more.
@@ -259,39 +253,14 @@ impl Orders {
         is_asked: impl Fn(MessageId) -> bool,
     ) -> Vec<MessageId> {
         let Some(order) = self.servers.get_mut(&server) else { return Vec::new() };
-        let Some(number) = order.numbers.remove(&id) else { return Vec::new() };
-        order.messages.remove(&number);
-        let last = order.last.replace(number);
-        let mut gone = 1;
-        let mut passed = Vec::new();
-        for from in [Some(0), last] {
-            passed.clear();
-            let before = from.filter(|&from| from < number).map(|from| order.messages.range(from..number));
-            let (mut others, mut is_whole) = (Vec::new(), true);
-            for (&of, &id) in before.into_iter().flatten() {
-                if !is_asked(id) {
-                    others.push((of, id));
-                } else if passed.len() < MAX_LOST {
-                    passed.push((of, id));
-                } else {
-                    is_whole = false;
-                    break;
-                }
-            }
-            gone += others.len();
-            others.into_iter().for_each(|other| order.forget(other));
-            if is_whole {
-                break;
-            }
-            if from == last || last.is_none() {
-                passed.clear();
-                break;
-            }
-        }
-        gone += passed.len();
-        passed.iter().for_each(|&lost| order.forget(lost));
-        self.count -= gone;
-        passed.into_iter().map(|(_, id)| id).collect()
+        let before = order.messages.len();
+        let Some(number) = order.forget(id) else { return Vec::new() };
+        let last = order.last.replace(number).filter(|&last| last < number);
+        let passed = order.few(0..number, &is_asked);
+        let passed = passed.or_else(|| order.few(last?..number, &is_asked)).unwrap_or_default();
+        passed.iter().for_each(|&id| _ = order.forget(id));
+        self.count -= before - order.messages.len();
+        passed
     }
 
     /// Forgets the servers that are not to send any more.
@@ -302,9 +271,25 @@ impl Orders {
 }
 
 impl Order {
-    fn forget(&mut self, (number, id): (u64, MessageId)) {
+    /// The messages with these numbers that the server is still waited for; `None` if they are many. Others that are
+    /// found on the way are forgotten.
+    fn few(&mut self, numbers: Range<u64>, is_asked: impl Fn(MessageId) -> bool) -> Option<Vec<MessageId>> {
+        let mut messages = self.messages.range(numbers).map(|(_, &id)| id);
+        let (mut few, mut others) = (Vec::new(), Vec::new());
+        let is_many = messages.any(|id| {
+            let found = if is_asked(id) { &mut few } else { &mut others };
+            found.push(id);
+            few.len() > MAX_LOST
+        });
+        others.into_iter().for_each(|id| _ = self.forget(id));
+        (!is_many).then_some(few)
+    }
+
+    /// Forgets a message, and gives its number.
+    fn forget(&mut self, id: MessageId) -> Option<u64> {
+        let number = self.numbers.remove(&id)?;
         self.messages.remove(&number);
-        self.numbers.remove(&id);
+        Some(number)
     }
 }
 
@@ -312,26 +297,15 @@ impl Order {
 mod tests {
     use hopcast_core::Duration;
 
+    use super::super::tests::{at, id, member};
     use super::*;
-
-    fn member(node: u32) -> MemberId {
-        MemberId { node, run: 1 }
-    }
-
-    fn id(sequence: u32) -> MessageId {
-        MessageId { group: 1, publisher: member(9), sequence }
-    }
-
-    fn at(millis: u64) -> Instant {
-        Instant::ZERO + Duration::from_millis(millis)
-    }
 
     fn whole(sequence: u32, count: u32) -> Want {
         Want { id: id(sequence), missing: Missing::Whole(count) }
     }
 
     /// A server is asked for these messages, in their order.
-    fn asked(sequences: std::ops::Range<u32>) -> Expected {
+    fn asked(sequences: Range<u32>) -> Expected {
         let mut expected = Expected::default();
         for sequence in sequences {
             expected.in_order(member(1), [id(sequence)].into_iter());

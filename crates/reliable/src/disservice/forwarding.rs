@@ -115,12 +115,9 @@ impl Forwards {
 mod tests {
     use hopcast_core::Seed;
 
+    use super::super::tests::member;
     use super::super::wire::{Sent, Series, Summary};
     use super::*;
-
-    fn member(node: u32) -> MemberId {
-        MemberId { node, run: 1 }
-    }
 
     const ID: MessageId = MessageId { group: 1, publisher: MemberId { node: 9, run: 1 }, sequence: 4 };
 

@@ -86,19 +86,8 @@ impl Losses {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::{at, id, member};
     use super::*;
-
-    fn member(node: u32) -> MemberId {
-        MemberId { node, run: 1 }
-    }
-
-    fn id(sequence: u32) -> MessageId {
-        MessageId { group: 1, publisher: member(9), sequence }
-    }
-
-    fn at(millis: u64) -> Instant {
-        Instant::ZERO + Duration::from_millis(millis)
-    }
 
     /// Those that are asked for now, and again half a second later.
     fn ids(losses: &mut Losses, millis: u64) -> Vec<u32> {

@@ -222,6 +222,13 @@ impl Message {
         fragments.insert(index, bytes);
     }
 
+    /// The fragments of a range that are missing: in as many steps as there are runs, and not as there are fragments.
+    pub(super) fn absent(&self, range: Range<u32>) -> Runs {
+        let mut absent = Runs::one(range);
+        self.present.runs().for_each(|run| absent.remove_run(run));
+        absent
+    }
+
     /// Numbers of the fragments of a range that are missing.
     pub(super) fn missing(&self, range: Range<u32>) -> impl Iterator<Item = u32> + '_ {
         self.present.gaps(range.start.into()..range.end.into()).map(|index| index as u32)

@@ -171,6 +171,11 @@ impl Neighbours {
         self.all.get(&member)
     }
 
+    /// Whether a member is a neighbour that is known to hold a message.
+    pub(super) fn holds(&self, member: MemberId, id: MessageId) -> bool {
+        self.get(member).is_some_and(|neighbour| neighbour.holds(member, id))
+    }
+
     /// The neighbour that is to be asked for messages: one that is known to hold most of them, if it answers; where
     /// there are several, the one that answers already (`current`), or one at random.
     pub(super) fn server(
@@ -289,11 +294,8 @@ impl Neighbour {
 mod tests {
     use hopcast_core::Seed;
 
+    use super::super::tests::member;
     use super::*;
-
-    fn member(node: u32) -> MemberId {
-        MemberId { node, run: 1 }
-    }
 
     fn at(seconds: u64) -> Instant {
         Instant::ZERO + Duration::from_secs(seconds)

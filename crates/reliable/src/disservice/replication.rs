@@ -195,6 +195,7 @@ impl Pushes {
 mod tests {
     use super::super::cache::Value;
     use super::super::message::Message;
+    use super::super::tests::{id, member};
     use super::super::wire::{Sent, Series, Shape, Summary};
     use super::*;
 
@@ -202,16 +203,8 @@ mod tests {
     const AGAIN: Duration = Duration::from_secs(30);
     const OWN: MemberId = member(1);
 
-    const fn member(node: u32) -> MemberId {
-        MemberId { node, run: 1 }
-    }
-
     fn at(seconds: u64) -> Instant {
         Instant::ZERO + Duration::from_secs(seconds)
-    }
-
-    fn id(sequence: u32) -> MessageId {
-        MessageId { group: 1, publisher: member(9), sequence }
     }
 
     /// A member that holds messages, and its neighbours.

@@ -200,12 +200,10 @@ impl Serving {
                 for run in runs {
                     let run =
                         run.start.min(message.shape.fragments())..run.end.min(message.shape.fragments());
-                    let whole = u64::from(run.start)..u64::from(run.end);
-                    let mut absent = Runs::of(std::slice::from_ref(&run));
-                    for held in message.present().runs().filter(|held| held.start < whole.end) {
-                        serve.insert_run(held.start.max(whole.start)..held.end.min(whole.end));
-                        absent.remove_run(held);
-                    }
+                    let absent = message.absent(run.clone());
+                    let mut held = Runs::one(run);
+                    absent.runs().for_each(|run| held.remove_run(run));
+                    serve.insert_set(&held);
                     rest.extend(absent.ranges().take(MAX_RUNS));
                 }
                 for (_, part) in under_way {

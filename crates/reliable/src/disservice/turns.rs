@@ -211,17 +211,10 @@ impl Turns {
 mod tests {
     use hopcast_core::Seed;
 
+    use super::super::tests::{at, member};
     use super::*;
 
     const EVERY: Duration = Duration::from_millis(200);
-
-    fn at(millis: u64) -> Instant {
-        Instant::ZERO + Duration::from_millis(millis)
-    }
-
-    fn member(node: u32) -> MemberId {
-        MemberId { node, run: 1 }
-    }
 
     fn turns(known: usize, is_joint: bool) -> Turns {
         let mut turns = Turns::new(EVERY, is_joint);

@@ -277,54 +277,41 @@ impl Asking {
         view: &View<'_>,
     ) -> u64 {
         let until = self.late_at(now);
-        let mut is_of_one = false;
         if let Some(server) = server.filter(|_| self.turns.is_crowd()) {
             if server != own && view.neighbours.get(server).is_none() {
                 // A server that was never heard here will not be heard to answer.
                 return 0;
             }
-            let mut lacks = wants.iter().filter(|want| self.asks_for_some(want, view)).peekable();
-            if lacks.peek().is_some() {
-                // Of what others have asked for already, one asks for what it lost.
-                is_of_one = lacks.all(|want| {
-                    let series = view.catalogue.get(want.id.into());
-                    let mut missing =
-                        series.into_iter().flat_map(|series| series.missing_in(want.sequences()));
-                    missing.by_ref().take(MAX_WANTS).all(|sequence| {
-                        let id = MessageId { sequence, ..want.id };
-                        self.expected.has(id) || self.losses.has(id)
-                    })
-                });
-                if !is_of_one {
-                    self.asks(now, server, false);
-                    self.turns.leaves();
-                }
-            } else {
+            let mut missing = wants.iter().flat_map(|want| self.missing_of(want, view)).peekable();
+            let is_missing = missing.peek().is_some();
+            // Of what others have asked for already, one asks for what it lost.
+            let is_of_one = is_missing && missing.all(|id| self.expected.has(id) || self.losses.has(id));
+            if !is_missing {
                 let parts = wants.iter().map(|want| fragments(want, self.fragments_each));
                 let parts = parts.fold(0, u64::saturating_add);
                 self.turns.promises(server, parts, until);
+            } else if !is_of_one {
+                self.asks(now, server, false);
+                self.turns.leaves();
+            }
+            if passed_on_by.is_none() && !is_of_one {
+                for want in wants {
+                    // Of others it is not known that there are any.
+                    let newest = view.catalogue.get(want.id.into()).map(|series| series.newest);
+                    let known =
+                        want.messages().take_while(|id| newest.is_some_and(|last| id.sequence <= last));
+                    self.expected.in_order(server, known.take(MAX_WANTS));
+                }
             }
         }
         let mut suppressed = 0;
-        if let Some(server) = server.filter(|_| self.turns.is_crowd() && passed_on_by.is_none() && !is_of_one)
-        {
-            for want in wants {
-                // Of others it is not known that there are any.
-                let newest = view.catalogue.get(want.id.into()).map_or(0, |series| series.newest + 1);
-                let known = want.id.sequence..want.sequences().end.min(newest);
-                let ids = known.take(MAX_WANTS).map(|sequence| MessageId { sequence, ..want.id });
-                self.expected.in_order(server, ids);
-            }
-        }
         for want in wants {
-            let series = view.catalogue.get(want.id.into()).filter(|series| self.asks_for(series));
-            let Some(series) = series else { continue };
             if let Some(passed_on_by) = passed_on_by {
                 self.expected.note_absent(passed_on_by, want, self.turns.is_crowd());
             }
-            for sequence in series.missing_in(want.sequences()).take(MAX_WANTS) {
+            for id in self.missing_of(want, view) {
                 suppressed += 1;
-                self.expected.note(MessageId { sequence, ..want.id }, &want.missing, server, until);
+                self.expected.note(id, &want.missing, server, until);
             }
         }
         suppressed
@@ -414,28 +401,22 @@ impl Asking {
             }
         };
         if let Some(server) = server.filter(|_| self.turns.is_crowd())
-            && let Some(neighbour) = view.neighbours.get(server)
-            && wants.iter().any(|want| neighbour.holds(server, want.id))
+            && wants.iter().any(|want| view.neighbours.holds(server, want.id))
         {
             // Another is asked for the rest, and not through this one.
-            wants.retain(|want| neighbour.holds(server, want.id));
+            wants.retain(|want| view.neighbours.holds(server, want.id));
         }
         let is_again = wants.iter().any(|want| self.passes.contains_key(&want.id));
         let until = self.late_at(now);
         for want in &wants {
-            for sequence in want.sequences() {
-                let id = MessageId { sequence, ..want.id };
+            for id in want.messages() {
                 self.expected.note(id, &want.missing, server, until);
                 self.passes_on(now, id);
             }
         }
         if let Some(server) = server {
             if self.turns.is_crowd() {
-                let ids = |want: &Want| {
-                    let id = want.id;
-                    want.sequences().map(move |sequence| MessageId { sequence, ..id })
-                };
-                self.expected.in_order(server, wants.iter().flat_map(ids));
+                self.expected.in_order(server, wants.iter().flat_map(Want::messages));
             }
             self.asks(now, server, true);
         }
@@ -451,10 +432,8 @@ impl Asking {
             && wants.len() < MAX_WANTS
             && let Some((id, server)) = self.losses.next(now)
         {
-            let is_missing = view.catalogue.get(id.into()).is_some_and(|series| {
-                self.asks_for(series) && series.missing_in(id.sequence..id.sequence + 1).next().is_some()
-            });
-            if !is_missing {
+            let whole = Want { id, missing: Missing::Whole(1) };
+            if self.missing_of(&whole, view).next().is_none() {
                 self.losses.remove(id);
                 continue;
             }
@@ -462,7 +441,7 @@ impl Asking {
                 // Somebody else may have asked for it meanwhile.
                 _ if self.expected.has(id) => Vec::new(),
                 Some(held) => self.of_message(now, id, held, false),
-                None => vec![Want { id, missing: Missing::Whole(1) }],
+                None => vec![whole],
             };
             let is_any = !found.is_empty();
             if found.iter().all(|want| budget.takes(want)) {
@@ -500,11 +479,12 @@ impl Asking {
         }
     }
 
-    /// Whether a request of another member is for something that is missing here too.
-    fn asks_for_some(&self, want: &Want, view: &View<'_>) -> bool {
-        view.catalogue.get(want.id.into()).is_some_and(|series| {
-            self.asks_for(series) && series.missing_in(want.sequences()).next().is_some()
-        })
+    /// The messages that a request names and that this member lacks and asks for, as many as it looks at.
+    fn missing_of<'v>(&self, want: &Want, view: &View<'v>) -> impl Iterator<Item = MessageId> + use<'v> {
+        let (id, sequences) = (want.id, want.sequences());
+        let series = view.catalogue.get(id.into()).filter(|series| self.asks_for(series));
+        let missing = series.into_iter().flat_map(move |series| series.missing_in(sequences.clone()));
+        missing.map(move |sequence| MessageId { sequence, ..id }).take(MAX_WANTS)
     }
 
     /// A message of this many fragments was heard of.

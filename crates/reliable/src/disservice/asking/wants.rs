@@ -38,7 +38,7 @@ impl Asking {
             // What nobody of many is known to hold would only be asked for in vain, and each waits for the others'
             // answers: until nothing is to come for some time, since what holders said may have been lost.
             let held = if is_of_holders { view.neighbours.held(now, id) } else { None };
-            let held = held.unwrap_or_else(|| Runs::of(std::slice::from_ref(&(0..u32::MAX))));
+            let held = held.unwrap_or_else(|| Runs::one(0..u32::MAX));
             for sequence in held.ranges().flat_map(|run| series.missing_in(run)) {
                 if budget.is_spent() || wants.len() >= MAX_WANTS {
                     return wants;
@@ -90,13 +90,12 @@ impl Asking {
             let end = if comes { message.shape.fragments_of(message.shape.chunk_of(end)).start } else { end };
             return self.chunks_of(id, message, end);
         }
-        let asked = self.expected.of(id);
-        let mut missing = Runs::of(std::slice::from_ref(&(0..end)));
-        let known = asked.iter().map(|asked| &asked.fragments).chain([message.present()]);
-        known.for_each(|known| known.runs().for_each(|run| missing.remove_run(run)));
+        let mut missing = message.absent(0..end);
+        let asked = self.expected.of(id).iter().flat_map(|asked| asked.fragments.runs());
+        asked.for_each(|run| missing.remove_run(run));
         let mut runs: Vec<Range<u32>> = Vec::new();
         if self.draws_all(id) {
-            runs.extend(missing.ranges().take(MAX_RUNS));
+            runs.extend(missing.ranges());
         } else {
             for index in missing.numbers().take(MAX_DRAWN) {
                 if self.is_drawn(id) {

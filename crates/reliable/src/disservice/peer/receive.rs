@@ -210,12 +210,9 @@ impl Peer {
         except.push(request.from.member);
         let ids: Vec<_> = rest.iter().map(|want| want.id).collect();
         // Of many, most lack what one does who was asked for all to hear.
-        let is_known = |next: &MemberId| {
-            let next = self.neighbours.get(*next).map(|neighbour| (next, neighbour));
-            next.is_some_and(|(&member, neighbour)| ids.iter().any(|&id| neighbour.holds(member, id)))
-        };
+        let holds = |next: MemberId| ids.iter().any(|&id| self.neighbours.holds(next, id));
         let next = self.neighbours.server(now, &ids, (&except, None), &mut self.random);
-        if let Some(next) = next.filter(|next| !self.neighbours.is_crowd() || is_known(next)) {
+        if let Some(next) = next.filter(|&next| !self.neighbours.is_crowd() || holds(next)) {
             servers.insert(0, next);
             self.counted.passed_on += 1;
             self.control.push_back(Control::Request { is_again: request.is_again, servers, wants: rest });

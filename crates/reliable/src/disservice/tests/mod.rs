@@ -11,8 +11,9 @@ mod transfers;
 
 use std::collections::BTreeMap;
 
-use hopcast_core::{Duration, Item, Message, Rate, Seed};
+use hopcast_core::{Duration, Instant, Item, Message, Rate, Seed};
 
+use super::wire::MessageId;
 use super::{Config, Group, Peer, Policy};
 use crate::testing::{HEADERS, Link, Net, address, group};
 use crate::{Join, MemberId, Order, Subscription};
@@ -20,6 +21,20 @@ use crate::{Join, MemberId, Order, Subscription};
 pub(super) type Network = Net<Peer>;
 
 pub(super) const MBIT: Rate = Rate::from_mbit(1);
+
+/// A member of a node.
+pub(super) const fn member(node: u32) -> MemberId {
+    MemberId { node, run: 1 }
+}
+
+/// A message of one series.
+pub(super) const fn id(sequence: u32) -> MessageId {
+    MessageId { group: 1, publisher: member(9), sequence }
+}
+
+pub(super) fn at(millis: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(millis)
+}
 
 pub(super) fn topic() -> Group {
     b"recon"[..].into()

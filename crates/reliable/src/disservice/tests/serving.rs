@@ -6,25 +6,14 @@ use super::super::cache::{Cache, Value};
 use super::super::message::Message;
 use super::super::object::digest;
 use super::super::serving::{Heard, Part, Repair, Serving};
-use super::super::wire::{MAX_WANTS, MemberId, MessageId, Missing, Shape, Symbol, Want};
+use super::super::wire::{MAX_WANTS, MessageId, Missing, Shape, Symbol, Want};
+use super::{at, id, member};
 
 /// Bytes of a fragment, and fragments of a chunk.
 const FRAGMENT: u16 = 10;
 const CHUNK: u8 = 4;
 /// Time within which the traffic memory knows of a fragment.
 const MEMORY: Duration = Duration::from_secs(2);
-
-fn member(node: u32) -> MemberId {
-    MemberId { node, run: 1 }
-}
-
-fn id(sequence: u32) -> MessageId {
-    MessageId { group: 1, publisher: member(9), sequence }
-}
-
-fn at(millis: u64) -> Instant {
-    Instant::ZERO + Duration::from_millis(millis)
-}
 
 fn random() -> Stream {
     Seed::new(1, 0).stream(&["test"], 0)

@@ -94,6 +94,12 @@ impl Want {
         self.id.sequence..self.id.sequence.saturating_add(count)
     }
 
+    /// The messages that it names.
+    pub(in super::super) fn messages(&self) -> impl Iterator<Item = MessageId> + use<> {
+        let id = self.id;
+        self.sequences().map(move |sequence| MessageId { sequence, ..id })
+    }
+
     /// Number of messages, fragments or combinations that it names.
     pub(in super::super) fn parts(&self) -> u64 {
         match &self.missing {
