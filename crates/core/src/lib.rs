@@ -20,6 +20,7 @@
 //! | [`stream`] | the stream port: back-pressure, half-close, reset |
 //! | [`assembly`] | machines plugged into one another; the order of hand-overs at one instant |
 //! | [`timers`] | a machine's timers |
+//! | [`agenda`] | deadlines by key, as many as there are |
 //! | [`loss`] | the share of packets that are lost, fading |
 //! | [`recent`] | the recent numbers of a sender's packets, and which have arrived |
 //! | [`pacer`] | when a paced sender may let the next packet go |
@@ -27,6 +28,7 @@
 //! | [`codel`] | the queue discipline of RFC 8289, at links and at protocols' inputs |
 //! | [`guide`] | a worked example: a stack of two machines on a lossy link |
 
+pub mod agenda;
 pub mod assembly;
 pub mod buffer;
 pub mod bytes;
@@ -48,6 +50,7 @@ pub mod time;
 pub mod timers;
 pub mod units;
 
+pub use agenda::Agenda;
 pub use assembly::{Assembly, Slot, earliest};
 pub use buffer::Buffer;
 pub use bytes::{Malformed, Reader, Writer};

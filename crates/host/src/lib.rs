@@ -53,7 +53,6 @@
 //! - No redirects, no source routes, no options: they are forwarded unread. A packet whose IPv6 extension headers do
 //!   not parse is malformed in transit too, where a router would not parse them.
 
-mod agenda;
 pub mod binding;
 pub mod config;
 mod counters;

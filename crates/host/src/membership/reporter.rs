@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use hopcast_core::{Duration, Instant, Pace, Stream};
+use hopcast_core::{Agenda, Duration, Instant, Pace, Stream};
 use hopcast_wire::ip;
 use hopcast_wire::membership::{Query, Sources, Version, is_source_specific};
 
@@ -13,7 +13,6 @@ use super::group::Group;
 
 use super::packet::{Record, Report};
 use super::{Config, Filter, Interface};
-use crate::agenda::Agenda;
 
 /// Maximum number of packets a second that answer queries, on an interface of an IP version. Chosen: with fewer, a host
 /// in the maximum number of groups (1024) cannot report them to a querier of version 2, a packet each, within the usual

@@ -61,10 +61,9 @@ mod table;
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
-use hopcast_core::{Buffer, Instant, Stream};
+use hopcast_core::{Agenda, Buffer, Instant, Stream};
 use hopcast_wire::ethernet::Mac;
 
-use crate::agenda::Agenda;
 use config::NeighbourConfig;
 use counters::Counters;
 pub(crate) use entry::Heard;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use hopcast_core::{Duration, Egress, Instant, Item, Membership, Outbox, Pace, Transit};
+use hopcast_core::{Agenda, Duration, Egress, Instant, Item, Membership, Outbox, Pace, Transit};
 use hopcast_wire::ip;
 use hopcast_wire::membership::{
     Message, Query, RecordType, Sources, Version, is_reported, is_source_specific,
@@ -15,7 +15,6 @@ use super::counters::Counters;
 use super::election::Election;
 use super::group::{Group, Questions, limit};
 use super::{Config, packet};
-use crate::agenda::Agenda;
 
 /// The members on a link, of one IP version.
 #[derive(Debug)]

@@ -39,7 +39,6 @@
 
 mod config;
 mod counters;
-mod deadlines;
 mod machine;
 mod plus;
 #[cfg(test)]

@@ -18,12 +18,11 @@
 //! No specification of the request's bytes was at hand: these are ours, with a port for experiments (RFC 4727).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv6Addr};
 
-use hopcast_core::{Duration, Hook, Instant, Membership, Reader, Writer};
+use hopcast_core::{Agenda, Duration, Hook, Instant, Membership, Reader, Writer};
 use hopcast_wire::{ip, udp};
 
-use super::deadlines::Deadlines;
 use crate::address::is_host;
 use crate::xcast::wire::MAX_LIST;
 
@@ -36,7 +35,7 @@ pub const REGISTRATION: usize = 40;
 /// send to groups.
 pub const PLUS_HOOKS: [Hook; 2] = [
     Hook::Transport { protocol: ip::UDP, port: Some(REGISTRATION_PORT) },
-    Hook::Destination { prefix: std::net::IpAddr::V6(Ipv6Addr::new(0xff00, 0, 0, 0, 0, 0, 0, 0)), length: 8 },
+    Hook::Destination { prefix: IpAddr::V6(Ipv6Addr::new(0xff00, 0, 0, 0, 0, 0, 0, 0)), length: 8 },
 ];
 
 /// The settings of a designated router.
@@ -90,11 +89,11 @@ pub(super) struct Plus {
     /// The interfaces with members of each channel.
     members: BTreeMap<Channel, BTreeSet<u32>>,
     /// When to register each of these again.
-    refreshes: Deadlines<Channel>,
+    refreshes: Agenda<Channel>,
     /// The routers that have registered for the channels of sources here.
     registered: BTreeMap<Channel, BTreeSet<Ipv6Addr>>,
     /// Until when each registration holds.
-    ends: Deadlines<(Channel, Ipv6Addr)>,
+    ends: Agenda<(Channel, Ipv6Addr)>,
 }
 
 impl Plus {
@@ -102,16 +101,16 @@ impl Plus {
         Self {
             config,
             members: BTreeMap::new(),
-            refreshes: Deadlines::default(),
+            refreshes: Agenda::new(),
             registered: BTreeMap::new(),
-            ends: Deadlines::default(),
+            ends: Agenda::new(),
         }
     }
 
     /// Notes that an interface has members, or none any more; the channel to register or to leave, with the time for
     /// which that holds.
     pub(super) fn change(&mut self, now: Instant, change: Membership) -> Option<(Channel, u16)> {
-        let (std::net::IpAddr::V6(group), Some(std::net::IpAddr::V6(source)), Some(interface)) =
+        let (IpAddr::V6(group), Some(IpAddr::V6(source)), Some(interface)) =
             (change.group, change.source, change.interface)
         else {
             return None;
@@ -130,7 +129,7 @@ impl Plus {
             if !is_first {
                 return None;
             }
-            self.refreshes.set(channel, now + self.config.refresh);
+            self.refreshes.set(channel, Some(now + self.config.refresh));
             return Some((channel, self.hold()));
         }
         let interfaces = self.members.get_mut(&channel)?;
@@ -139,7 +138,7 @@ impl Plus {
             return None;
         }
         self.members.remove(&channel);
-        self.refreshes.remove(&channel);
+        self.refreshes.set(channel, None);
         Some((channel, 0))
     }
 
@@ -150,7 +149,7 @@ impl Plus {
     /// A channel to register again now, with the time for which that holds; call until `None`.
     pub(super) fn due(&mut self, now: Instant) -> Option<(Channel, u16)> {
         let channel = self.refreshes.expired(now)?;
-        self.refreshes.set(channel, now + self.config.refresh.max(Duration::from_secs(1)));
+        self.refreshes.set(channel, Some(now + self.config.refresh.max(Duration::from_secs(1))));
         Some((channel, self.hold()))
     }
 
@@ -182,7 +181,7 @@ impl Plus {
         }
         self.registered.entry(channel).or_default().insert(router);
         let hold = Duration::from_secs(hold.into()).min(self.config.hold);
-        self.ends.set((channel, router), now + hold);
+        self.ends.set((channel, router), Some(now + hold));
         true
     }
 
@@ -196,7 +195,7 @@ impl Plus {
     }
 
     fn unregister(&mut self, channel: Channel, router: Ipv6Addr) {
-        self.ends.remove(&(channel, router));
+        self.ends.set((channel, router), None);
         let Some(routers) = self.registered.get_mut(&channel) else { return };
         routers.remove(&router);
         if routers.is_empty() {
@@ -233,8 +232,7 @@ impl Registration {
     pub(super) fn read(packet: &[u8]) -> Option<Self> {
         let header =
             ip::parse(packet).ok().filter(|header| !header.fragment && header.protocol == ip::UDP)?;
-        let (std::net::IpAddr::V6(from), std::net::IpAddr::V6(source)) = (header.source, header.destination)
-        else {
+        let (IpAddr::V6(from), IpAddr::V6(source)) = (header.source, header.destination) else {
             return None;
         };
         let segment = &packet[header.payload()];

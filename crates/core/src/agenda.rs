@@ -3,21 +3,23 @@
 use core::fmt;
 use std::collections::{BTreeMap, BTreeSet};
 
-use hopcast_core::Instant;
+use crate::time::Instant;
 
-/// Deadlines of keys `K`, at most one each. Deadlines of one instant fall due in the order of their keys.
-pub(crate) struct Agenda<K> {
+/// Deadlines of keys `K`, at most one each. Deadlines of one instant fall due in the order of their keys. Each call
+/// takes time in the logarithm of their number.
+pub struct Agenda<K> {
     deadlines: BTreeMap<K, Instant>,
     order: BTreeSet<(Instant, K)>,
 }
 
 impl<K: Ord + Copy> Agenda<K> {
-    pub(crate) const fn new() -> Self {
+    /// No deadlines.
+    pub const fn new() -> Self {
         Self { deadlines: BTreeMap::new(), order: BTreeSet::new() }
     }
 
     /// Sets the deadline of `key`, in place of an earlier setting; `None` stops it.
-    pub(crate) fn set(&mut self, key: K, at: Option<Instant>) {
+    pub fn set(&mut self, key: K, at: Option<Instant>) {
         let before = match at {
             Some(at) => self.deadlines.insert(key, at),
             None => self.deadlines.remove(&key),
@@ -29,25 +31,31 @@ impl<K: Ord + Copy> Agenda<K> {
     }
 
     /// The deadline of `key`.
-    pub(crate) fn get(&self, key: K) -> Option<Instant> {
+    pub fn get(&self, key: K) -> Option<Instant> {
         self.deadlines.get(&key).copied()
     }
 
     /// The earliest deadline.
-    pub(crate) fn next(&self) -> Option<Instant> {
+    pub fn next(&self) -> Option<Instant> {
         self.order.first().map(|&(at, _)| at)
     }
 
     /// The first key whose deadline has been reached, which is thereby stopped.
-    pub(crate) fn expired(&mut self, now: Instant) -> Option<K> {
+    pub fn expired(&mut self, now: Instant) -> Option<K> {
         let &(_, key) = self.order.first().filter(|&&(at, _)| at <= now)?;
         self.set(key, None);
         Some(key)
     }
 
     /// Stops all.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         *self = Self::new();
+    }
+}
+
+impl<K: Ord + Copy> Default for Agenda<K> {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
@@ -69,6 +77,7 @@ mod tests {
             agenda.set(key, Some(at(nanos)));
         }
         agenda.set('d', None);
+        agenda.set('z', None);
         assert_eq!((agenda.next(), agenda.get('b'), agenda.get('d')), (Some(at(3)), Some(at(3)), None));
         assert_eq!(agenda.expired(at(2)), None);
         let due: Vec<_> = core::iter::from_fn(|| agenda.expired(at(5))).collect();
