@@ -1,4 +1,6 @@
-//! The addresses that a list may have.
+//! The addresses that a list may have, and those of a node.
+
+use std::net::{IpAddr, Ipv6Addr};
 
 /// Whether an address is that of a single host beyond its link: not multicast, unspecified, loopback, link-local, nor
 /// an IPv4 address in IPv6's form.
@@ -22,10 +24,17 @@ pub(crate) fn has_pair<T: Ord + Copy>(list: &[T]) -> bool {
     sorted.windows(2).any(|pair| pair[0] == pair[1])
 }
 
+/// The addresses of IPv6 among a node's own, in their order.
+pub(crate) fn of_ipv6(addresses: &[IpAddr]) -> Vec<Ipv6Addr> {
+    let v6 = |address: &IpAddr| match address {
+        IpAddr::V6(address) => Some(*address),
+        IpAddr::V4(_) => None,
+    };
+    addresses.iter().filter_map(v6).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv6Addr;
-
     use super::*;
 
     #[test]

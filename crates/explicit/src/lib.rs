@@ -31,3 +31,10 @@ pub mod xcast;
 
 pub use bitmap::Bitmap;
 pub use refusal::Refusal;
+
+use hopcast_core::Pace;
+
+/// A limit of so many packets in a second, a tenth of them at once.
+fn pace(per_second: u32) -> Pace {
+    Pace::new(per_second.into(), u64::from(per_second / 10).max(1))
+}

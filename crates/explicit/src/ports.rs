@@ -6,6 +6,8 @@
 //!  0             1                           2             3     4
 //! ```
 
+use hopcast_core::Buffer;
+
 use crate::Refusal;
 
 /// Number of destination options among IPv6's extension headers (RFC 8200, section 4.6).
@@ -50,6 +52,14 @@ pub fn parse(bytes: &[u8], option: u8, count: usize) -> Result<Ports<'_>, Refusa
         return Err(Refusal::Ports);
     }
     Ok(Ports { next_header: header[0], list: ports.as_chunks().0, rest })
+}
+
+/// Puts the header with these ports, if there are any, in front of a payload of this protocol in `buffer`; the number
+/// of the header that is in front then.
+pub(crate) fn prepend(buffer: &mut Buffer, protocol: u8, option: u8, ports: Option<&[[u8; 2]]>) -> u8 {
+    let Some(ports) = ports else { return protocol };
+    put(buffer.prepend(header_len(ports.len())), protocol, option, ports);
+    DESTINATION_OPTIONS
 }
 
 /// Writes the header into `bytes`, which has its [length](header_len).

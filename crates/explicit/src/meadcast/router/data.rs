@@ -61,12 +61,12 @@ struct Target {
 impl Router {
     /// Copies a packet for each of its sections that are to be delivered.
     pub(super) fn forward(&mut self, now: Instant, transit: Transit, data: &Data) {
+        if !self.copies.is_ready(now) {
+            return self.refuse(transit, Refusal::Rate);
+        }
         let mut left = 0;
         for router in data.delivery.places() {
             left += if self.serves(&transit.packet, data, router) { data.receivers(router).len() } else { 1 };
-        }
-        if !self.copies.is_ready(now) {
-            return self.refuse(transit, Refusal::Rate);
         }
         self.copies.sent(now, left as u64);
         let Transit { mut packet, ingress, .. } = transit;

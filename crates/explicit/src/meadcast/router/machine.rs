@@ -7,8 +7,9 @@ use hopcast_core::{Instant, Item, Outbox, Pace, Port, Reactive, Transit};
 use super::config::Config;
 use super::counters::Counters;
 use super::data::Data;
-use crate::Refusal;
+use crate::address::of_ipv6;
 use crate::meadcast::wire::{Kind, MAX_HOPS, NO_NEXT_HEADER, Packet, edit};
+use crate::{Refusal, pace};
 
 /// A MEADcast router; see the [module's documentation](super).
 pub struct Router {
@@ -21,24 +22,19 @@ pub struct Router {
     pub(super) counters: Counters,
 }
 
-/// A packet's share in what becomes of it, apart from its bytes.
-enum Verdict {
+/// The treatment of a packet that is not dropped.
+enum Verdict<'a> {
     Pass,
-    Request,
+    Request(Packet<'a>),
     Data(Data),
 }
 
 impl Router {
     /// A router at a node with these addresses. Without one of IPv6 it is off.
     pub fn new(config: Config, addresses: &[IpAddr]) -> Self {
-        let v6 = |address: &IpAddr| match address {
-            IpAddr::V6(address) => Some(*address),
-            IpAddr::V4(_) => None,
-        };
-        let pace = |rate: u32| Pace::new(rate.into(), u64::from(rate / 10).max(1));
         Self {
             config,
-            addresses: addresses.iter().filter_map(v6).collect(),
+            addresses: of_ipv6(addresses),
             copies: pace(config.copies_per_second),
             responses: pace(config.responses_per_second),
             out: Outbox::new(),
@@ -62,9 +58,9 @@ impl Router {
                 self.counters.passed += 1;
                 self.out.down(Item::Transit(transit));
             }
-            Ok(Verdict::Request) => {
+            Ok(Verdict::Request(request)) => {
                 self.counters.requests += 1;
-                self.respond(now, &transit.packet);
+                self.respond(now, &request);
                 edit::increment_hops(&mut transit.packet);
                 self.out.down(Item::Transit(transit));
             }
@@ -82,7 +78,7 @@ impl Router {
         transit.packet.recycle();
     }
 
-    fn judge(&self, bytes: &[u8]) -> Result<Verdict, Refusal> {
+    fn judge<'a>(&self, bytes: &'a [u8]) -> Result<Verdict<'a>, Refusal> {
         if !self.config.enable || self.addresses.is_empty() {
             return Ok(Verdict::Pass);
         }
@@ -97,7 +93,7 @@ impl Router {
             // The receiver that it asks about is on this node.
             Kind::Request if self.owns(&packet.list[0]) => return Ok(Verdict::Pass),
             Kind::Request if self.owns(&packet.source.octets()) => return Err(Refusal::Source),
-            Kind::Request => Verdict::Request,
+            Kind::Request => Verdict::Request(packet),
             Kind::Data { delivery, routers } => Verdict::Data(Data::new(&packet, delivery, routers)),
         };
         if packet.hops >= MAX_HOPS {
@@ -110,8 +106,7 @@ impl Router {
     }
 
     /// Names this router to the sender of a request, unless it has named itself too often.
-    fn respond(&mut self, now: Instant, request: &[u8]) {
-        let Ok(request) = Packet::parse(request) else { return };
+    fn respond(&mut self, now: Instant, request: &Packet<'_>) {
         let Some(&own) = self.addresses.first() else { return };
         if !self.responses.is_ready(now) {
             return self.counters.refusals.add(Refusal::Rate);

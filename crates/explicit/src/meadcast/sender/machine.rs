@@ -179,12 +179,8 @@ impl Sender {
         };
         let receivers = &self.receivers;
         let is_receiver = |address| receivers.contains(&address);
-        let Some(receiver) = response.list.first().map(|octets| Ipv6Addr::from(*octets)) else {
-            return false;
-        };
-        if !is_receiver(receiver) {
-            return false;
-        }
+        let receiver = response.list.first().map(|octets| Ipv6Addr::from(*octets));
+        let Some(receiver) = receiver.filter(|receiver| is_receiver(*receiver)) else { return false };
         if self.timers.get(Alarm::Timeout).is_none() {
             self.counters.late += 1;
             return true;
@@ -231,8 +227,7 @@ impl Sender {
         }
         // A program above a TUN device sends from whichever address this has.
         transport::readdress(read.protocol, &mut packet, &source.octets(), &self.own.octets(), None);
-        let Self { config, .. } = self;
-        let form = Form { traffic, hop_limit: config.hop_limit, protocol: read.protocol };
+        let form = Form { traffic, hop_limit: self.config.hop_limit, protocol: read.protocol };
         self.send(now, packet, destination.octets(), form);
     }
 
@@ -247,13 +242,12 @@ impl Sender {
     }
 
     /// Sends a segment whose checksum covers this destination to all receivers.
-    fn send(&mut self, now: Instant, mut segment: Buffer, covered: [u8; 16], form: Form) {
+    fn send(&mut self, now: Instant, mut segment: Buffer, mut covered: [u8; 16], form: Form) {
         if !self.is_begun {
             self.begin(now);
         }
         self.counters.data += 1;
         let Form { traffic, hop_limit, protocol } = form;
-        let mut covered = covered;
         let mut address = |segment: &mut Buffer, to: Ipv6Addr| {
             let old = std::mem::replace(&mut covered, to.octets());
             transport::readdress(protocol, segment, &old, &to.octets(), None);

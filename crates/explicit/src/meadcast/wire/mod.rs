@@ -244,11 +244,7 @@ impl<'a> Packet<'a> {
     /// # Panics
     /// If the packet becomes longer than its length fields can say.
     pub fn prepend(&self, buffer: &mut Buffer) {
-        let mut next_header = self.protocol;
-        if let Some(ports) = self.ports {
-            ports::put(buffer.prepend(ports::header_len(ports.len())), next_header, PORTS_OPTION, ports);
-            next_header = ports::DESTINATION_OPTIONS;
-        }
+        let next_header = ports::prepend(buffer, self.protocol, PORTS_OPTION, self.ports);
         assert!(self.list.len() <= MAX_LIST, "a list has at most {MAX_LIST} addresses");
         let (flags, delivery, routers) = match self.kind {
             Kind::Request => (DISCOVERY, Bitmap::EMPTY, Bitmap::EMPTY),

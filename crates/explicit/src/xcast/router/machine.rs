@@ -10,9 +10,10 @@ use super::config::Config;
 use super::counters::Counters;
 use super::plus::{Channel, Plus, PlusConfig, REGISTRATION_PORT, Registration, is_channel};
 use super::{Hop, NextHops, TUNNEL};
+use crate::address::of_ipv6;
 use crate::header;
 use crate::xcast::wire::{ALL_ROUTERS, MAX_LIST, Packet};
-use crate::{Bitmap, Refusal, transport};
+use crate::{Bitmap, Refusal, pace, transport};
 
 /// An Xcast router; see the [module's documentation](super).
 pub struct Router {
@@ -32,16 +33,11 @@ pub struct Router {
 impl Router {
     /// A router at a node with these addresses. Without one of IPv6 it is off.
     pub fn new(config: Config, addresses: &[IpAddr], next_hops: Box<dyn NextHops>) -> Self {
-        let v6 = |address: &IpAddr| match address {
-            IpAddr::V6(address) => Some(*address),
-            IpAddr::V4(_) => None,
-        };
-        let rate = config.copies_per_second;
         Self {
             config,
-            addresses: addresses.iter().filter_map(v6).collect(),
+            addresses: of_ipv6(addresses),
             next_hops,
-            copies: Pace::new(rate.into(), u64::from(rate / 10).max(1)),
+            copies: pace(config.copies_per_second),
             plus: None,
             sorted: Vec::new(),
             out: Outbox::new(),

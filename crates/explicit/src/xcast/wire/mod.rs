@@ -203,11 +203,7 @@ impl<'a> Packet<'a> {
     pub fn prepend(&self, buffer: &mut Buffer) {
         let count = self.list.len();
         assert!(count <= MAX_LIST, "a list has at most {MAX_LIST} destinations");
-        let mut next_header = self.protocol;
-        if let Some(ports) = self.ports {
-            ports::put(buffer.prepend(ports::header_len(ports.len())), next_header, PORTS_OPTION, ports);
-            next_header = ports::DESTINATION_OPTIONS;
-        }
+        let next_header = ports::prepend(buffer, self.protocol, PORTS_OPTION, self.ports);
         let len = overhead(count, false);
         let flag = |flag: u8, is: bool| if is { flag } else { 0 };
         let flags = VERSION << 4 | flag(ANONYMOUS, self.is_anonymous) | flag(STAYS, self.stays);
