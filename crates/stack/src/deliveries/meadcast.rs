@@ -60,7 +60,7 @@ static OPTIONS: Options<Config> = Options(&[
         about: "Number of addresses with which a packet ends, 2 to 32; 80 % of `max` unless given.",
         form: Form::Numbers(2, 32),
         set: |config, node, key| whole(node, key, 2..=32).map(|found| config.ok = Some(found as usize)),
-        show: |config| shown(&config.ok.unwrap_or(config.max * 4 / 5)),
+        show: |config| shown(&config.ok()),
     },
     Opt {
         key: "merge",

@@ -66,7 +66,7 @@ impl Config {
     }
 
     /// Number of addresses with which a packet ends.
-    pub(super) fn ok(&self) -> usize {
+    pub fn ok(&self) -> usize {
         self.ok.unwrap_or(self.max() * 4 / 5)
     }
 }
