@@ -26,6 +26,8 @@ mod header;
 pub mod meadcast;
 pub mod ports;
 pub mod refusal;
+#[cfg(test)]
+mod testing;
 pub mod transport;
 pub mod xcast;
 

@@ -2,17 +2,7 @@ use hopcast_wire::{ip, udp};
 use proptest::prelude::*;
 
 use super::*;
-
-/// Address of the sender, of a router or of a receiver.
-fn at(text: &str) -> Ipv6Addr {
-    text.parse().unwrap()
-}
-
-fn hex(digits: &str) -> Vec<u8> {
-    let digits: Vec<u8> = digits.bytes().filter(u8::is_ascii_hexdigit).collect();
-    let value = |digit: u8| char::from(digit).to_digit(16).unwrap() as u8;
-    digits.chunks(2).map(|pair| value(pair[0]) << 4 | value(pair[1])).collect()
-}
+use crate::testing::{at, hex};
 
 /// A segment of UDP whose checksum fits.
 pub(crate) fn segment(source: Ipv6Addr, destination: Ipv6Addr, port: u16, payload: &[u8]) -> Buffer {

@@ -12,14 +12,11 @@ use super::{Config, Router};
 use crate::Bitmap;
 use crate::meadcast::wire::tests::segment;
 use crate::meadcast::wire::{Kind, NO_NEXT_HEADER, Packet};
+use crate::testing::{at, counter};
 
 /// Port of every receiver whose port is not listed.
 const PORT: u16 = 5001;
 const PAYLOAD: &[u8] = b"the first frame of the film";
-
-fn at(text: &str) -> Ipv6Addr {
-    text.parse().unwrap()
-}
 
 fn router(config: Config, own: &str) -> Router {
     Router::new(config, &[IpAddr::from([10, 0, 0, 1]), at(own).into()])
@@ -110,14 +107,4 @@ fn request(receiver: &str, hops: u8, hop_limit: u8) -> Buffer {
         payload: &[],
     };
     packet.emit()
-}
-
-fn counter(router: &Router, name: &str) -> u64 {
-    let mut found = None;
-    Machine::counters(router, &mut |counter, value| {
-        if counter == name {
-            found = Some(value);
-        }
-    });
-    found.unwrap_or_else(|| panic!("{name}"))
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::*;
+use crate::testing::{path, receiver_address, router_address};
 
 pub(in crate::meadcast) struct Net {
     /// The router above each; the first has the sender above it.
@@ -19,14 +20,6 @@ pub(in crate::meadcast) struct Net {
 }
 
 pub(in crate::meadcast) const SENDER: &str = "fd14::1";
-
-pub(in crate::meadcast) fn router_address(number: usize) -> Ipv6Addr {
-    at(&format!("fd14::1:{:x}", number + 1))
-}
-
-pub(in crate::meadcast) fn receiver_address(number: usize) -> Ipv6Addr {
-    at(&format!("fd14::2:{:x}", number + 1))
-}
 
 impl Net {
     /// A network of routers, each with the one above it and whether it speaks MEADcast, and the routers of receivers.
@@ -49,12 +42,7 @@ impl Net {
 
     /// The routers on the way to one of them, from the first, with itself.
     pub(in crate::meadcast) fn path(&self, to: usize) -> Vec<usize> {
-        let mut path = vec![to];
-        while let Some(&last) = path.last().filter(|last| **last > 0) {
-            path.push(self.parents[last]);
-        }
-        path.reverse();
-        path
+        path(&self.parents, to)
     }
 
     /// The next router towards an address; `None` where a link leads to it, `Err` of an address that does not exist.

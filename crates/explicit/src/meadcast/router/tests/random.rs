@@ -1,21 +1,9 @@
 use proptest::prelude::*;
 
-use super::net::{Net, SENDER, receiver_address, router_address};
+use super::net::{Net, SENDER};
 use super::*;
 use crate::meadcast::wire::MAX_LIST;
-
-/// A random tree: of each router the one above it, drawn among those before it, and whether it speaks MEADcast.
-fn trees() -> impl Strategy<Value = Vec<(usize, bool)>> {
-    proptest::collection::vec((any::<prop::sample::Index>(), any::<bool>()), 1..12).prop_map(|drawn| {
-        let above =
-            |number: usize, index: prop::sample::Index| if number == 0 { 0 } else { index.index(number) };
-        drawn
-            .into_iter()
-            .enumerate()
-            .map(|(number, (index, speaks))| (above(number, index), speaks))
-            .collect()
-    })
-}
+use crate::testing::{receiver_address, router_address, trees};
 
 /// Sections of a list, each a router with its receivers, as a packet from the sender.
 fn packet(sections: &[(Ipv6Addr, Vec<Ipv6Addr>)]) -> Buffer {

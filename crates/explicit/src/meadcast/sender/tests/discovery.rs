@@ -2,8 +2,7 @@ use hopcast_wire::{ip, udp};
 
 use super::*;
 use crate::meadcast::wire::tests::segment;
-
-const GROUP: &str = "ff18::1";
+use crate::testing::counter;
 
 fn seconds(at: u64) -> Instant {
     Instant::ZERO + Duration::from_secs(at)
@@ -63,10 +62,8 @@ fn respond(sender: &mut Sender, now: Instant, responses: &[(&str, u8, &str)]) {
 
 /// Packets that a datagram becomes: the destination of each, and how many receivers it lists. Each carries the
 /// datagram.
-fn datagram(sender: &mut Sender, now: Instant) -> Vec<(String, usize)> {
-    let local = (at("fd14::1"), 4000).into();
-    let datagram = Datagram::new(local, (at(GROUP), 5001).into(), Buffer::copy_from(b"film"));
-    sender.handle(now, Port::Above(0), Item::Datagram(datagram));
+fn film(sender: &mut Sender, now: Instant) -> Vec<(String, usize)> {
+    sender.handle(now, Port::Above(0), datagram(Buffer::copy_from(b"film")));
     let mut found = Vec::new();
     for packet in sent(sender, now) {
         let header = ip::parse(&packet).unwrap();
@@ -86,12 +83,6 @@ fn datagram(sender: &mut Sender, now: Instant) -> Vec<(String, usize)> {
             other @ std::net::IpAddr::V4(_) => panic!("{other}"),
         }
     }
-    found
-}
-
-fn counter(sender: &Sender, wanted: &str) -> u64 {
-    let mut found = 0;
-    sender.counters(&mut |name, value| found += if name == wanted { value } else { 0 });
     found
 }
 
@@ -122,9 +113,7 @@ fn a_sender_that_waits_begins_with_its_first_data() {
         let mut sender = sender(Config { wait: true, delay: delay_of, ..Config::default() });
         assert_eq!(sender.deadline(), None);
         let now = seconds(10);
-        let local = (at("fd14::1"), 4000).into();
-        let datagram = Datagram::new(local, (at(GROUP), 5001).into(), Buffer::copy_from(b"film"));
-        sender.handle(now, Port::Above(0), Item::Datagram(datagram));
+        sender.handle(now, Port::Above(0), datagram(Buffer::copy_from(b"film")));
         assert_eq!(sent(&mut sender, now).len(), if delay == 0 { 6 } else { 3 });
         assert_eq!(sender.deadline(), Some(seconds(if delay == 0 { 12 } else { 13 })));
     }
@@ -135,18 +124,18 @@ fn data_goes_by_unicast_until_the_first_discovery_has_ended_and_then_in_lists() 
     let mut sender = sender(Config::default());
     run(&mut sender, Instant::ZERO);
     let by_unicast = ["E1", "E2", "E3"].map(|receiver| (receiver.to_owned(), 0));
-    assert_eq!(datagram(&mut sender, seconds(1)), by_unicast);
+    assert_eq!(film(&mut sender, seconds(1)), by_unicast);
     run(&mut sender, seconds(5));
     respond(&mut sender, seconds(6), &[("R1", 1, "E1"), ("R1", 1, "E3")]);
-    assert_eq!(datagram(&mut sender, seconds(6)), by_unicast);
+    assert_eq!(film(&mut sender, seconds(6)), by_unicast);
     run(&mut sender, seconds(7));
-    assert_eq!(datagram(&mut sender, seconds(8)), [("E2".to_owned(), 0), ("E1".to_owned(), 2)]);
+    assert_eq!(film(&mut sender, seconds(8)), [("E2".to_owned(), 0), ("E1".to_owned(), 2)]);
     assert_eq!(sender.groups().packets.iter().map(names).collect::<Vec<_>>(), ["R1 E1 E3"]);
     // The next discovery begins anew: a router that is silent is not listed any more, and not before it ends.
     run(&mut sender, seconds(13));
-    assert_eq!(datagram(&mut sender, seconds(13)).len(), 2);
+    assert_eq!(film(&mut sender, seconds(13)).len(), 2);
     run(&mut sender, seconds(14));
-    assert_eq!(datagram(&mut sender, seconds(14)), by_unicast);
+    assert_eq!(film(&mut sender, seconds(14)), by_unicast);
 }
 
 #[test]
@@ -227,7 +216,7 @@ fn receivers_come_by_unicast_and_go_at_once() {
     assert_eq!(all_names(sender.groups()), (vec!["R1 E1 E3".to_owned()], "E4".to_owned()));
     sender.join(at("ff02::1"));
     sender.join(at("fd14::1"));
-    assert_eq!(datagram(&mut sender, seconds(8)).len(), 2);
+    assert_eq!(film(&mut sender, seconds(8)).len(), 2);
     let requests = run(&mut sender, seconds(12));
     assert_eq!(requests.iter().map(|(_, _, to)| to.as_str()).collect::<Vec<_>>(), ["E1", "E3", "E4"]);
 }
@@ -260,9 +249,7 @@ fn data_that_no_packet_can_be_is_dropped() {
     let mut sender = sender(Config { max: 32, ..Config::default() });
     assert_eq!(Sender::overhead(&Config { max: 32, ..Config::default() }), 528);
     for (len, is_sent) in [(65_535 - 528 - 8, true), (65_535 - 528 - 7, false)] {
-        let local = (at("fd14::1"), 4000).into();
-        let datagram = Datagram::new(local, (at(GROUP), 5001).into(), Buffer::zeroed(len));
-        sender.handle(seconds(1), Port::Above(0), Item::Datagram(datagram));
+        sender.handle(seconds(1), Port::Above(0), datagram(Buffer::zeroed(len)));
         assert_eq!(!sent(&mut sender, seconds(1)).is_empty(), is_sent, "{len}");
     }
     assert_eq!(counter(&sender, "meadcast_sender_unsendable"), 1);

@@ -11,9 +11,13 @@ use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Machine, Port, Tra
 use super::tree::Path;
 use super::{Config, Group, Groups, Sender, Tree};
 use crate::meadcast::wire::{Kind, NO_NEXT_HEADER, Packet};
+use crate::testing::at;
 
-fn at(text: &str) -> Ipv6Addr {
-    text.parse().unwrap()
+const GROUP: &str = "ff18::1";
+
+/// A datagram of the application to the group.
+fn datagram(payload: Buffer) -> Item {
+    Item::Datagram(Datagram::new((at("fd14::1"), 4000).into(), (at(GROUP), 5001).into(), payload))
 }
 
 /// Address of the router or receiver with a short name: `R1`, `E3`.

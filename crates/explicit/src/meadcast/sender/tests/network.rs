@@ -3,9 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::meadcast::router::tests::net::{Net, SENDER, receiver_address};
-
-const GROUP: &str = "ff18::1";
+use crate::meadcast::router::tests::net::{Net, SENDER};
+use crate::testing::{receiver_address, trees};
 
 fn bring(net: &mut Net, sender: &mut Sender, now: Instant) {
     while let Some((port, item)) = sender.poll(now) {
@@ -24,12 +23,10 @@ proptest! {
 
     #[test]
     fn each_receiver_has_each_datagram_once_before_and_after_discovery_and_while_routers_stop_and_start(
-        tree in proptest::collection::vec((any::<prop::sample::Index>(), any::<bool>()), 1..12),
+        tree in trees(),
         places in proptest::collection::vec(any::<prop::sample::Index>(), 1..40),
         (max, merge, min_leaves, split) in (2_usize..=32, 0_u8..4, 0_usize..4, any::<bool>()),
     ) {
-        let above = |number: usize, index: prop::sample::Index| if number == 0 { 0 } else { index.index(number) };
-        let tree: Vec<(usize, bool)> = tree.into_iter().enumerate().map(|(n, (i, is))| (above(n, i), is)).collect();
         let places: Vec<usize> = places.iter().map(|place| place.index(tree.len())).collect();
         let mut net = Net::new(&tree, &places);
         let receivers: Vec<Ipv6Addr> = (0..places.len()).map(receiver_address).collect();
@@ -45,9 +42,7 @@ proptest! {
             }
             net.received.clear();
             let before = net.crossings;
-            let local = (at(SENDER), 4000).into();
-            let datagram = Datagram::new(local, (at(GROUP), 5001).into(), Buffer::copy_from(b"film"));
-            sender.handle(now, Port::Above(0), Item::Datagram(datagram));
+            sender.handle(now, Port::Above(0), datagram(Buffer::copy_from(b"film")));
             bring(&mut net, &mut sender, now);
             prop_assert!(net.each_has_one(&receivers, b"film"), "{}{}{:?}", sender.tree(), sender.groups(), net.received);
             crossed.push(net.crossings - before);

@@ -11,15 +11,12 @@ use hopcast_wire::{ip, udp};
 
 use super::{Config, Hop, NextHops, Router};
 use crate::Bitmap;
+use crate::testing::at;
 use crate::xcast::wire::Packet;
 use crate::xcast::wire::tests::segment;
 
 const NOW: Instant = Instant::ZERO;
 const PAYLOAD: &[u8] = b"the first frame of the film";
-
-fn at(text: &str) -> Ipv6Addr {
-    text.parse().unwrap()
-}
 
 /// Next hops of a table.
 #[derive(Clone, Default)]

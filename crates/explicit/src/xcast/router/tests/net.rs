@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::*;
+use crate::testing::{path, receiver_address, router_address};
 
 pub(super) struct Net {
     parents: Vec<usize>,
@@ -12,24 +13,6 @@ pub(super) struct Net {
     pub(super) received: BTreeMap<Ipv6Addr, Vec<Buffer>>,
     /// Copies of a packet that crossed each link, by the node below it.
     pub(super) crossed: BTreeMap<usize, usize>,
-}
-
-fn router_address(number: usize) -> Ipv6Addr {
-    at(&format!("fd14::1:{:x}", number + 1))
-}
-
-pub(super) fn receiver_address(number: usize) -> Ipv6Addr {
-    at(&format!("fd14::2:{:x}", number + 1))
-}
-
-/// The routers on the way to one of them, from the first, with itself.
-fn path(parents: &[usize], to: usize) -> Vec<usize> {
-    let mut path = vec![to];
-    while let Some(&last) = path.last().filter(|last| **last > 0) {
-        path.push(parents[last]);
-    }
-    path.reverse();
-    path
 }
 
 impl Net {

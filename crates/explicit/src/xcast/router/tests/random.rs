@@ -1,19 +1,18 @@
 use proptest::prelude::*;
 
-use super::net::{Net, receiver_address};
+use super::net::Net;
 use super::*;
+use crate::testing::{receiver_address, trees};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
     fn each_receiver_has_one_copy_whatever_the_tree_and_whoever_takes_part(
-        tree in proptest::collection::vec((any::<prop::sample::Index>(), any::<bool>()), 1..12),
+        tree in trees(),
         places in proptest::collection::vec(any::<prop::sample::Index>(), 1..30),
         is_anonymous: bool,
     ) {
-        let above = |number: usize, index: prop::sample::Index| if number == 0 { 0 } else { index.index(number) };
-        let tree: Vec<(usize, bool)> = tree.into_iter().enumerate().map(|(n, (i, is))| (above(n, i), is)).collect();
         let places: Vec<usize> = places.iter().map(|place| place.index(tree.len())).collect();
         let receivers: Vec<Ipv6Addr> = (0..places.len()).map(receiver_address).collect();
         let mut net = Net::new(&tree, &places);
