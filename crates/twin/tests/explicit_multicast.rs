@@ -6,7 +6,7 @@ mod common;
 
 use std::path::Path;
 
-use common::document;
+use common::{counter, document, frames};
 use hopcast_twin::results::Run;
 use hopcast_twin::scenario::Overrides;
 
@@ -50,14 +50,6 @@ groups:
 }
 
 const ROUTERS: &str = "services: [{ name: mead, run: meadcast-router, on: [r0, r1, r2] }]";
-
-fn frames(run: &Run, from: &str, to: &str) -> u64 {
-    run.links.iter().find(|link| link.from == from && link.to == to).unwrap().sent_packets
-}
-
-fn counter(run: &Run, name: &str) -> u64 {
-    run.flows[0].counters[name]
-}
 
 fn service(run: &Run, name: &str) -> u64 {
     run.hosts.get(&format!("mead.{name}")).copied().unwrap_or(0)

@@ -8,7 +8,7 @@ mod common;
 
 use std::path::{Path, PathBuf};
 
-use common::document;
+use common::{counter, document, frames};
 use hopcast_runner::{load, run};
 use hopcast_twin::Monitor;
 use hopcast_twin::results::{Document, Run};
@@ -44,14 +44,6 @@ events:
 }
 
 const ELEMENTS: &str = "services: [{ name: pgm, run: pgm-router, on: [r0, r1, r2] }]";
-
-fn frames(run: &Run, from: &str, to: &str) -> u64 {
-    run.links.iter().find(|link| link.from == from && link.to == to).unwrap().sent_packets
-}
-
-fn counter(run: &Run, name: &str) -> u64 {
-    run.flows[0].counters[name]
-}
 
 fn element(run: &Run, name: &str) -> u64 {
     run.hosts.get(&format!("pgm.element_{name}")).copied().unwrap_or(0)

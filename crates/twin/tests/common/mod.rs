@@ -30,6 +30,18 @@ pub(crate) fn flow(text: &str) -> Flow {
     document.runs.into_iter().next().unwrap().flows.remove(0)
 }
 
+/// Frames that a direction of a link has sent.
+#[track_caller]
+pub(crate) fn frames(run: &Run, from: &str, to: &str) -> u64 {
+    run.links.iter().find(|link| link.from == from && link.to == to).unwrap().sent_packets
+}
+
+/// A counter of the first flow.
+#[track_caller]
+pub(crate) fn counter(run: &Run, name: &str) -> u64 {
+    run.flows[0].counters[name]
+}
+
 /// Mean of a figure over the repeats of a cell.
 #[track_caller]
 pub(crate) fn mean(cell: &Summary, name: &str) -> f64 {
