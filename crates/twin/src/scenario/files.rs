@@ -49,7 +49,7 @@ impl<'f> Contents<'f> {
         }
         let contents: Arc<[u8]> = read(self.files, &path, MAX_CONTENTS)
             .map_err(|why| {
-                let hint = hint(self.files, &path, &why);
+                let hint = hint(self.files, &path, &why).unwrap_or_default();
                 node.error(format!("`{key}`: cannot read `{}`: {why}{hint}", path.display()))
             })?
             .into();
@@ -131,45 +131,41 @@ fn read(files: &dyn Files, path: &Path, max: Bytes) -> Result<Vec<u8>, FileError
 
 /// The text of a file, limited to the size of a scenario; errors are reported at `from` if another file names it.
 fn read_text(files: &dyn Files, path: &Path, from: Option<&Span>) -> Result<String, Diagnostic> {
-    let bytes = read_scenario(files, path).map_err(|why| match from {
-        Some(span) => {
-            let hint = hint(files, path, &why);
-            span.error(format!("cannot read `{}`: {why}{hint}", path.display()))
-        }
-        None => {
-            let hint = Some(hint(files, path, &why)).filter(|hint| !hint.is_empty());
-            let hint = hint.unwrap_or_else(|| hint_of_study(path, &why));
-            let message = format!("cannot read this file: {why}{hint}");
-            Diagnostic::of_file(path.display().to_string(), message)
+    let bytes = read_scenario(files, path).map_err(|why| {
+        let hint = hint(files, path, &why);
+        match from {
+            Some(span) => {
+                let hint = hint.unwrap_or_default();
+                span.error(format!("cannot read `{}`: {why}{hint}", path.display()))
+            }
+            None => {
+                let hint = hint.or_else(|| hint_of_study(path, &why)).unwrap_or_default();
+                let message = format!("cannot read this file: {why}{hint}");
+                Diagnostic::of_file(path.display().to_string(), message)
+            }
         }
     })?;
     utf8(&bytes, path).map(str::to_owned)
 }
 
 /// `: did you mean …?` if there is no such file and one beside it has nearly this name.
-fn hint(files: &dyn Files, path: &Path, why: &FileError) -> String {
-    let Some(name) = path.file_name().and_then(OsStr::to_str).filter(|_| *why == FileError::NotFound) else {
-        return String::new();
-    };
+fn hint(files: &dyn Files, path: &Path, why: &FileError) -> Option<String> {
+    let name = path.file_name().and_then(OsStr::to_str).filter(|_| *why == FileError::NotFound)?;
     // What follows the last dot makes names no likelier that have it in common.
     let ending =
         path.extension().and_then(OsStr::to_str).map_or(String::new(), |ending| format!(".{ending}"));
     let stem = |name: &str| name.strip_suffix(&ending).unwrap_or(name).to_owned();
     let names: BTreeMap<String, String> =
         files.beside(path).into_iter().map(|name| (stem(&name), name)).collect();
-    match nearest(&stem(name), names.keys().map(String::as_str)) {
-        Some(found) => format!(": did you mean `{}`?", path.with_file_name(&names[found]).display()),
-        None => String::new(),
-    }
+    let found = nearest(&stem(name), names.keys().map(String::as_str))?;
+    Some(format!(": did you mean `{}`?", path.with_file_name(&names[found]).display()))
 }
 
 /// The same where a study of the program's own has nearly this name.
-fn hint_of_study(path: &Path, why: &FileError) -> String {
-    let name = path.file_stem().and_then(OsStr::to_str).filter(|_| *why == FileError::NotFound);
-    match name.and_then(|name| nearest(name, studies::studies().map(|(study, _)| study))) {
-        Some(study) => format!(": did you mean the study `{study}`?"),
-        None => String::new(),
-    }
+fn hint_of_study(path: &Path, why: &FileError) -> Option<String> {
+    let name = path.file_stem().and_then(OsStr::to_str).filter(|_| *why == FileError::NotFound)?;
+    let study = nearest(name, studies::studies().map(|(study, _)| study))?;
+    Some(format!(": did you mean the study `{study}`?"))
 }
 
 fn utf8<'a>(bytes: &'a [u8], path: &Path) -> Result<&'a str, Diagnostic> {
