@@ -33,7 +33,6 @@ pub struct Sender {
     found: Paths,
     /// Those that the last discovery has found.
     paths: Paths,
-    tree: Tree,
     groups: Groups,
     out: Outbox,
     counters: Counters,
@@ -80,7 +79,6 @@ impl Sender {
             timers: Timers::default(),
             found: Paths::default(),
             paths: Paths::default(),
-            tree: Tree::default(),
             groups: Groups::default(),
             out: Outbox::new(),
             counters: Counters::default(),
@@ -116,8 +114,8 @@ impl Sender {
     }
 
     /// The tree, by the last discovery, with the routers that have been taken out of it.
-    pub const fn tree(&self) -> &Tree {
-        &self.tree
+    pub fn tree(&self) -> Tree {
+        Tree::new(&self.receivers, self.paths.by_receiver())
     }
 
     /// The groups.
@@ -125,12 +123,11 @@ impl Sender {
         &self.groups
     }
 
-    /// Builds tree and groups anew.
+    /// Builds the groups anew.
     fn regroup(&mut self) {
-        self.tree = Tree::new(&self.receivers, self.paths.by_receiver());
-        let mut cut = self.tree.clone();
-        cut.cut(self.config.min_leaves, self.config.min_routers);
-        self.groups = Groups::new(&cut, &self.config, &self.receivers);
+        let mut tree = self.tree();
+        tree.cut(self.config.min_leaves, self.config.min_routers);
+        self.groups = Groups::new(&tree, &self.config, &self.receivers);
     }
 
     fn begin(&mut self, now: Instant) {
