@@ -4,11 +4,9 @@ use std::sync::Arc;
 
 use hopcast_core::{Duration, Instant, Machine, Rate};
 
-use super::net::{Link, Net, contents};
+use super::net::{Link, Net, contents, position};
 use super::transfers::{lossy, objects, sender};
-use crate::norm::wire::{
-    Body, Fec, Message, Nack, NodeId, PayloadId, Position, Repair, RepairFlags, RepairForm, Timestamp,
-};
+use crate::norm::wire::{Body, Message, Nack, NodeId, Repair, RepairFlags, RepairForm, Timestamp};
 use crate::norm::{Join, RateControl, ReceiverConfig, SenderConfig};
 
 fn send(net: &mut Net, member: usize, file: &[u8]) {
@@ -124,13 +122,8 @@ fn requests_of_another_session_are_neither_answered_nor_taken_for_those_of_other
             assert!(step < 30_000);
             step += 1;
             let Some((sender, instance)) = foreign else { continue };
-            let position = |object| Position {
-                fec: Fec::ReedSolomon8,
-                object,
-                id: PayloadId { block: 0, symbol: 0, block_len: 0 },
-            };
             let (form, flags) = (RepairForm::Ranges, RepairFlags::OBJECT);
-            let repairs = vec![Repair { form, flags, items: vec![position(0), position(2)] }];
+            let repairs = vec![Repair { form, flags, items: vec![position(0, 0, 0), position(2, 0, 0)] }];
             let grtt_response = Timestamp::default();
             let nack = Nack { sender: NodeId(sender), instance, grtt_response, cc: None, repairs };
             let message = Message { sequence: 0, source: NodeId(99), body: Body::Nack(nack) }.emit();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hopcast_core::{Duration, Instant, Item, Machine, Port};
 use proptest::prelude::*;
 
-use super::net::{Link, Net, contents};
+use super::net::{Link, Net, contents, nack, position};
 use super::transfers::{bytes, grant, lossy, objects, sender, write};
 use crate::norm::wire::{
     Body, CcFeedback, CcFlags, Command, Data, Fec, Flags, Fti, Header, Info, Message, Nack, NodeId,
@@ -21,16 +21,6 @@ fn send(net: &mut Net) -> Vec<u8> {
     let now = net.now;
     assert!(net.members[0].session.send(now, Arc::from(&file[..]), None, true).is_some());
     file
-}
-
-fn position(object: u16, block: u32, symbol: u16) -> Position {
-    Position { fec: Fec::ReedSolomon8, object, id: PayloadId { block, symbol, block_len: 0 } }
-}
-
-fn nack(from: u32, response: Timestamp, repairs: Vec<Repair>) -> Vec<u8> {
-    let nack = Nack { sender: NodeId(1), instance: 1, grtt_response: response, cc: None, repairs };
-    let message = Message { sequence: 0, source: NodeId(from), body: Body::Nack(nack) };
-    message.emit().to_vec()
 }
 
 /// Seconds until the two receivers of a file have it, while `disturb` is done each millisecond.

@@ -1,6 +1,6 @@
 //! Members of NORM on the network of the tests.
 
-use crate::norm::wire::NodeId;
+use crate::norm::wire::{Body, Fec, Message, Nack, NodeId, PayloadId, Position, Repair, Timestamp};
 use crate::norm::{Config, ReceiverConfig, SenderConfig, Session};
 use crate::testing;
 pub(super) use crate::testing::{Link, address, contents, group};
@@ -45,6 +45,17 @@ impl Net {
         let config = Config { unit_credit: true, ..config(member, Some(sender), None, 1) };
         Session::new(config, self.seed.stream(&["member"], member as u64))
     }
+}
+
+/// A symbol of an object.
+pub(super) fn position(object: u16, block: u32, symbol: u16) -> Position {
+    Position { fec: Fec::ReedSolomon8, object, id: PayloadId { block, symbol, block_len: 0 } }
+}
+
+/// A NACK to the first member.
+pub(super) fn nack(from: u32, response: Timestamp, repairs: Vec<Repair>) -> Vec<u8> {
+    let nack = Nack { sender: NodeId(1), instance: 1, grtt_response: response, cc: None, repairs };
+    Message { sequence: 0, source: NodeId(from), body: Body::Nack(nack) }.emit().to_vec()
 }
 
 fn config(

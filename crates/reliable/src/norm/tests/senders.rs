@@ -4,11 +4,9 @@ use std::sync::Arc;
 
 use hopcast_core::{Duration, Instant, Rate};
 
-use super::net::{Link, Net, contents};
+use super::net::{Link, Net, contents, nack, position};
 use super::transfers::{bytes, grant, lossy, objects, sender, write};
-use crate::norm::wire::{
-    Body, Fec, Message, Nack, NodeId, PayloadId, Position, Repair, RepairFlags, RepairForm, Timestamp,
-};
+use crate::norm::wire::{Repair, RepairFlags, RepairForm, Timestamp};
 use crate::norm::{RateControl, ReceiverConfig, SenderConfig};
 
 pub(super) fn tcp_friendly(max: Rate) -> SenderConfig {
@@ -32,15 +30,6 @@ fn run_for(net: &mut Net, time: Duration) {
 
 fn rate(net: &Net) -> f64 {
     net.members[0].session.rate().unwrap_or_default().bits_per_sec() as f64
-}
-
-fn nack(from: u32, response: Timestamp, repairs: Vec<Repair>) -> Vec<u8> {
-    let nack = Nack { sender: NodeId(1), instance: 1, grtt_response: response, cc: None, repairs };
-    Message { sequence: 0, source: NodeId(from), body: Body::Nack(nack) }.emit().to_vec()
-}
-
-fn position(object: u16, block: u32, symbol: u16) -> Position {
-    Position { fec: Fec::ReedSolomon8, object, id: PayloadId { block, symbol, block_len: 0 } }
 }
 
 #[test]
