@@ -48,7 +48,7 @@ impl Flush {
     /// Notes an acknowledgement. True if it was asked for and is the first one.
     pub(super) fn acknowledged(&mut self, node: NodeId) -> bool {
         let first = self.ackers.get_mut(&node).is_some_and(|known| !std::mem::replace(known, true));
-        if first && self.ackers.values().all(|&known| known) {
+        if first && self.is_acknowledged() {
             self.told = self.robust;
             self.next = self.leaving.and(self.next);
         }
@@ -95,18 +95,14 @@ impl Flush {
         {
             let interval = grtt.mul_f64(GROWTH.powi(self.told.into())).min(MAX_INTERVAL.max(grtt * 2));
             self.told += 1;
-            let next = now + interval;
-            if self.told < self.robust {
-                self.next = Some(next);
-            } else if self.leaving.is_some() {
-                self.next = Some(next.max(self.sent + hold));
+            if self.told < self.robust || self.leaving.is_some() {
+                self.next = Some(now + interval);
             }
             let waiting = self.ackers.iter().filter(|&(_, &known)| !known);
             return Some(Command::Flush { last, acknowledge: waiting.map(|(&node, _)| node).collect() });
         }
+        let is_acknowledged = !self.ackers.is_empty() && self.is_acknowledged();
         let leaving = self.leaving.as_mut()?;
-        let is_acknowledged = !self.ackers.is_empty() && self.ackers.values().all(|&known| known);
-        // It may have been told to leave only when the end had been told.
         if last.is_some() && now < self.sent + hold && !is_acknowledged {
             self.next = Some(self.sent + hold);
             return None;
@@ -132,8 +128,10 @@ mod tests {
         let mut found = Vec::new();
         let mut before = Instant::ZERO;
         while let Some(now) = flush.due() {
-            found.extend(flush.next(now, Some(LAST), GRTT, HOLD).map(|command| (now.since(before), command)));
-            before = now;
+            if let Some(command) = flush.next(now, Some(LAST), GRTT, HOLD) {
+                found.push((now.since(before), command));
+                before = now;
+            }
         }
         found
     }
@@ -178,6 +176,16 @@ mod tests {
         // Three commands take half a second.
         let until_it_leaves = told[..4].iter().fold(Duration::ZERO, |sum, &(wait, _)| sum + wait);
         assert_eq!(until_it_leaves, HOLD);
+    }
+
+    #[test]
+    fn one_that_leaves_does_so_at_once_if_the_last_command_is_acknowledged() {
+        let mut flush = Flush::new(1, &[NodeId(7)]);
+        flush.reset(Instant::ZERO);
+        flush.leave(Instant::ZERO);
+        assert!(matches!(flush.next(Instant::ZERO, Some(LAST), GRTT, HOLD), Some(Command::Flush { .. })));
+        assert!(flush.acknowledged(NodeId(7)));
+        assert_eq!(run(&mut flush), [(GRTT, Command::EndOfTransmission)]);
     }
 
     #[test]
