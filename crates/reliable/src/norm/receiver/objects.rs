@@ -100,7 +100,7 @@ impl Objects {
             self.done.insert(number);
         }
         if number == self.first {
-            self.first = self.done.gaps(number..u64::MAX).next().unwrap_or(number + 1);
+            self.first = self.done.next_gap(number);
             self.done.forget_below(self.first);
         }
     }

@@ -132,7 +132,13 @@ impl Block {
             self.need = Some(self.need.unwrap_or(0).max(self.parity.saturating_add(lacking)));
         }
         if parity == 0 && request.of_many {
-            return self.repeat(now, request);
+            // No symbol stands in for another. Of a small group one that is left out is asked for soon; in a large one
+            // each is lost to many, who would ask in one round after the other.
+            let raised = self.repeat(request, usize::MAX) > 0;
+            if raised {
+                self.asked.get_or_insert(now);
+            }
+            return raised;
         }
         if lacking <= self.pending() {
             return false;
@@ -142,35 +148,19 @@ impl Block {
         let missing = lacking - self.pending();
         let fresh = missing.saturating_add(spare).min(parity.saturating_sub(self.parity + self.wanted));
         self.wanted += fresh;
-        let mut left = missing.saturating_sub(fresh);
-        for &symbol in request.named.iter().filter(|&&symbol| symbol < request.symbols) {
-            if left == 0 {
-                break;
-            }
-            let on_its_way = self.repeated.get(&symbol).is_some_and(|&at| at > request.seen);
-            if !on_its_way && self.again.insert(symbol) {
-                left -= 1;
-            }
-        }
-        if self.is_pending() && self.asked.is_none() {
-            self.asked = Some(now);
+        self.repeat(request, missing.saturating_sub(fresh).into());
+        if self.is_pending() {
+            self.asked.get_or_insert(now);
         }
         self.is_pending()
     }
 
-    /// Takes a request for a block without parity, of which no symbol stands in for another: all that are named are to
-    /// be sent again. Of a small group one that is left out is asked for soon; in a large one each symbol is lost to
-    /// many, who would ask in one round after the other. True if there is one that was not to be sent already.
-    fn repeat(&mut self, now: Instant, request: Request<'_>) -> bool {
-        let mut raised = false;
-        for &symbol in request.named.iter().filter(|&&symbol| symbol < request.symbols) {
-            let on_its_way = self.repeated.get(&symbol).is_some_and(|&at| at > request.seen);
-            raised |= !on_its_way && self.again.insert(symbol);
-        }
-        if raised {
-            self.asked.get_or_insert(now);
-        }
-        raised
+    /// Has symbols that a request names sent again, `max` at most. Returns the number of those that were not to be sent
+    /// already.
+    fn repeat(&mut self, request: Request<'_>, max: usize) -> usize {
+        let named = request.named.iter().filter(|&&symbol| symbol < request.symbols);
+        let is_on_its_way = |symbol| self.repeated.get(symbol).is_some_and(|&at| at > request.seen);
+        named.filter(|symbol| !is_on_its_way(symbol) && self.again.insert(**symbol)).take(max).count()
     }
 
     /// Takes the next symbol to be sent: parity, or a symbol again. `source` is the number of source symbols.

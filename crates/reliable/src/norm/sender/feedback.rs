@@ -5,7 +5,6 @@ use hopcast_core::{Duration, Instant};
 use super::Sender;
 use super::block::Request;
 use super::object::Object;
-use super::source::LONG_BACKOFF;
 use crate::norm::wire::{
     Ack, Acknowledged, CcFeedback, Command, Nack, NodeId, Repair, RepairFlags, RepairForm, Timestamp, serial,
 };
@@ -247,7 +246,7 @@ impl Sender {
             return false;
         }
         *left -= 1;
-        let (loss, grtt, of_many) = (self.need.loss(), self.grtt(), self.backoff() >= LONG_BACKOFF);
+        let (loss, grtt, of_many) = (self.need.loss(), self.grtt(), self.is_large());
         let Some(object) = self.objects.get_mut(&number) else { return false };
         if block < object.first_block() {
             self.say_what_is_left();

@@ -171,6 +171,11 @@ impl Sender {
         delay(&self.config, backoff(&self.config, size))
     }
 
+    /// Whether it is a large group, in which a round of requests takes long.
+    fn is_large(&self) -> bool {
+        self.backoff() >= LONG_BACKOFF
+    }
+
     /// Longest time from a request to the last one of its round, as receivers are told to draw it.
     fn round(&self) -> Duration {
         self.grtt() * (u64::from(self.backoff()) + 1)
@@ -466,6 +471,8 @@ const MAX_BLOCK: u32 = 0xFF_FFFF;
 /// Group that is assumed until feedback shows its size: libnorm's. With 100, of ten thousand receivers 68 ask for each
 /// block and round of a short transfer, and a few wait hardly less: the longest back-off is the same.
 const ASSUMED_GROUP: u64 = 1000;
+/// Back-off factor of a group whose first round of requests takes long.
+const LONG_BACKOFF: u8 = 4;
 /// NACKs of a round for which the back-off of a large group is made. Chosen: those that lack more than others ask for
 /// ask nonetheless, so that there are about twice as many.
 const MAX_EXPECTED: f64 = 4.0;

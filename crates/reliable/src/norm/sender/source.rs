@@ -47,8 +47,6 @@ const PATIENCE: u64 = 4;
 /// Bytes of a stream that are held where the buffer has room for them, however slow it is, and maximum number of bytes
 /// that wait to be sent. Chosen: a receiver that was cut off for seconds of a slow stream completes.
 const MIN_BUFFER: u64 = 4 << 20;
-/// Back-off factor of a group whose first round of requests takes long.
-pub(super) const LONG_BACKOFF: u8 = 4;
 /// Maximum buffer size that a stream announces. Chosen: as much as a receiver may be asked to reserve.
 const MAX_ANNOUNCED: u64 = 64 << 20;
 /// Halvings of the patience with those that never have enough. Chosen: what is left is less than a packet's time.
@@ -385,7 +383,7 @@ impl Sender {
         // Of those before one that was asked for, nobody lacks anything as far as is known.
         let last = self.source.settle.iter().rposition(|block| need(block).is_some());
         // Of a small group all will be known soon.
-        let last = last.filter(|_| self.backoff() >= LONG_BACKOFF);
+        let last = last.filter(|_| self.is_large());
         let asked = self.source.settle.iter().take(last.map_or(0, |last| last + 1));
         let asked = asked.map(|block| need(block).unwrap_or(0));
         let parity = self.need.proactive(source, self.config.parity, asked);
