@@ -183,34 +183,23 @@ impl Message {
     fn learn(&mut self, index: u32, bytes: Box<[u8]>) {
         let chunk = self.shape.chunk_of(index);
         let first = self.shape.fragments_of(chunk).start;
-        if let Some(rows) = self.rows_mut(chunk) {
+        if let Some(rows) = self.combinations.get_mut(&chunk) {
             let before = rows.size();
             rows.learn((index - first) as usize, &bytes);
-            let less = before - rows.size();
-            self.size -= less;
+            self.size -= before - rows.size();
         }
         self.add(index, bytes);
         self.solve(chunk, first);
     }
 
-    fn rows(&self, chunk: u32) -> Option<&Combinations> {
-        self.combinations.get(&chunk)
-    }
-
-    fn rows_mut(&mut self, chunk: u32) -> Option<&mut Combinations> {
-        self.combinations.get_mut(&chunk)
-    }
-
     fn solve(&mut self, chunk: u32, first: u32) {
-        let shape = self.shape;
-        while let Some(rows) = self.rows_mut(chunk) {
+        while let Some(rows) = self.combinations.get_mut(&chunk) {
             let before = rows.size();
             let Some((column, mut bytes)) = rows.take_solved() else { return };
             let index = first + column as u32;
-            bytes.truncate(shape.fragment_len(index));
+            bytes.truncate(self.shape.fragment_len(index));
             rows.learn(column, &bytes);
-            let less = before - rows.size();
-            self.size -= less;
+            self.size -= before - rows.size();
             self.add(index, bytes.into());
         }
     }
@@ -237,7 +226,7 @@ impl Message {
     /// Number of combinations that would make a chunk whole.
     pub(super) fn lacks(&self, chunk: u32) -> usize {
         let unknown = self.missing(self.shape.fragments_of(chunk)).count();
-        unknown - self.rows(chunk).map_or(0, Combinations::len)
+        unknown - self.combinations.get(&chunk).map_or(0, Combinations::len)
     }
 
     /// Number of combinations of unknown fragments of a chunk that this member can give.
@@ -247,7 +236,7 @@ impl Message {
         let present =
             of.filter(|&index| unknown.contains(index.into()) && self.present.contains(index.into()));
         let is_wanted = |column: usize| unknown.contains((first + column as u32).into());
-        present.count() + self.rows(chunk).map_or(0, |rows| rows.of(is_wanted).count())
+        present.count() + self.combinations.get(&chunk).map_or(0, |rows| rows.of(is_wanted).count())
     }
 
     /// A random combination of all that is held of a chunk: coefficients and bytes. So it serves all that lack
@@ -265,7 +254,7 @@ impl Message {
             axpy(&mut bytes, factor, fragment);
             is_empty = false;
         }
-        for (row, sum) in self.rows(chunk).into_iter().flat_map(|rows| rows.of(|_| true)) {
+        for (row, sum) in self.combinations.get(&chunk).into_iter().flat_map(|rows| rows.of(|_| true)) {
             let factor = factor();
             axpy(&mut coefficients, factor, row);
             axpy(&mut bytes, factor, sum);
