@@ -9,6 +9,7 @@ use super::config::Replication;
 use super::neighbours::Neighbours;
 use super::series::{Catalogue, SeriesId};
 use super::wire::{MemberId, MessageId};
+use crate::runs::Runs;
 
 /// Messages that are pushed to neighbours.
 #[derive(Debug)]
@@ -137,6 +138,7 @@ impl Pushes {
     ) -> Vec<MessageId> {
         let mut found = Vec::new();
         let Some(neighbour) = neighbours.get(member) else { return found };
+        let nothing = Runs::new();
         // Where some that were pushed since its summary may be forgotten, none is looked at twice.
         let after = behind.last.filter(|_| behind.forgotten != self.forgotten);
         for (id, series) in catalogue.iter().filter(|(id, _)| id.publisher != member) {
@@ -145,29 +147,21 @@ impl Pushes {
                 Some(after) if id == after.into() => u64::from(after.sequence) + 1,
                 Some(_) | None => 0,
             };
-            let told = neighbour.told(id);
-            for run in series.held.runs() {
-                let mut at = run.start.max(first);
-                loop {
-                    at = told.map_or(at, |told| told.held.next_gap(at));
-                    if at >= run.end {
-                        break;
-                    }
-                    let message = SeriesId::message(id, at as u32);
-                    at += 1;
-                    let is_told = self.recent.get(&message).is_none_or(|recent| match recent.was_sent {
-                        // Who came later has not heard it.
-                        true => behind.told >= recent.at + self.settles || neighbour.since > recent.at,
-                        false => now >= recent.at + self.again_after,
-                    });
-                    if !is_told || cache.get(message).is_none() {
-                        continue;
-                    }
-                    self.note(now, message, false);
-                    found.push(message);
-                    if found.len() >= MAX_AT_A_TIME {
-                        return found;
-                    }
+            let told = neighbour.told(id).map_or(&nothing, |told| &told.held);
+            let lacked = series.held.runs().flat_map(|run| told.gaps(run.start.max(first)..run.end));
+            for message in lacked.map(|number| SeriesId::message(id, number as u32)) {
+                let is_told = self.recent.get(&message).is_none_or(|recent| match recent.was_sent {
+                    // Who came later has not heard it.
+                    true => behind.told >= recent.at + self.settles || neighbour.since > recent.at,
+                    false => now >= recent.at + self.again_after,
+                });
+                if !is_told || cache.get(message).is_none() {
+                    continue;
+                }
+                self.note(now, message, false);
+                found.push(message);
+                if found.len() >= MAX_AT_A_TIME {
+                    return found;
                 }
             }
         }
