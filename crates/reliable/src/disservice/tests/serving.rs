@@ -49,7 +49,7 @@ fn fragments(id: MessageId, runs: &[std::ops::Range<u32>]) -> Want {
 }
 
 fn run_of(id: MessageId, run: std::ops::Range<u32>) -> Want {
-    Want { id, missing: Missing::Fragments(std::iter::once(run).collect()) }
+    fragments(id, &[run])
 }
 
 fn whole(first: MessageId, count: u32) -> Want {
@@ -57,7 +57,7 @@ fn whole(first: MessageId, count: u32) -> Want {
 }
 
 fn combinations(id: MessageId, chunk: u32, count: u8, unknown: std::ops::Range<u32>) -> Want {
-    Want { id, missing: Missing::Combinations { chunk, count, unknown: std::iter::once(unknown).collect() } }
+    Want { id, missing: Missing::Combinations { chunk, count, unknown: vec![unknown] } }
 }
 
 fn serving() -> Serving {

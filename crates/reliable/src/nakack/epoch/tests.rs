@@ -361,8 +361,7 @@ fn who_is_held_back_by_what_others_have_not_acknowledged_asks_at_once() {
 #[test]
 fn the_coordinator_and_those_that_send_are_interested_in_what_a_member_has() {
     let mut member = Member::new(2, &Stack::default());
-    let address = |rank: usize| told_address(&member.epoch, rank);
-    let (first, second) = (address(0), address(1));
+    let [first, second] = [0, 1].map(|rank| member.epoch.view().members[rank].1);
     assert_eq!(member.epoch.interested(), [first]);
     member.hear(1, 1);
     assert_eq!(member.epoch.interested(), [first, second]);
@@ -370,10 +369,6 @@ fn the_coordinator_and_those_that_send_are_interested_in_what_a_member_has() {
     coordinator.give(1);
     coordinator.send(0);
     assert_eq!(coordinator.epoch.interested(), [], "not this one itself");
-}
-
-fn told_address(epoch: &Epoch, rank: usize) -> std::net::SocketAddr {
-    epoch.view().members[rank].1
 }
 
 #[test]
