@@ -4,10 +4,9 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
-use common::{hopcast, text};
+use common::{hopcast, text, tshark};
 use hopcast_node::testing::{Requirement, require};
 use tempfile::TempDir;
 
@@ -40,23 +39,6 @@ fn captured(scenario: &str, nodes: &str, options: &[&str]) -> (TempDir, PathBuf)
     assert!(output.status.success(), "{}", text(&output.stderr));
     let file = dir.path().join("out/captures/case-000-repeat-000.pcapng");
     (dir, file)
-}
-
-/// tshark's output, or `None` (loudly) where it is not installed. `make test` says which tools must not be missing.
-fn tshark(file: &Path, arguments: &[&str]) -> Option<String> {
-    let required =
-        std::env::var("HOPCAST_REQUIRE").is_ok_and(|tools| tools.split(' ').any(|tool| tool == "tshark"));
-    match Command::new("tshark").arg("-r").arg(file).args(arguments).output() {
-        Ok(output) => {
-            assert!(output.status.success(), "{}", text(&output.stderr));
-            Some(text(&output.stdout))
-        }
-        Err(error) if required => panic!("tshark: {error}"),
-        Err(error) => {
-            eprintln!("*** SKIPPED: tshark: {error} ***");
-            None
-        }
-    }
 }
 
 #[test]

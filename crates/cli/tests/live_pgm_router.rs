@@ -5,9 +5,8 @@
 mod common;
 
 use std::path::Path;
-use std::process::Command;
 
-use common::live_run_in;
+use common::{live_run_in, tshark};
 use hopcast_node::testing::Requirement;
 use serde_json::Value;
 
@@ -81,18 +80,6 @@ fn on_kernels_a_loss_behind_one_branch_puts_no_repair_on_another() {
     assert!(again > 2 && frames(&without, "r1", "a") >= data + again, "{without}");
 }
 
-/// Fields of the packets in a capture that a filter of tshark's selects, one packet a line.
-fn select(file: &Path, filter: &str, field: &str) -> Vec<String> {
-    let output = Command::new("tshark")
-        .arg("-r")
-        .arg(file)
-        .args(["-Y", filter, "-T", "fields", "-e", field])
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
-}
-
 #[test]
 fn on_ip_itself_elements_repair_in_both_versions_and_routers_are_alerted_to_what_they_look_at() {
     let raw = OURS.replace("over: packets", "over: [packets, raw-ip]");
@@ -106,7 +93,10 @@ fn on_ip_itself_elements_repair_in_both_versions_and_routers_are_alerted_to_what
         assert_eq!(frames(&run, "a", "r1"), 0, "nobody there asks");
         assert_eq!(frames(&run, "r0", "s"), element(&run, "naks_sent"));
         let file = dir.path().join("out/captures/case-000-repeat-000.pcapng");
-        let count = |filter: &str| select(&file, filter, "frame.number").len();
+        let count = |filter: &str| {
+            let arguments = ["-Y", filter, "-T", "fields", "-e", "frame.number"];
+            tshark(&file, &arguments).unwrap().lines().count()
+        };
         // RFC 3208, section 8: SPM 0, ODATA 4, RDATA 5, NAK 8, NCF 10.
         for kind in [0, 5, 10] {
             assert!(count(&format!("pgm.hdr.type == {kind} && {alert}")) > 0, "type {kind}, IPv{version}");

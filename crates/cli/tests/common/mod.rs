@@ -58,6 +58,16 @@ pub(crate) fn live_run_in(
     Some(run)
 }
 
+/// tshark's output on a capture, or `None` (loudly) where it is not installed.
+pub(crate) fn tshark(file: &Path, arguments: &[&str]) -> Option<String> {
+    if !require(&[Requirement::Program("tshark")]) {
+        return None;
+    }
+    let output = Command::new("tshark").arg("-r").arg(file).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    Some(text(&output.stdout))
+}
+
 /// A file of the repository.
 pub(crate) fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path).canonicalize().expect("the file exists")

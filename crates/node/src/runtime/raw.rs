@@ -107,20 +107,25 @@ impl Raw {
         if !router_alert {
             return Ok(&self.sockets[0].1);
         }
-        if self.alerting.is_none() {
-            let socket = self.open_bound(self.local)?;
-            // It receives the same as the plug's own, which nobody reads here.
-            socket.set_recv_buffer_size(0)?;
-            if self.local.is_ipv6() {
-                // The kernel sets the next header.
-                let [a, b, c, d, e, f] = router_alert::V6_OPTIONS;
-                setsockopt(&socket, HopByHopOptions, &[0, 0, a, b, c, d, e, f])?;
-            } else {
-                setsockopt(&socket, IpOptions, &router_alert::V4_OPTION)?;
-            }
-            self.alerting = Some(socket);
+        let socket = match self.alerting.take() {
+            Some(socket) => socket,
+            None => self.open_alerting()?,
+        };
+        Ok(self.alerting.insert(socket))
+    }
+
+    fn open_alerting(&self) -> io::Result<Kernel> {
+        let socket = self.open_bound(self.local)?;
+        // It receives the same as the plug's own, which nobody reads here.
+        socket.set_recv_buffer_size(0)?;
+        if self.local.is_ipv6() {
+            // The kernel sets the next header.
+            let [a, b, c, d, e, f] = router_alert::V6_OPTIONS;
+            setsockopt(&socket, HopByHopOptions, &[0, 0, a, b, c, d, e, f])?;
+        } else {
+            setsockopt(&socket, IpOptions, &router_alert::V4_OPTION)?;
         }
-        self.alerting.as_ref().ok_or_else(|| ErrorKind::NotFound.into())
+        Ok(socket)
     }
 
     fn change(&mut self, membership: &Membership) -> io::Result<()> {
