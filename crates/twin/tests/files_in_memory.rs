@@ -79,6 +79,8 @@ fn what_is_missing_or_goes_in_circles_is_the_same_error_in_memory() {
     for (name, other, hint) in [
         ("main.yaml", "mian.yaml", ": did you mean `/mian.yaml`?"),
         ("main.yaml", "echo.yaml", ""),
+        ("main.yaml", "main.yml", ": did you mean `/main.yml`?"),
+        ("main.yaml", "main.png", ""),
         ("sent.bin", "Sent_.bin", ": did you mean `/parts/../Sent_.bin`?"),
         ("parts/flows.yaml", "parts/flow.yaml", ": did you mean `/parts/flow.yaml`?"),
     ] {

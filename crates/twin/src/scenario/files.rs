@@ -148,15 +148,23 @@ fn read_text(files: &dyn Files, path: &Path, from: Option<&Span>) -> Result<Stri
     utf8(&bytes, path).map(str::to_owned)
 }
 
-/// `: did you mean …?` if there is no such file and one beside it has nearly this name.
+/// `: did you mean …?` if there is no such file and one beside it has nearly this name. A file of YAML is offered in
+/// place of one, whichever of its two endings either has.
 fn hint(files: &dyn Files, path: &Path, why: &FileError) -> Option<String> {
     let name = path.file_name().and_then(OsStr::to_str).filter(|_| *why == FileError::NotFound)?;
-    // What follows the last dot makes names no likelier that have it in common.
     let ending =
-        path.extension().and_then(OsStr::to_str).map_or(String::new(), |ending| format!(".{ending}"));
-    let stem = |name: &str| name.strip_suffix(&ending).unwrap_or(name).to_owned();
-    let names: BTreeMap<String, String> =
-        files.beside(path).into_iter().map(|name| (stem(&name), name)).collect();
+        |name: &str| Path::new(name).extension().and_then(OsStr::to_str).map(|ending| format!(".{ending}"));
+    let of_yaml = |name: &str| ending(name).is_some_and(|ending| [".yaml", ".yml"].contains(&&*ending));
+    let endings = if of_yaml(name) {
+        vec![".yaml".to_owned(), ".yml".to_owned()]
+    } else {
+        ending(name).into_iter().collect()
+    };
+    // Endings that names have in common make none likelier.
+    let stem =
+        |name: &str| endings.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name).to_owned();
+    let beside = files.beside(path).into_iter().filter(|other| of_yaml(other) || !of_yaml(name));
+    let names: BTreeMap<String, String> = beside.map(|name| (stem(&name), name)).collect();
     let found = nearest(&stem(name), names.keys().map(String::as_str))?;
     Some(format!(": did you mean `{}`?", path.with_file_name(&names[found]).display()))
 }
