@@ -6,13 +6,13 @@ use std::ops::{Index, IndexMut, Range};
 use std::rc::Rc;
 
 use hopcast_core::plug::{FramesPlug, HookPlug, Plug};
-use hopcast_core::{Assembly, Port, Slot, Stream};
+use hopcast_core::{Assembly, Port, Shared, Slot, Stream};
 use hopcast_host::membership;
 use hopcast_host::{BindError, Hook, Host, Interface, NeighbourConfig};
 
 use crate::network::{Below, NodeGroups, NodeLayers, NodeRoutes, PlacedService};
 use crate::network::{GlobalRoutes, HOP_LIMIT, Hop, Network, NetworkPlan, NodeId, interface_name};
-use crate::service::{GroupEgresses, OnKernel, Restartable};
+use crate::service::{GroupEgresses, HookChain, OnKernel, Restartable};
 
 // Numbers of IP's protocols: RFC 9293, RFC 792, RFC 4443.
 
@@ -51,6 +51,8 @@ pub struct PlacedMachine {
 pub struct NodeBuilder {
     pub(crate) assembly: Assembly,
     pub(crate) platform: Platform,
+    /// The hooks of the kernel, each with the machines that share it.
+    chains: Vec<(Vec<Hook>, Slot, Shared<HookChain>)>,
 }
 
 /// The nodes whose machines are built here: all of a virtual world, or the one of a process in a live run.
@@ -191,7 +193,7 @@ impl NodeBuilder {
                 host.hook(hooks, host.services[placed].slot);
             }
         }
-        Self { assembly, platform: Platform::Virtual(Box::new(host)) }
+        Self { assembly, platform: Platform::Virtual(Box::new(host)), chains: Vec::new() }
     }
 
     /// Turns on reports of memberships by IGMP and MLD on a node of the virtual world; a kernel makes its own.
@@ -210,7 +212,7 @@ impl NodeBuilder {
 
     /// A node whose machines are attached to the kernel.
     pub fn on_kernel() -> Self {
-        Self { assembly: Assembly::new(), platform: Platform::Kernel(Vec::new()) }
+        Self { assembly: Assembly::new(), platform: Platform::Kernel(Vec::new()), chains: Vec::new() }
     }
 
     /// Puts the services of a node on its kernel, out of which they take packets; those to groups that they hand back
@@ -222,9 +224,10 @@ impl NodeBuilder {
         node: NodeId,
         groups: &GroupEgresses,
     ) -> Vec<PlacedMachine> {
-        let Platform::Kernel(plugs) = &mut self.platform else { return Vec::new() };
-        let interfaces: Vec<String> =
-            (0..).zip(plan.interfaces(node)).map(|(number, _)| interface_name(number)).collect();
+        if matches!(self.platform, Platform::Virtual(_)) {
+            return Vec::new();
+        }
+        let interfaces = plan.interfaces(node).len() as u32;
         let mut placed = Vec::new();
         for PlacedService { service, .. } in &plan.layers().node(node).services {
             let service = &network.services[*service];
@@ -235,8 +238,8 @@ impl NodeBuilder {
             let host = host_config(plan, node);
             let machine = Restartable::new(&service.layer, service.changes_at(node), &host);
             let slot = self.assembly.add(Box::new(OnKernel::new(Box::new(machine), groups.clone())));
-            let plug = add(plugs, Plug::Hook(HookPlug { hooks, interfaces: interfaces.clone() }));
-            self.assembly.expose((slot, Port::Below(0)), Port::Below(plug));
+            let hook = self.hook(hooks, interfaces, true);
+            self.wire((slot, Port::Below(0)), hook);
             placed.push(PlacedMachine { name: service.name.clone(), node, slot });
         }
         placed
@@ -248,6 +251,29 @@ impl NodeBuilder {
             Platform::Kernel(plugs) => plugs,
             Platform::Virtual(_) => &[],
         }
+    }
+
+    /// Packets that hooks take out of the host, which has this many interfaces: behind those of machines before, but of
+    /// a service on a kernel before those of all others.
+    pub(crate) fn hook(&mut self, hooks: Vec<Hook>, interfaces: u32, is_service: bool) -> LowerPort {
+        let plugs = match &mut self.platform {
+            Platform::Virtual(host) => return LowerPort::Platform(host.hooked(hooks)),
+            Platform::Kernel(plugs) => plugs,
+        };
+        let known = self.chains.iter().find(|(selected, ..)| *selected == hooks);
+        let (slot, chain) = if let Some((_, slot, chain)) = known {
+            (*slot, chain.clone())
+        } else {
+            let chain = Shared::new(HookChain::default());
+            let slot = self.assembly.add(Box::new(chain.clone()));
+            let interfaces = (0..interfaces).map(interface_name).collect();
+            let plug = add(plugs, Plug::Hook(HookPlug { hooks: hooks.clone(), interfaces }));
+            self.assembly.expose((slot, Port::Below(0)), Port::Below(plug));
+            self.chains.push((hooks, slot, chain.clone()));
+            (slot, chain)
+        };
+        let port = chain.get_mut().add(is_service);
+        LowerPort::Machine(slot, port)
     }
 
     /// Wires a port of a machine to the port below it.
@@ -263,7 +289,7 @@ impl NodeBuilder {
 
     /// The node of the virtual world; `None` of one on the kernel.
     pub fn into_virtual(self) -> Option<VirtualNode> {
-        let Self { mut assembly, platform: Platform::Virtual(host) } = self else { return None };
+        let Self { mut assembly, platform: Platform::Virtual(host), .. } = self else { return None };
         let VirtualHost { host, wires, attachments, below, services, above: _ } = *host;
         let host = assembly.add(Box::new(host));
         for (above, end) in wires {
@@ -346,17 +372,6 @@ impl Platform {
         match self {
             Self::Virtual(host) => host.bind(|host, above| host.bind_protocol(above, protocol, None)),
             Self::Kernel(plugs) => Ok(add(plugs, Plug::Raw(protocol, local))),
-        }
-    }
-
-    /// Packets that hooks take out of the host, which has this many interfaces.
-    pub(crate) fn hook(&mut self, hooks: Vec<Hook>, interfaces: u32) -> u32 {
-        match self {
-            Self::Virtual(host) => host.hooked(hooks),
-            Self::Kernel(plugs) => {
-                let interfaces = (0..interfaces).map(interface_name).collect();
-                add(plugs, Plug::Hook(HookPlug { hooks, interfaces }))
-            }
         }
     }
 

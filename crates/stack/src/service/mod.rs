@@ -4,6 +4,7 @@
 //! scenarios, checks and documentation read, and its settings, which implement [`Service`].
 
 mod group_egress;
+mod hook_chain;
 mod restart;
 
 use std::fmt;
@@ -20,6 +21,7 @@ use crate::table::{Configured, OptionDoc, Options, TableRow, Worlds};
 
 pub(crate) use group_egress::OnKernel;
 pub use group_egress::{GroupEgress, GroupEgresses};
+pub use hook_chain::HookChain;
 pub(crate) use restart::Restartable;
 
 /// A row of the table of services.

@@ -133,7 +133,7 @@ impl<'a> FlowNodes<'a> {
     /// Packets that hooks take out of a node's host, behind those of services and of machines before.
     pub(crate) fn hook(&mut self, node: NodeId, hooks: Vec<Hook>) -> LowerPort {
         let interfaces = self.flow.plan.interfaces(node).len() as u32;
-        LowerPort::Platform(self.nodes[node].platform.hook(hooks, interfaces))
+        self.nodes[node].hook(hooks, interfaces, false)
     }
 
     /// Frames of one EtherType on an interface of a node, to any address.
