@@ -14,7 +14,7 @@ use crate::table::{Form, Opt, Options, Worlds, on_off, shown};
 pub(super) static MEADCAST: DeliveryRow = DeliveryRow {
     name: "meadcast",
     about: "MEADcast, IPv6: packets list their receivers, and routers with `meadcast-router` copy them",
-    worlds: Worlds::Virtual,
+    worlds: Worlds::Both,
     options: || OPTIONS.docs(&Config::default()),
     read: |row, options| OPTIONS.delivery(row, options, Config::default()),
 };

@@ -11,7 +11,7 @@ use crate::table::{Form, Opt, Options, Worlds, on_off, shown};
 pub(super) static MEADCAST_ROUTER: ServiceRow = ServiceRow {
     name: "meadcast-router",
     about: "names itself to MEADcast's senders, and copies their data where the paths of receivers part; IPv6",
-    worlds: Worlds::Virtual,
+    worlds: Worlds::Both,
     on_host: true,
     options: || OPTIONS.docs(&Config::default()),
     read: |row, node| OPTIONS.service(row, node, Config::default()),

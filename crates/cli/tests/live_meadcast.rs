@@ -1,0 +1,173 @@
+//! MEADcast on kernels: routers take packets with lists out of forwarding, and links carry what they do in the twin.
+
+#![allow(clippy::unwrap_used)] // helpers of tests
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use common::{hopcast, live_run_in, text, tshark};
+use hopcast_node::testing::Requirement;
+use serde_json::Value;
+
+/// The receivers, behind four of five routers.
+const RECEIVERS: u32 = 14;
+
+/// A cut-down network of the thesis' first use case: 1 Mbit/s to groups of receivers, each with its first and its last.
+/// Discovery has ended before the first datagram, so that all are sent in lists.
+fn use_case(groups: &[(&str, u32, u32)], services: &str) -> String {
+    let named = |first: u32, last: u32| {
+        (first..=last).map(|number| format!("c{number}")).collect::<Vec<_>>().join(", ")
+    };
+    let behind = |router: &str, first: u32, last: u32| {
+        let link =
+            |number| format!("    - {{ between: [{router}, c{number}], rate: 100 Mbit/s, delay: 100 us }}\n");
+        (first..=last).map(link).collect::<String>()
+    };
+    let clients =
+        [behind("r3", 1, 4), behind("r4", 5, 8), behind("r5", 9, 11), behind("r2", 12, 14)].concat();
+    let delivery = "{ meadcast: { delay: 0s, timeout: 1 s, interval: 0s } }";
+    let listed = groups.iter().map(|(name, first, last)| {
+        format!("  - {{ name: {name}, members: [{}], delivery: {delivery} }}\n", named(*first, *last))
+    });
+    let app = "{ cbr: { rate: 1 Mbit/s, size: 1000 B, start: 2 s } }";
+    let flows = groups.iter().map(|(name, ..)| {
+        format!("  - {{ name: to-{name}, from: s, to: {name}, ip: 6, over: udp, app: {app} }}\n")
+    });
+    let stopped: Vec<String> = groups.iter().map(|(name, ..)| format!("to-{name}")).collect();
+    format!(
+        "title: t
+duration: 8 s
+topology:
+  nodes: [s, r1, r2, r3, r4, r5, {receivers}]
+  links:
+    - {{ between: [s, r1], rate: 100 Mbit/s, delay: 100 us }}
+    - {{ between: [r1, r2], rate: 100 Mbit/s, delay: 100 us }}
+    - {{ between: [r2, r3], rate: 100 Mbit/s, delay: 100 us }}
+    - {{ between: [r2, r4], rate: 100 Mbit/s, delay: 100 us }}
+    - {{ between: [r1, r5], rate: 100 Mbit/s, delay: 100 us }}
+{clients}groups:
+{groups}{services}
+events: [{{ at: 7 s, stop: [{stopped}] }}]
+flows:
+{flows}",
+        receivers = named(1, RECEIVERS),
+        groups = listed.collect::<String>(),
+        stopped = stopped.join(", "),
+        flows = flows.collect::<String>(),
+    )
+}
+
+const ALL: &[(&str, u32, u32)] = &[("all", 1, RECEIVERS)];
+
+/// The same scenario's run in virtual time.
+fn twin_run_in(dir: &Path, scenario: &str) -> Value {
+    fs::write(dir.join("twin.yaml"), scenario).unwrap();
+    let output = hopcast(dir, &["run", "twin.yaml", "--format", "json", "--out", "twin"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    document["runs"][0].clone()
+}
+
+fn sender(run: &Value, name: &str) -> u64 {
+    run["flows"][0]["counters"][format!("meadcast_sender_{name}")].as_u64().unwrap()
+}
+
+/// Frames in each direction of each link.
+fn frames(run: &Value) -> BTreeMap<(String, String), u64> {
+    let name = |value: &Value| value.as_str().unwrap().to_owned();
+    let links = run["links"].as_array().unwrap().iter();
+    let of =
+        |link: &Value| ((name(&link["from"]), name(&link["to"])), link["sent_packets"].as_u64().unwrap());
+    links.map(of).collect()
+}
+
+/// Each link's frames for each datagram, and those of discovery beside them.
+fn by_datagram(run: &Value) -> BTreeMap<(String, String), (u64, u64)> {
+    let data = sender(run, "data");
+    frames(run).into_iter().map(|(link, frames)| (link, (frames / data, frames % data))).collect()
+}
+
+/// Each receiver has each datagram with the bytes that were sent, which its meter compares.
+fn all_have_all(run: &Value) {
+    for flow in run["flows"].as_array().unwrap() {
+        assert_eq!(flow["reliability"], 1.0, "{flow}");
+        for receiver in flow["receivers"].as_array().unwrap() {
+            assert_eq!(receiver["delivered_units"], receiver["sent_units"], "{receiver}");
+            assert!(receiver["sent_units"].as_u64().unwrap() > 500, "{receiver}");
+        }
+    }
+}
+
+#[test]
+fn live_each_link_carries_the_frames_that_it_carries_in_virtual_time() {
+    let services = "services: [{ name: mead, run: meadcast-router, on: [r1, r2, r3, r4, r5] }]";
+    let dir = tempfile::tempdir().unwrap();
+    let scenario = use_case(ALL, services);
+    let needs = [Requirement::Program("nft"), Requirement::Program("tshark")];
+    let Some(live) = live_run_in(dir.path(), &scenario, &["--capture", "r1,c1"], &needs) else { return };
+    let twin = twin_run_in(dir.path(), &scenario);
+    for run in [&live, &twin] {
+        all_have_all(run);
+        assert_eq!(run["flows"][0]["receivers"].as_array().unwrap().len(), 14);
+        assert_eq!((sender(run, "unicast"), sender(run, "packets")), (0, 2 * sender(run, "data")));
+        let counter = |name: &str| run["hosts"][format!("mead.meadcast_{name}")].as_u64().unwrap_or(0);
+        assert_eq!(counter("unicast"), 14 * sender(run, "data"), "{}", run["hosts"]);
+    }
+    // Of the sender's packets there are two, so that what is a list's share shows.
+    assert_eq!(by_datagram(&live), by_datagram(&twin));
+    let copies = by_datagram(&live);
+    let each = |from: &str, to: &str| copies[&(from.to_owned(), to.to_owned())];
+    assert_eq!(each("s", "r1"), (2, 14), "two lists, and a request for each receiver");
+    assert_eq!(each("r3", "c1"), (1, 1));
+    assert_eq!(each("c1", "r3"), (0, 0), "no kernel answers to a list");
+
+    // What the kernels send is what the machines handed them, and they send no errors.
+    let file = dir.path().join("out/captures/case-000-repeat-000.pcapng");
+    let count = |filter: &str| {
+        let arguments = ["-o", "udp.check_checksum:TRUE", "-Y", filter, "-T", "fields", "-e", "frame.number"];
+        tshark(&file, &arguments).unwrap().lines().count()
+    };
+    assert!(count("ipv6.routing.type == 253 and udp") > 1000);
+    assert_eq!(count("udp.checksum.status == 0 or _ws.malformed or icmpv6"), 0);
+}
+
+#[test]
+fn live_a_router_that_takes_no_part_forwards_lists_as_they_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let services = "services: [{ name: mead, run: meadcast-router, on: [r2, r3, r4, r5] }]";
+    let scenario = use_case(ALL, services);
+    let needs = [Requirement::Program("nft")];
+    let Some(live) = live_run_in(dir.path(), &scenario, &[], &needs) else { return };
+    let twin = twin_run_in(dir.path(), &scenario);
+    [&live, &twin].into_iter().for_each(all_have_all);
+    assert_eq!(by_datagram(&live), by_datagram(&twin));
+}
+
+/// Senders and a router's service on one node have one plug in the kernel, and each is given what the others were.
+#[test]
+fn live_two_groups_of_a_node_that_is_a_router_are_both_sent_in_lists() {
+    let dir = tempfile::tempdir().unwrap();
+    let services = "services: [{ name: mead, run: meadcast-router, on: [s, r1, r2, r3, r4, r5] }]";
+    let scenario = use_case(&[("some", 1, 8), ("others", 5, RECEIVERS)], services);
+    let needs = [Requirement::Program("nft")];
+    let Some(live) = live_run_in(dir.path(), &scenario, &[], &needs) else { return };
+    let twin = twin_run_in(dir.path(), &scenario);
+    [&live, &twin].into_iter().for_each(all_have_all);
+    for flow in 0..2 {
+        let of = |run: &Value| {
+            let counter =
+                |name: &str| run["flows"][flow]["counters"][format!("meadcast_sender_{name}")].as_u64();
+            let data = counter("data").unwrap();
+            (
+                counter("responses"),
+                counter("unicast").map(|all| all / data),
+                counter("packets").map(|all| all / data),
+            )
+        };
+        assert_eq!(of(&live), of(&twin));
+        assert_eq!(of(&live).1, Some(0));
+    }
+}
