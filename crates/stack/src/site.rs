@@ -1,13 +1,25 @@
-//! The layer between the sites of a deployment, or among those of a group, as the file of a node names it.
+//! The rows of the tables that the file of a node names: the layer between the sites of a deployment or among those of
+//! a group, the delivery to hosts, and the service for what the node's host forwards.
 
 use std::fmt;
+use std::net::IpAddr;
 
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::choice;
 use hopcast_config::yaml::Node;
+use hopcast_core::Machine;
+use hopcast_host::Hook;
 
+use crate::deliveries::{self, DELIVERIES};
+use crate::group::{DeliveryLayer, DeliveryRow, SiteDelivery};
+use crate::network::HOP_LIMIT;
+use crate::service::{HostConfig, ServiceLayer, ServiceRow};
+use crate::services::SERVICES;
 use crate::transport::{Layer, PortKind, Row};
 use crate::transports::{TRANSPORTS, layer};
+
+pub use crate::group::{SiteGroup, SiteSender};
+pub use crate::service::HookChain;
 
 pub use crate::transport::{
     GroupMember, GroupService, GroupTransport, Holder, Holding, MemoryShare, SiteEdge, SiteRelay,
@@ -114,9 +126,115 @@ fn among_members() -> impl Iterator<Item = &'static Row> {
     TRANSPORTS.iter().copied().filter(|row| row.layer().settings().among_members().is_some())
 }
 
+/// A delivery to hosts that need not know of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SiteDeliveryLayer(DeliveryLayer);
+
+impl SiteDeliveryLayer {
+    /// The delivery with options that `over` names.
+    ///
+    /// # Errors
+    /// A delivery that is for flows alone, or options that it does not have.
+    pub fn read(node: &Node) -> Result<Self, Diagnostic> {
+        let names: Vec<&str> = at_sites().map(|row| row.name).collect();
+        choice(node, "over", &names)?;
+        deliveries::read(node).map(Self)
+    }
+
+    /// The delivery.
+    ///
+    /// # Panics
+    /// Never: there is no such layer without one.
+    pub fn delivery(&self) -> &dyn SiteDelivery {
+        self.0.settings().at_sites().expect("it was read as one")
+    }
+
+    /// Bytes that it adds to a packet at most.
+    pub fn overhead(&self) -> u64 {
+        self.0.settings().overhead()
+    }
+
+    /// Its name in the table.
+    pub fn name(&self) -> &'static str {
+        self.0.row().name
+    }
+}
+
+/// The first delivery of the table that sites have, with its defaults.
+impl Default for SiteDeliveryLayer {
+    fn default() -> Self {
+        Self(DeliveryLayer::of(at_sites().next().expect("some delivery is for sites")))
+    }
+}
+
+/// The name, with the options that are not the default.
+impl fmt::Display for SiteDeliveryLayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The deliveries that sites have.
+fn at_sites() -> impl Iterator<Item = &'static DeliveryRow> {
+    DELIVERIES.iter().copied().filter(|row| DeliveryLayer::of(row).settings().at_sites().is_some())
+}
+
+/// A service for what a node's host forwards.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SiteService(ServiceLayer);
+
+impl SiteService {
+    /// The row of the service that `run` names.
+    ///
+    /// # Errors
+    /// None that a node of a deployment can run.
+    pub fn find(run: &Node) -> Result<&'static ServiceRow, Diagnostic> {
+        let rows = || SERVICES.iter().copied().filter(|row| row.for_sites);
+        let names: Vec<&str> = rows().map(|row| row.name).collect();
+        let (name, ..) = choice(run, "run", &names)?;
+        Ok(rows().find(|row| row.name == name).expect("it is one of them"))
+    }
+
+    /// The service of a row, with those keys of a map that are its options.
+    ///
+    /// # Errors
+    /// A value that is not allowed.
+    pub fn read(row: &'static ServiceRow, node: &Node) -> Result<Self, Diagnostic> {
+        (row.read)(row, node).map(Self)
+    }
+
+    /// The packets that it takes out of the host.
+    pub fn hooks(&self) -> Vec<Hook> {
+        self.0.settings().hooks()
+    }
+
+    /// Its machine at a host with these addresses, whose `Below(0)` is the hook.
+    pub fn machine(&self, addresses: &[IpAddr]) -> Box<dyn Machine> {
+        self.0.settings().machine(&HostConfig {
+            addresses: addresses.to_vec(),
+            interfaces: Vec::new(),
+            forwarding: true,
+            hop_limit: HOP_LIMIT,
+        })
+    }
+
+    /// Its name in the table.
+    pub fn name(&self) -> &'static str {
+        self.0.row().name
+    }
+}
+
+/// The name, with the options that are not the default.
+impl fmt::Display for SiteService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::Worlds;
 
     #[test]
     fn some_transport_can_be_among_the_members_of_a_group() {
@@ -133,6 +251,21 @@ mod tests {
         );
         assert_eq!(GroupLayer::default().to_string(), "norm");
         assert!(!GroupLayer::default().stores_and_forwards());
+    }
+
+    #[test]
+    fn what_a_node_does_for_its_host_takes_packets_out_of_a_kernel() {
+        let rows: Vec<_> = SERVICES.iter().copied().filter(|row| row.for_sites).collect();
+        assert_eq!(rows.iter().map(|row| row.name).collect::<Vec<_>>(), ["meadcast-router"]);
+        assert!(rows.iter().all(|row| row.on_host && row.worlds == Worlds::Both));
+        assert_eq!(at_sites().map(|row| row.name).collect::<Vec<_>>(), ["meadcast"]);
+        let layer = SiteDeliveryLayer::default();
+        let [own, to, member] = ["fd00::1", "ff18::1", "fd00::2"].map(|text| text.parse().unwrap());
+        let refused = |members| layer.delivery().refuses(&SiteGroup { own, to, members }).is_some();
+        assert_eq!([&[member][..], &[member, own]].map(refused), [false, true]);
+        let sender = layer.delivery().sender(&SiteGroup { own, to, members: &[member] });
+        assert_eq!((sender.shown)(), "sender\n  - fd00::2\nunicast: fd00::2\n");
+        assert!(!sender.hooks.is_empty());
     }
 
     #[test]

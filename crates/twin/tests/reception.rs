@@ -57,6 +57,7 @@ static ROW: ServiceRow = ServiceRow {
     about: "takes notes of the frames of an interface",
     worlds: Worlds::Virtual,
     on_host: false,
+    for_sites: false,
     options: Vec::new,
     read: |row, node| layer(row, node, &All::default()),
 };

@@ -4,11 +4,13 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv6Addr};
 
 use hopcast_config::decode::{duration, flag, some_duration, whole};
-use hopcast_core::{Duration, Instant, Item, Machine, Port, earliest};
+use hopcast_core::{Duration, Instant, Item, Machine, Port, Shared, earliest};
 use hopcast_explicit::meadcast::router::HOOKS;
 use hopcast_explicit::meadcast::sender::{Config, Sender};
 
-use crate::group::{Delivery, DeliveryMachines, DeliveryRow, GroupEnd, GroupReach};
+use crate::group::{
+    Delivery, DeliveryMachines, DeliveryRow, GroupEnd, GroupReach, SiteDelivery, SiteGroup, SiteSender,
+};
 use crate::table::{Form, Opt, Options, Worlds, on_off, shown};
 
 pub(super) static MEADCAST: DeliveryRow = DeliveryRow {
@@ -115,6 +117,52 @@ impl Delivery for Config {
         }
         let sender = MeadcastSender::new(*self, own, end.address(), changes);
         none.sending("meadcast", sender).with_hooks(HOOKS)
+    }
+
+    fn at_sites(&self) -> Option<&dyn SiteDelivery> {
+        Some(self)
+    }
+}
+
+impl SiteDelivery for Config {
+    fn refuses(&self, group: &SiteGroup<'_>) -> Option<String> {
+        let of_ipv4 = [&group.own, &group.to].into_iter().chain(group.members).find(|it| it.is_ipv4());
+        if let Some(address) = of_ipv4 {
+            return Some(format!("is a protocol of IPv6, which {address} is no address of"));
+        }
+        let odd = group.members.iter().find(|address| special(address) || **address == group.own);
+        odd.map(|address| {
+            format!("serves single hosts that routers can reach, and {address} is none of them")
+        })
+    }
+
+    fn sender(&self, group: &SiteGroup<'_>) -> SiteSender {
+        let v6 = |address: &IpAddr| if let IpAddr::V6(address) = address { Some(*address) } else { None };
+        let own = v6(&group.own).unwrap_or(Ipv6Addr::UNSPECIFIED);
+        let sender = Sender::new(*self, own, group.to, group.members.iter().filter_map(v6));
+        let sender = Shared::new(sender);
+        let seen = sender.clone();
+        SiteSender {
+            machine: Box::new(sender),
+            hooks: HOOKS.to_vec(),
+            shown: Box::new(move || {
+                let sender = seen.get();
+                format!("{}{}", sender.tree(), sender.groups())
+            }),
+        }
+    }
+}
+
+/// Whether an address is of this host or of one link, or of several hosts or none.
+const fn special(address: &IpAddr) -> bool {
+    match address {
+        IpAddr::V6(address) => {
+            address.is_unspecified()
+                || address.is_loopback()
+                || address.is_multicast()
+                || address.is_unicast_link_local()
+        }
+        IpAddr::V4(_) => true,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Deliveries: one row of a table for each, and its machines at the ends of a flow.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use hopcast_config::Diagnostic;
@@ -57,6 +58,41 @@ pub trait Delivery: fmt::Debug + Send + Sync {
 
     /// Its machines at one end of a flow.
     fn machines(&self, end: &GroupEnd<'_>) -> DeliveryMachines;
+
+    /// How it brings what programs of a site's host send to members, if it is not for flows alone.
+    fn at_sites(&self) -> Option<&dyn SiteDelivery> {
+        None
+    }
+}
+
+/// A delivery from a site of a deployment to hosts that need not know of it.
+pub trait SiteDelivery {
+    /// The reason why it cannot serve a group, as the end of a sentence about it; `None` if it can.
+    fn refuses(&self, group: &SiteGroup<'_>) -> Option<String>;
+
+    /// The sender to a group.
+    fn sender(&self, group: &SiteGroup<'_>) -> SiteSender;
+}
+
+/// A group of hosts to which programs of a site's host send.
+#[derive(Clone, Copy, Debug)]
+pub struct SiteGroup<'a> {
+    /// The address of the site's host from which members are sent to.
+    pub own: IpAddr,
+    /// The address that programs send to.
+    pub to: IpAddr,
+    /// The members' addresses.
+    pub members: &'a [IpAddr],
+}
+
+/// A sender at a site.
+pub struct SiteSender {
+    /// Its machine: `Above(0)` carries the packets of programs, and `Below(1)` is the hook, by which it sends too.
+    pub machine: Box<dyn Machine>,
+    /// The packets that it takes out of the host.
+    pub hooks: Vec<Hook>,
+    /// How it serves the members now, in lines for people.
+    pub shown: Box<dyn Fn() -> String>,
 }
 
 /// The machines of a delivery at one end of a flow, above the host's datagrams.

@@ -17,7 +17,9 @@ use hopcast_core::Duration;
 
 use crate::network::NodeId;
 
-pub use delivery::{Delivery, DeliveryLayer, DeliveryMachines, DeliveryRow};
+pub use delivery::{
+    Delivery, DeliveryLayer, DeliveryMachines, DeliveryRow, SiteDelivery, SiteGroup, SiteSender,
+};
 pub use exchange::{Exchange, GroupEnd, GroupFlow, GroupReach};
 pub(crate) use member_machine::MemberMachine;
 pub use members::{Member, Members};

@@ -13,6 +13,7 @@ pub(super) static MEADCAST_ROUTER: ServiceRow = ServiceRow {
     about: "names itself to MEADcast's senders, and copies their data where the paths of receivers part; IPv6",
     worlds: Worlds::Both,
     on_host: true,
+    for_sites: true,
     options: || OPTIONS.docs(&Config::default()),
     read: |row, node| OPTIONS.service(row, node, Config::default()),
 };

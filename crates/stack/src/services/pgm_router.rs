@@ -15,6 +15,7 @@ pub(super) static PGM_ROUTER: ServiceRow = ServiceRow {
     about: "forwards PGM's requests once and its repairs to the branches that asked (network element of RFC 3208)",
     worlds: Worlds::Both,
     on_host: true,
+    for_sites: false,
     options: || OPTIONS.docs(&Config::default()),
     read: |row, node| OPTIONS.service(row, node, Config::default()),
 };

@@ -14,6 +14,7 @@ pub(super) static IGMP: ServiceRow = ServiceRow {
     about: "asks on every interface who is a member of which IPv4 group (IGMPv3, RFC 3376)",
     worlds: Worlds::Virtual,
     on_host: true,
+    for_sites: false,
     options: || OPTIONS.docs(&Settings::new(false)),
     read: |row, node| OPTIONS.service(row, node, Settings::new(false)),
 };
@@ -23,6 +24,7 @@ pub(super) static MLD: ServiceRow = ServiceRow {
     about: "asks on every interface who is a member of which IPv6 group (MLDv2, RFC 3810)",
     worlds: Worlds::Virtual,
     on_host: true,
+    for_sites: false,
     options: || OPTIONS.docs(&Settings::new(true)),
     read: |row, node| OPTIONS.service(row, node, Settings::new(true)),
 };

@@ -16,6 +16,7 @@ pub(super) static VLAN: ServiceRow = ServiceRow {
     about: "interfaces of VLANs on one interface, whose frames are tagged (IEEE 802.1Q, 802.1ad)",
     worlds: Worlds::Virtual,
     on_host: false,
+    for_sites: false,
     options: || OPTIONS.docs(&Settings::default()),
     read: |row, node| OPTIONS.service(row, node, Settings::default()),
 };
