@@ -274,6 +274,13 @@ pub(crate) fn text(status: &Status) -> String {
     for (cause, &count) in &status.dropped {
         page.value(name, &[("cause", cause)], count as f64);
     }
+    let name = "hopcast_host_total";
+    page.family(name, "counter", "What services and senders for the host did.");
+    for part in &status.host {
+        for (what, &count) in &part.counters {
+            page.value(name, &[("name", &part.name), ("role", &part.role), ("what", what)], count as f64);
+        }
+    }
     let name = "hopcast_socket_total";
     page.family(name, "counter", "What the sockets and devices did, summed over them.");
     for (what, &count) in status.sockets.iter().filter(|(what, _)| !GAUGES.contains(&what.as_str())) {

@@ -7,6 +7,7 @@
 
 mod carry;
 mod cut_short;
+mod explicit;
 mod group;
 mod howto;
 mod lab;

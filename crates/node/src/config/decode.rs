@@ -14,11 +14,11 @@ use hopcast_stack::site::SiteLayer;
 use hopcast_stack::transport::PortKind;
 use log::LevelFilter;
 
-use super::{Carrier, Config, Connections, Packets, Peer, PeerAddress, Relay, Timing, address, group};
+use super::{Carrier, Config, Connections, Packets, Peer, PeerAddress, Relay, Timing, address, group, host};
 
-const KEYS: [&str; 12] = [
-    "name", "listen", "peers", "carry", "relay", "mtu", "hello", "memory", "status", "state", "metrics",
-    "log",
+const KEYS: [&str; 14] = [
+    "name", "listen", "peers", "carry", "relay", "services", "send", "mtu", "hello", "memory", "status",
+    "state", "metrics", "log",
 ];
 const LEVELS: [&str; 5] = ["off", "error", "warn", "info", "debug"];
 /// Maximum number of peers. Chosen: each costs a hello a second; a node with more neighbours would be a server.
@@ -44,7 +44,13 @@ pub(super) fn config(root: &Node) -> Result<Config, Diagnostic> {
     let own = name(fields.need("name", "name: harbour")?, "name")?.to_owned();
     let listen = fields.need("listen", "listen: 192.0.2.1:7400")?;
     let listen = address::local(listen, "listen", "192.0.2.1:7400")?;
-    let peers = peers(fields.need("peers", "peers: { island: 198.51.100.9:7400 }")?, &own, listen)?;
+    let is_for_host = fields.keys().any(|key| ["services", "send"].contains(&key));
+    let is_for_peers = fields.keys().any(|key| ["carry", "relay"].contains(&key));
+    let peers = match fields.get("peers") {
+        // What a node does for its host alone needs none.
+        None if is_for_host && !is_for_peers => Vec::new(),
+        _ => peers(fields.need("peers", "peers: { island: 198.51.100.9:7400 }")?, &own, listen)?,
+    };
     let carry = fields.get("carry").map_or(&[][..], one_or_list);
     let carriers =
         carry.iter().filter_map(|node| carrier(node, &peers).transpose()).collect::<Result<Vec<_>, _>>()?;
@@ -53,10 +59,16 @@ pub(super) fn config(root: &Node) -> Result<Config, Diagnostic> {
         Some(node) => relays(node, &peers)?,
         None => Vec::new(),
     };
-    if carriers.is_empty() && groups.is_empty() && relays.is_empty() {
-        return Err(root.error("a node needs something to do: `carry` at a site, `relay` between two peers"));
-    }
     let mtu = fields.read("mtu", |node, key| whole(node, key, 576..=9000))?.unwrap_or(1500) as u16;
+    let services = fields.get("services").map_or_else(|| Ok(Vec::new()), host::services)?;
+    let senders = fields.get("send").map_or_else(|| Ok(Vec::new()), |node| host::senders(node, mtu))?;
+    if [carriers.is_empty(), groups.is_empty(), relays.is_empty(), services.is_empty(), senders.is_empty()]
+        == [true; 5]
+    {
+        return Err(root.error(
+            "a node needs something to do: `carry` at a site, `relay` between two peers, `services` or `send` for its host",
+        ));
+    }
     let status = fields.read("status", |node, key| Ok(PathBuf::from(text(node, key)?)))?;
     let state = fields.read("state", group::path)?;
     let config = Config {
@@ -68,6 +80,8 @@ pub(super) fn config(root: &Node) -> Result<Config, Diagnostic> {
         carriers,
         groups,
         relays,
+        services,
+        senders,
         mtu,
         memory: fields.read("memory", memory)?.unwrap_or(DEFAULT_MEMORY),
         timing: fields.get("hello").map_or_else(|| Ok(Timing::default()), timing)?,
@@ -177,14 +191,7 @@ pub(super) fn channel(fields: &Fields<'_>) -> Result<u8, Diagnostic> {
 
 fn packets(node: &Node) -> Result<Packets, Diagnostic> {
     let fields = Fields::of(node, "`packets`", &["tun", "address", "routes", "from", "over"])?;
-    let tun = fields.need("tun", "tun: hop0")?;
-    let device = text(tun, "tun")?;
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if device.len() > MAX_INTERFACE_NAME || !device.chars().all(fits) || device.starts_with('.') {
-        return Err(tun.error(format!(
-            "`tun`: expected a name of letters, digits, `-`, `_` and `.`, at most {MAX_INTERFACE_NAME} bytes, found `{device}`"
-        )));
-    }
+    let tun = device(fields.need("tun", "tun: hop0")?, "tun")?;
     let addresses = fields.need("address", "address: 10.77.0.1/30")?;
     let addresses = one_or_list(addresses).iter().map(|node| address::interface(node, "address"));
     let over = fields.get("over").map(|node| SiteLayer::read(node, PortKind::Datagram)).transpose()?;
@@ -198,12 +205,24 @@ fn packets(node: &Node) -> Result<Packets, Diagnostic> {
         }
     };
     Ok(Packets {
-        tun: device.to_owned(),
+        tun: tun.to_owned(),
         addresses,
         routes,
         from,
         over: over.unwrap_or_else(|| SiteLayer::default_for(PortKind::Datagram)),
     })
+}
+
+/// The name of an interface.
+pub(super) fn device<'a>(node: &'a Node, key: &str) -> Result<&'a str, Diagnostic> {
+    let found = text(node, key)?;
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if found.len() > MAX_INTERFACE_NAME || !found.chars().all(fits) || found.starts_with('.') {
+        return Err(node.error(format!(
+            "`{key}`: expected a name of letters, digits, `-`, `_` and `.`, at most {MAX_INTERFACE_NAME} bytes, found `{found}`"
+        )));
+    }
+    Ok(found)
 }
 
 fn list_of<T>(
@@ -368,21 +387,23 @@ fn lanes(root: &Node, config: &Config) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-/// Checks that each TUN device belongs to one carrier, and that no connection is taken over by two.
+/// Checks that each TUN device belongs to one carrier or group, and that no connection is taken over by two.
 fn devices(root: &Node, config: &Config) -> Result<(), Diagnostic> {
-    let tuns = config.carriers.iter().filter_map(|carrier| carrier.packets.as_ref());
-    let mut known: Vec<&Packets> = Vec::new();
-    for packets in tuns {
-        if known.iter().any(|before| before.tun == packets.tun) {
-            return Err(root.error(format!("`tun`: two carriers cannot both have `{}`", packets.tun)));
+    let carried = config.carriers.iter().filter_map(|carrier| carrier.packets.as_ref());
+    let carried = carried.map(|packets| (&packets.tun, &packets.addresses));
+    let sent = config.senders.iter().map(|sender| (&sender.tun, &sender.addresses));
+    let mut known: Vec<(&String, &Vec<(IpAddr, u8)>)> = Vec::new();
+    for (tun, addresses) in carried.chain(sent) {
+        if known.iter().any(|(before, _)| *before == tun) {
+            return Err(root.error(format!("`tun`: two carriers or groups cannot both have `{tun}`")));
         }
         let twice = |(address, _): &&(IpAddr, u8)| {
-            known.iter().any(|before| before.addresses.iter().any(|(other, _)| other == address))
+            known.iter().any(|(_, before)| before.iter().any(|(other, _)| other == address))
         };
-        if let Some((address, _)) = packets.addresses.iter().find(twice) {
+        if let Some((address, _)) = addresses.iter().find(twice) {
             return Err(root.error(format!("`address`: {address} is on two devices")));
         }
-        known.push(packets);
+        known.push((tun, addresses));
     }
     let tcp: Vec<_> = config.carriers.iter().filter_map(|carrier| carrier.tcp.as_ref()).collect();
     for (i, one) in tcp.iter().enumerate() {

@@ -1,11 +1,13 @@
 //! The configuration of a node: one small YAML file, read into a [`Config`] that cannot be wrong.
 //!
-//! `address` reads addresses, networks and destinations; `decode` the keys, `group` those of groups. A mistake is one
-//! line `file:line:column: message`; the reader is that of scenarios. `docs/node.md` is the reference.
+//! `address` reads addresses, networks and destinations; `decode` the keys, `group` those of groups, `host` those of
+//! what it does for its host. A mistake is one line `file:line:column: message`; the reader is that of scenarios.
+//! `docs/node.md` is the reference.
 
 mod address;
 mod decode;
 mod group;
+mod host;
 #[cfg(test)]
 mod tests;
 
@@ -19,7 +21,7 @@ use hopcast_config::Diagnostic;
 use hopcast_config::yaml::{self, Source};
 use hopcast_core::plug::Destination;
 use hopcast_core::{Duration, Rate};
-use hopcast_stack::site::{GroupLayer, SiteLayer};
+use hopcast_stack::site::{GroupLayer, SiteDeliveryLayer, SiteLayer, SiteService};
 use log::LevelFilter;
 
 pub(crate) use address::{contains, special};
@@ -39,6 +41,10 @@ pub struct Config {
     pub groups: Vec<Group>,
     /// The traffic that it relays between peers.
     pub relays: Vec<Relay>,
+    /// The services for what its host forwards.
+    pub services: Vec<HostService>,
+    /// The groups of hosts to which programs of its host send.
+    pub senders: Vec<HostSender>,
     /// Maximum length of an IP packet that fits every hop, in bytes. Default: 1500. All nodes of a path must agree:
     /// larger than a hop's, and full datagrams are lost there; smaller, and headers take a larger share of the rate.
     pub mtu: u16,
@@ -212,6 +218,36 @@ pub struct Relay {
     pub packets: SiteLayer,
     /// The transport of TCP connections.
     pub tcp: SiteLayer,
+}
+
+/// A service for what the node's host forwards.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HostService {
+    /// The host's addresses, of which the first is the one by which others know it.
+    pub addresses: Vec<IpAddr>,
+    /// The host's interfaces on which packets come that it takes.
+    pub interfaces: Vec<String>,
+    /// The service.
+    pub service: SiteService,
+}
+
+/// A group of hosts to which programs of the node's host send.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HostSender {
+    /// The address that programs send to.
+    pub to: IpAddr,
+    /// The TUN device's name, into which that address is routed.
+    pub tun: String,
+    /// The host's addresses on it; none are needed.
+    pub addresses: Vec<(IpAddr, u8)>,
+    /// The host's address from which members are sent to.
+    pub from: IpAddr,
+    /// The members' addresses.
+    pub members: Vec<IpAddr>,
+    /// The host's interfaces on which answers of the network come.
+    pub interfaces: Vec<String>,
+    /// The delivery to the members.
+    pub over: SiteDeliveryLayer,
 }
 
 /// Intervals of the hellos between peers.

@@ -91,7 +91,7 @@ fn a_slip_is_one_line_that_says_what_to_write() {
             "listen:",
             "lisen:",
             "node.yaml:2:1: unknown key `lisen` in a node's configuration: did you mean `listen`? (allowed here: name, \
-             listen, peers, carry, relay, mtu, hello, memory, status, state, metrics, log)",
+             listen, peers, carry, relay, services, send, mtu, hello, memory, status, state, metrics, log)",
         ),
         (
             "192.0.2.1:7400",
@@ -189,7 +189,8 @@ fn what_does_not_fit_together_is_said() {
     let nothing = "name: a\nlisten: 0.0.0.0:1\npeers: { b: anywhere }\n";
     assert_eq!(
         complaint(nothing),
-        "node.yaml:1:1: a node needs something to do: `carry` at a site, `relay` between two peers"
+        "node.yaml:1:1: a node needs something to do: `carry` at a site, `relay` between two peers, \
+         `services` or `send` for its host"
     );
     assert_eq!(
         complaint(&format!(
@@ -269,4 +270,75 @@ fn no_text_makes_the_reader_panic() {
         let _ = read(&words.concat());
         let _ = read(&(words.concat() + &any));
     });
+}
+
+const FOR_HOST: &str = "name: harbour
+listen: 192.0.2.1:7400
+services: { run: meadcast-router, address: fd00:1::1, interfaces: [eth0, eth1], min-dsts: 3 }
+send:
+  to: ff18::1
+  tun: group0
+  from: fd00:1::1
+  members: [fd00:2::5, fd00:3::7]
+  interfaces: eth0
+  over: { meadcast: { max: 12 } }
+";
+
+#[test]
+fn what_a_node_does_for_its_host_alone_needs_no_peers() {
+    let config = read(FOR_HOST).unwrap();
+    assert!(config.peers.is_empty());
+    let [service] = config.services.as_slice() else { panic!("one service") };
+    assert_eq!(service.service.to_string(), "meadcast-router (min-dsts 3)");
+    assert_eq!(service.interfaces, ["eth0", "eth1"]);
+    let [sender] = config.senders.as_slice() else { panic!("one group") };
+    assert_eq!((sender.to.to_string(), sender.members.len()), ("ff18::1".to_owned(), 2));
+    assert_eq!(sender.over.to_string(), "meadcast (max 12, ok 9)");
+    let without = read(&FOR_HOST.replace("  over: { meadcast: { max: 12 } }\n", "")).unwrap();
+    assert_eq!(without.senders[0].over.to_string(), "meadcast");
+    let both = format!("{FOR_HOST}relay: [a, b]\n");
+    assert!(complaint(&both).contains("needs `peers`"), "{}", complaint(&both));
+}
+
+#[test]
+fn a_slip_in_what_a_node_does_for_its_host_is_one_line_at_its_place() {
+    for (from, to, expected) in [
+        (
+            "meadcast-router",
+            "meadcast-ruter",
+            "3:18: `run`: expected one of `meadcast-router`, found `meadcast-ruter`: did you mean `meadcast-router`?",
+        ),
+        ("run: meadcast-router", "run: vlan", "`run`: expected one of `meadcast-router`, found `vlan`"),
+        ("min-dsts", "min-dst", "unknown key `min-dst` in `services`: did you mean `min-dsts`?"),
+        ("min-dsts: 3", "min-dsts: 33", "`min-dsts`: expected"),
+        ("[eth0, eth1]", "[]", "`interfaces`: expected the name of one at least"),
+        (
+            "address: fd00:1::1",
+            "address: '::1'",
+            "`address`: expected an address that other hosts can reach, found `::1`",
+        ),
+        ("tun: group0", "tun: a/b", "`tun`: expected a name"),
+        ("fd00:3::7", "fd00:2::5", "`members`: fd00:2::5 is listed twice"),
+        (
+            "fd00:3::7",
+            "fd00:1::1",
+            "`meadcast` serves single hosts that routers can reach, and fd00:1::1 is none of them",
+        ),
+        (
+            "fd00:3::7",
+            "ff18::2",
+            "`members`: expected an address that other hosts can reach, found `ff18::2`",
+        ),
+        ("ff18::1", "239.192.0.1", "`meadcast` is a protocol of IPv6, which 239.192.0.1 is no address of"),
+        (
+            "max: 12",
+            "max: 13",
+            "`meadcast (max 13, ok 10)` leaves 1276 bytes of `mtu`, 1500, to a packet of a program, and IPv6 needs 1280",
+        ),
+        ("{ meadcast: { max: 12 } }", "unicast", "`over`: expected one of `meadcast`, found `unicast`"),
+    ] {
+        let changed = FOR_HOST.replacen(from, to, 1);
+        assert_ne!(changed, FOR_HOST, "{from}");
+        assert!(complaint(&changed).contains(expected), "{}", complaint(&changed));
+    }
 }

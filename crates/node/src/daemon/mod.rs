@@ -6,6 +6,7 @@
 //! | `switchboard` | its one UDP port: hellos, and the datagrams of lanes |
 //! | `stack` | the machines on the lanes: BATS with a tunnel or a proxy on top, relays |
 //! | `groups` | the groups: their machines, disks and log |
+//! | `host` | services for what the host forwards, and senders to groups of hosts |
 //! | `tcp_access` | access of TCP connections to the node, and their limits |
 //! | `gate` | a filter of the far site's packets by their source |
 //! | `memory` | shares of the node's memory |
@@ -23,6 +24,7 @@ pub(crate) mod complaints;
 mod error;
 mod gate;
 mod groups;
+mod host;
 mod leftovers;
 mod memory;
 mod names;
@@ -48,6 +50,7 @@ use signal_hook::iterator::Signals;
 
 pub use self::error::Error;
 use self::groups::GroupPart;
+use self::host::HostPart;
 pub use self::leftovers::sweep;
 use self::leftovers::sweep_later;
 use self::names::Names;
@@ -86,7 +89,7 @@ pub fn run(config: &Config) -> Result<(), Error> {
     let mut random = [0; 8];
     let urandom = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut random));
     urandom.map_err(Error::Random)?;
-    let (site, plugs, parts, groups) = build(config, u64::from_ne_bytes(random));
+    let Built { site, plugs, parts, groups, host } = build(config, u64::from_ne_bytes(random));
     let was_killed = answer::predecessor(&config.status) == Predecessor::Killed;
     if !was_killed {
         free_devices(config)?;
@@ -94,7 +97,7 @@ pub fn run(config: &Config) -> Result<(), Error> {
 
     let board = Board::default();
     let _socket = answer::on_socket(&config.status, board.clone())?;
-    if config.carriers.iter().any(|carrier| carrier.tcp.is_some()) {
+    if has_rules(config) {
         sweep().iter().for_each(|line| info!("{line}"));
     }
     let open = |clock| -> Result<Runtime, Error> {
@@ -119,7 +122,7 @@ pub fn run(config: &Config) -> Result<(), Error> {
     }
     groups.iter().try_for_each(|group| group.start(clock.now())).map_err(Error::Thread)?;
     let mut names = Names::new(&config.peers, config.listen.is_ipv4()).map_err(Error::Thread)?;
-    let mut report = Report::new(config, parts, groups, board);
+    let mut report = Report::new(config, parts, (groups, host), board);
     report.publish(clock.now(), &site.get(), &runtime);
     greet(config);
     systemd::notify("READY=1");
@@ -170,11 +173,25 @@ fn open_within<T>(
 /// A node without a host, for tests: `Below(0)` is its UDP port, and `random` seeds its draws.
 #[doc(hidden)]
 pub fn machine(config: &Config, random: u64) -> impl Machine + use<> {
-    build(config, random).0
+    build(config, random).site
 }
 
-/// The node's machine, its plugs, its parts for the report, and its groups.
-fn build(config: &Config, random: u64) -> (Shared<Site>, Vec<Plug>, Vec<stack::Part>, Vec<GroupPart>) {
+/// A node's machine, its plugs, and its parts for the report.
+struct Built {
+    site: Shared<Site>,
+    plugs: Vec<Plug>,
+    parts: Vec<stack::Part>,
+    groups: Vec<GroupPart>,
+    host: Vec<HostPart>,
+}
+
+/// Whether a node makes rules in the kernel, which stay where it is killed.
+fn has_rules(config: &Config) -> bool {
+    let takes_tcp = config.carriers.iter().any(|carrier| carrier.tcp.is_some());
+    takes_tcp || !config.services.is_empty() || !config.senders.is_empty()
+}
+
+fn build(config: &Config, random: u64) -> Built {
     let mut random = Seed::new(random, 0).stream(&["node"], 0);
     let mut stack = Stack::new(config, &mut random);
     let myself = Myself {
@@ -204,15 +221,19 @@ fn build(config: &Config, random: u64) -> (Shared<Site>, Vec<Plug>, Vec<stack::P
     let switchboard = Switchboard::new(config.listen, myself, peers.collect(), &stack.lanes);
     let (plugs, parts) = (std::mem::take(&mut stack.plugs), std::mem::take(&mut stack.parts));
     let groups = std::mem::take(&mut stack.groups);
-    (Shared::new(Site::new(switchboard, stack, groups::memberships(config))), plugs, parts, groups)
+    let host = std::mem::take(&mut stack.host_parts);
+    let site = Shared::new(Site::new(switchboard, stack, groups::memberships(config)));
+    Built { site, plugs, parts, groups, host }
 }
 
 /// Checks that the names of the TUN devices are free: existing interfaces are not touched.
 fn free_devices(config: &Config) -> Result<(), Error> {
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").map_err(Error::Sockets)?;
-    for packets in config.carriers.iter().filter_map(|carrier| carrier.packets.as_ref()) {
-        if name_to_index(&socket, &packets.tun).is_ok() {
-            return Err(Error::DeviceInUse(packets.tun.clone()));
+    let carried = config.carriers.iter().filter_map(|carrier| carrier.packets.as_ref());
+    let sent = config.senders.iter().map(|sender| &sender.tun);
+    for tun in carried.map(|packets| &packets.tun).chain(sent) {
+        if name_to_index(&socket, tun).is_ok() {
+            return Err(Error::DeviceInUse(tun.clone()));
         }
     }
     Ok(())
@@ -229,7 +250,9 @@ fn greet(config: &Config) {
         true => format!("in the group `{}`", group.name),
         false => format!("holding for the group `{}`", group.name),
     });
-    let what: Vec<_> = sites.chain(groups).chain(relays).collect();
+    let services = config.services.iter().map(|service| format!("running `{}`", service.service.name()));
+    let senders = config.senders.iter().map(|sender| format!("sending to the group {}", sender.to));
+    let what: Vec<_> = sites.chain(groups).chain(relays).chain(services).chain(senders).collect();
     info!("node `{}` at {}: {}", config.name, config.listen, what.join(", "));
     let open =
         format!("nothing is encrypted or authenticated: whoever can send to {} can take part", config.listen);

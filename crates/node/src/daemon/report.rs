@@ -7,6 +7,7 @@ use log::warn;
 
 use super::complaints::Complaints;
 use super::groups::GroupPart;
+use super::host::HostPart;
 use super::site::Site;
 use super::stack::{Part, headers};
 use crate::config::Config;
@@ -27,6 +28,7 @@ pub(super) struct Report {
     headers: u16,
     parts: Vec<Part>,
     groups: Vec<GroupPart>,
+    host: Vec<HostPart>,
     board: Board,
     complaints: Complaints,
     next: Instant,
@@ -35,13 +37,19 @@ pub(super) struct Report {
 }
 
 impl Report {
-    pub(super) fn new(config: &Config, parts: Vec<Part>, groups: Vec<GroupPart>, board: Board) -> Self {
+    pub(super) fn new(
+        config: &Config,
+        parts: Vec<Part>,
+        (groups, host): (Vec<GroupPart>, Vec<HostPart>),
+        board: Board,
+    ) -> Self {
         Self {
             node: config.name.clone(),
             listen: config.listen.to_string(),
             headers: headers(config),
             parts,
             groups,
+            host,
             board,
             complaints: Complaints::default(),
             next: Instant::ZERO,
@@ -107,6 +115,7 @@ impl Report {
             peers: peers.collect(),
             carriers: self.parts.iter().map(|part| carrier(part, site)).collect(),
             groups: self.groups.iter().map(|group| group.status(now)).collect(),
+            host: self.host.iter().map(|part| part.status(site)).collect(),
             dropped: dropped.into_iter().map(|(cause, count)| (cause.to_owned(), count)).collect(),
             turned_away: self.board.count_turned_away(),
             sockets,

@@ -8,6 +8,7 @@ use hopcast_stack::site::{MemoryShare, SiteEdge, SiteLayer, SiteRelay, Splice, T
 
 use super::gate::Gate;
 use super::groups::GroupPart;
+use super::host::HostPart;
 use super::memory::share;
 use super::switchboard::Lane;
 use super::tcp_access::{Limits, TcpAccess};
@@ -34,6 +35,7 @@ pub(crate) struct Stack {
     pub(crate) lanes: Vec<Lane>,
     pub(crate) parts: Vec<Part>,
     pub(crate) groups: Vec<GroupPart>,
+    pub(crate) host_parts: Vec<HostPart>,
     pub(super) memory: MemoryShare,
 }
 
@@ -80,6 +82,7 @@ impl Stack {
             lanes: Vec::new(),
             parts: Vec::new(),
             groups: Vec::new(),
+            host_parts: Vec::new(),
             memory: share(config),
         };
         let datagram = longest_datagram(config);
@@ -103,6 +106,7 @@ impl Stack {
             let [one, other] = relay.between.map(|peer| config.peers[peer].name.as_str());
             stack.relay(relay, &format!("{one} - {other}"), datagram, random);
         }
+        stack.host(config);
         stack
     }
 

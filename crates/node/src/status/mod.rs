@@ -40,6 +40,9 @@ pub struct Status {
     /// Its groups.
     #[serde(default)]
     pub groups: Vec<GroupStatus>,
+    /// What it does for its host.
+    #[serde(default)]
+    pub host: Vec<HostStatus>,
     /// Datagrams that it dropped, by cause.
     pub dropped: BTreeMap<String, u64>,
     /// Requests that were turned away because of too many others.
@@ -126,6 +129,28 @@ impl CarrierStatus {
         });
         let (ranks, batches) = ranks.fold((0, 0), |sum, next| (sum.0 + next.0, sum.1 + next.1));
         (batches > 0).then(|| ranks as f64 / batches as f64)
+    }
+}
+
+/// A service for what the host forwards, or a group of hosts to which its programs send.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HostStatus {
+    /// The service's name, or the address that programs send to.
+    pub name: String,
+    /// `service` or `sender`.
+    pub role: String,
+    /// The service or delivery, with the options that are not the default.
+    pub over: String,
+    /// How a sender serves the members now, in lines for people.
+    pub shown: String,
+    /// Counters of its machine, by name.
+    pub counters: BTreeMap<String, u64>,
+}
+
+impl HostStatus {
+    /// A counter by its name; zero if there is none.
+    pub fn count(&self, name: &str) -> u64 {
+        self.counters.get(name).copied().unwrap_or(0)
     }
 }
 

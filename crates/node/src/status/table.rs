@@ -3,7 +3,7 @@
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 
-use super::{CarrierStatus, GroupFile, GroupStatus, HeldStatus, PeerStatus, Status};
+use super::{CarrierStatus, GroupFile, GroupStatus, HeldStatus, HostStatus, PeerStatus, Status};
 
 /// The status as a few aligned lines.
 pub fn table(status: &Status) -> String {
@@ -12,10 +12,13 @@ pub fn table(status: &Status) -> String {
     let mut text = format!("{node} at {listen}, up {uptime}, hopcast {program}, not encrypted\n\n");
     let head =
         ["peer", "state", "for", "address", "rtt ms", "loss in", "loss out", "in Mbit/s", "out Mbit/s"];
-    text.push_str(&aligned(&head, 4, status.peers.iter().map(peer)));
-    text.push('\n');
+    if !status.peers.is_empty() {
+        text.push_str(&aligned(&head, 4, status.peers.iter().map(peer)));
+        text.push('\n');
+    }
+    status.host.iter().for_each(|part| text.push_str(&of_host(part)));
     status.groups.iter().for_each(|group| text.push_str(&of_group(group)));
-    if status.carriers.is_empty() && !status.groups.is_empty() {
+    if status.carriers.is_empty() && !(status.groups.is_empty() && status.host.is_empty()) {
         text.push_str(&dropped(status));
         return text;
     }
@@ -36,6 +39,18 @@ pub fn table(status: &Status) -> String {
     text.push_str(&aligned(&head, 2, status.carriers.iter().map(carrier)));
     text.push_str(&dropped(status));
     text
+}
+
+/// A service with what it did, or a sender with how it serves the members.
+fn of_host(part: &HostStatus) -> String {
+    let HostStatus { name, role, over, shown, counters } = part;
+    let head = match role.as_str() {
+        "sender" => format!("sending to {name} over {over}\n{shown}"),
+        _ => format!("running {over}\n"),
+    };
+    let counted = counters.iter().filter(|(_, count)| **count > 0);
+    let counted: String = counted.map(|(what, count)| format!("  {count} {what}\n")).collect();
+    format!("{head}{counted}\n")
 }
 
 fn dropped(status: &Status) -> String {

@@ -1,0 +1,93 @@
+//! What the node does for its host: services for what that forwards, and senders to groups of hosts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hopcast_core::plug::{DevicePlug, HookPlug, Plug};
+use hopcast_core::{Port, Slot};
+use hopcast_stack::site::{HookChain, SiteGroup, SiteSender};
+
+use super::site::Site;
+use super::stack::Stack;
+use crate::config::{Config, HostSender};
+use crate::status::HostStatus;
+
+/// A service or sender in the status.
+pub(crate) struct HostPart {
+    /// The service's name, or the group's address.
+    name: String,
+    over: String,
+    slot: Slot,
+    /// How a sender serves its members now.
+    shown: Option<Box<dyn Fn() -> String>>,
+}
+
+/// A machine that takes packets out of the host.
+struct Hooked<'a> {
+    interfaces: &'a [String],
+    end: (Slot, Port),
+    is_service: bool,
+}
+
+impl Stack {
+    /// The services and senders of the node of `config`.
+    pub(super) fn host(&mut self, config: &Config) {
+        // Machines with the same selection share a plug: the kernel gives a packet to one.
+        let mut hooked = Vec::new();
+        for service in &config.services {
+            let slot = self.machines.add(service.service.machine(&service.addresses));
+            let end = (slot, Port::Below(0));
+            let hook = Hooked { interfaces: &service.interfaces, end, is_service: true };
+            hooked.push((service.service.hooks(), hook));
+            let (name, over) = (service.service.name().to_owned(), service.service.to_string());
+            self.host_parts.push(HostPart { name, over, slot, shown: None });
+        }
+        for sender in &config.senders {
+            let HostSender { to, from, members, interfaces, over, .. } = sender;
+            let group = SiteGroup { own: *from, to: *to, members };
+            let SiteSender { machine, hooks, shown } = over.delivery().sender(&group);
+            let slot = self.machines.add(machine);
+            let end = (slot, Port::Below(1));
+            hooked.push((hooks, Hooked { interfaces, end, is_service: false }));
+            let length = if to.is_ipv4() { 32 } else { 128 };
+            let device = DevicePlug {
+                name: sender.tun.clone(),
+                addresses: sender.addresses.clone(),
+                routes: vec![(*to, length)],
+                mtu: u32::from(config.mtu) - over.overhead() as u32,
+            };
+            self.plug((slot, Port::Above(0)), Plug::Tun(device));
+            let part = HostPart { name: to.to_string(), over: over.to_string(), slot, shown: Some(shown) };
+            self.host_parts.push(part);
+        }
+        while let Some((hooks, _)) = hooked.first() {
+            let hooks = hooks.clone();
+            let (same, others): (Vec<_>, _) = hooked.into_iter().partition(|(other, _)| *other == hooks);
+            hooked = others;
+            let mut chain = HookChain::default();
+            let ports: Vec<Port> = same.iter().map(|(_, hooked)| chain.add(hooked.is_service)).collect();
+            let slot = self.machines.add(Box::new(chain));
+            for ((_, hooked), port) in same.iter().zip(ports) {
+                self.machines.wire((slot, port), hooked.end);
+            }
+            let interfaces: BTreeSet<&String> = same.iter().flat_map(|(_, it)| it.interfaces).collect();
+            let interfaces = interfaces.into_iter().cloned().collect();
+            self.plug((slot, Port::Below(0)), Plug::Hook(HookPlug { hooks, interfaces }));
+        }
+    }
+}
+
+impl HostPart {
+    pub(super) fn status(&self, site: &Site) -> HostStatus {
+        let mut counters = BTreeMap::new();
+        site.machines.machine(self.slot).counters(&mut |name, count| {
+            *counters.entry(name.to_owned()).or_insert(0) += count;
+        });
+        HostStatus {
+            name: self.name.clone(),
+            role: if self.shown.is_some() { "sender" } else { "service" }.to_owned(),
+            over: self.over.clone(),
+            shown: self.shown.as_ref().map(|shown| shown()).unwrap_or_default(),
+            counters,
+        }
+    }
+}
