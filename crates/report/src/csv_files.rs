@@ -179,7 +179,7 @@ pub(crate) fn read_latency(path: &Path, document: &mut Document) -> Result<(), R
 }
 
 const QUANTILES: [&str; 6] = ["mean", "p50", "p95", "p99", "p99_9", "max"];
-const FIGURE_COLUMNS: [&str; 14] = [
+const FIGURE_COLUMNS: [&str; 18] = [
     "goodput_mbps",
     "sent_units",
     "delivered_units",
@@ -190,10 +190,14 @@ const FIGURE_COLUMNS: [&str; 14] = [
     "hash_ok",
     "jitter_ms",
     "network_bytes",
+    "sender_bytes",
     "network_bytes_bound",
     "completed_bound_s",
     "nacks_per_round",
     "reliability_bound",
+    "network_saving",
+    "sender_saving",
+    "time_saving",
 ];
 const QUANTILE_FIGURES: [&str; 3] = ["latency_ms", "round_trip_ms", "latency_bound_ms"];
 const VIDEO_COLUMNS: [&str; 7] = [
@@ -266,10 +270,14 @@ fn figures(figures: &Figures) -> Vec<String> {
         optional(figures.hash_ok.as_ref()),
         optional(figures.jitter_ms.as_ref()),
         optional(figures.network_bytes.as_ref()),
+        optional(figures.sender_bytes.as_ref()),
         optional(figures.network_bytes_bound.as_ref()),
         optional(figures.completed_bound_s.as_ref()),
         optional(figures.nacks_per_round.as_ref()),
         optional(figures.reliability_bound.as_ref()),
+        optional(figures.network_saving.as_ref()),
+        optional(figures.sender_saving.as_ref()),
+        optional(figures.time_saving.as_ref()),
     ];
     let quantiles =
         |of: &Quantiles| [of.mean, of.p50, of.p95, of.p99, of.p99_9, of.max].map(|ms| ms.to_string());

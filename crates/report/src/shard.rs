@@ -1,6 +1,7 @@
 //! Shards of a sweep, and joining them.
 
 use hopcast_twin::results::{Document, Run, Summary};
+use hopcast_twin::saving::relate;
 use hopcast_twin::stats::summarise;
 use serde_json::{Value, json};
 
@@ -94,6 +95,7 @@ fn joined(shards: Vec<RunDirectory>) -> RunDirectory {
     }
     let (first, topology) = (&shards[0].document, shards[0].topology.clone());
     let (scenario, notes, remarks) = (first.scenario.clone(), first.notes.clone(), first.remarks.clone());
+    let (reference, axis) = (first.reference.clone(), first.axis.clone());
     let published: Vec<Summary> = shards.iter().flat_map(|shard| shard.document.summary.clone()).collect();
     let mut dealt: Vec<_> = shards.into_iter().map(|shard| shard.document.runs.into_iter()).collect();
     let mut runs: Vec<Run> = Vec::new();
@@ -103,6 +105,8 @@ fn joined(shards: Vec<RunDirectory>) -> RunDirectory {
             None => break,
         }
     }
+    // In its shard a run may have been without the one that it is compared with.
+    relate(&mut runs, &reference);
     let mut summary = summarise(&runs, &[]);
     let key = |row: &Summary| (serde_json::to_string(&row.parameters).unwrap_or_default(), row.flow.clone());
     let figures: std::collections::BTreeMap<_, _> = published
@@ -113,7 +117,8 @@ fn joined(shards: Vec<RunDirectory>) -> RunDirectory {
     for row in &mut summary {
         row.published = figures.get(&key(row)).map(|figures| (*figures).clone()).unwrap_or_default();
     }
-    let document = Document { scenario, runs, summary, notes, remarks, ..Document::default() };
+    let document =
+        Document { scenario, runs, summary, notes, remarks, reference, axis, ..Document::default() };
     RunDirectory { document, topology, manifest }
 }
 

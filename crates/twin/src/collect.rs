@@ -151,6 +151,7 @@ fn joined(scenario: &Scenario, number: usize, sites: &[InstanceReport]) -> Obser
         meters: spec.to.iter().enumerate().map(meter).collect(),
         counters,
         frame: sites.first().map_or(0, |site| site.frame),
+        sender_bytes: None,
     }
 }
 
@@ -201,11 +202,16 @@ fn flow(
     let links = &observed.links;
     // With several flows it is unknown whose frame it was.
     let network_bytes = observed.transfer_bytes.or(observed.network_bytes);
-    let network_bytes = network_bytes.filter(|_| scenario.flows.len() == 1);
+    let together = |flow: &model::Flow| spec.senders.is_some() && flow.senders == spec.senders;
+    let is_whole = scenario.flows.len() == 1 || scenario.flows.iter().all(together);
+    let network_bytes = network_bytes.filter(|_| is_whole);
     let observed = &observed.flows[number];
     let bound = BlockBound::of(scenario, spec, observed.frame);
     // Of one with one receiver links say the same, unless there is a bound on it that stands beside.
     let network_bytes = network_bytes.filter(|_| spec.is_to_several() || bound.is_some());
+    // What its node sends for other flows is not known apart.
+    let is_alone = scenario.flows.iter().filter(|other| other.from == spec.from).count() == 1;
+    let sender_bytes = observed.sender_bytes.filter(|_| spec.is_to_several() && is_alone);
     let share = payload_share(spec, observed.frame);
     let mut receivers = Vec::new();
     let mut all: Option<Meter> = None;
@@ -245,6 +251,7 @@ fn flow(
         let min_cut = min_cuts.into_iter().flatten().min_by(f64::total_cmp);
         total = figures(spec, &all, &counted, window, Bound { min_cut, share });
         total.network_bytes = network_bytes;
+        total.sender_bytes = sender_bytes;
         total.nacks_per_round = nacks_per_round(&counters);
         if let Some(bound) = bound {
             (total.network_bytes_bound, total.completed_bound_s) = (Some(bound.bytes), bound.seconds);
@@ -255,6 +262,7 @@ fn flow(
     }
     Flow {
         name: spec.name.clone(),
+        senders: spec.senders.clone(),
         protocol: spec.protocol.clone(),
         from: scenario.nodes[spec.from].name.clone(),
         to,
@@ -353,9 +361,13 @@ fn figures(
         reliability_bound: meter.earliest.as_ref().and_then(|earliest| earliest.reliability(sent_units)),
         latency_bound_ms: meter.earliest.as_ref().and_then(|earliest| earliest.latency()),
         network_bytes: None,
+        sender_bytes: None,
         network_bytes_bound: None,
         completed_bound_s: None,
         nacks_per_round: None,
+        network_saving: None,
+        sender_saving: None,
+        time_saving: None,
         video: meter.frames.as_ref().map(FrameLog::figures),
     }
 }

@@ -30,6 +30,7 @@ pub mod monitor;
 mod observed;
 pub mod results;
 mod run;
+pub mod saving;
 pub mod scenario;
 pub mod stats;
 pub mod world;

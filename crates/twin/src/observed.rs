@@ -30,6 +30,9 @@ pub(crate) struct ObservedFlow {
     pub(crate) counters: BTreeMap<String, u64>,
     /// Maximum length of a frame that fits its route, in bytes.
     pub(crate) frame: u64,
+    /// Bytes of frames that its sender's node sent on all links in the measurement window, each counted once, or in the
+    /// part of it until the last receiver had all of the run's only flow; `None` if they are not known.
+    pub(crate) sender_bytes: Option<u64>,
 }
 
 /// The observations of a link.

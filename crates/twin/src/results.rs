@@ -34,6 +34,12 @@ pub struct Document {
     /// The publication whose experiment the scenario repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Publication>,
+    /// Swept paths with the values of the runs against which savings are told; empty if there are none.
+    #[serde(default, skip_serializing_if = "Parameters::is_empty")]
+    pub reference: Parameters,
+    /// The swept path along which plots go; `None` for the first of numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub axis: Option<String>,
 }
 
 /// A publication.
@@ -166,6 +172,10 @@ impl FramePictures {
 pub struct Flow {
     /// The flow's name.
     pub name: String,
+    /// The name in the file of this flow and those of other senders, which have one summary together; null if it has
+    /// one sender.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub senders: Option<String>,
     /// The transport, stack or variant, by the name that tables show.
     pub protocol: String,
     /// The sending node.
@@ -234,9 +244,15 @@ pub struct Figures {
     pub latency_bound_ms: Option<Quantiles>,
     /// Bytes of Ethernet frames that the flow put on all links in the window, as in [`Run::network_bytes`], and of a
     /// flow of bounded size those sent until its last receiver had all of it; absent unless the flow is the run's only
-    /// one, and is to a group or to several receivers, or has a `network_bytes_bound`.
+    /// one, or all are those of several senders to one group, and is to a group or to several receivers, or has a
+    /// `network_bytes_bound`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network_bytes: Option<u64>,
+    /// The part of these that the flow's sender put on its links: copies for its receivers, repairs, and what else its
+    /// node sent. Known of each flow to a group or to several receivers that is the only one of its sender; absent in a
+    /// live run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sender_bytes: Option<u64>,
     /// Minimum of `network_bytes`, on average, for repairs of blocks of 64 packets by an ideal code, or by repetition
     /// if its transport repeats what is lost; absent unless the flow is of bounded size, to one or several receivers
     /// on one switch, with independent losses.
@@ -249,6 +265,16 @@ pub struct Figures {
     /// transport repairs blocks for a group, and repaired any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nacks_per_round: Option<f64>,
+    /// Share of `network_bytes` that is saved against the run of the scenario's `reference` with the same repeat: 1
+    /// less ours over that run's. Negative if it is more; absent in that run itself, and without a `reference`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network_saving: Option<f64>,
+    /// The same share of `sender_bytes`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sender_saving: Option<f64>,
+    /// The same share of `completed_s`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_saving: Option<f64>,
     /// Frames of a video; absent unless it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub video: Option<Video>,
@@ -312,7 +338,7 @@ pub struct Link {
     pub down_s: f64,
 }
 
-/// One flow of one case, over its repeats.
+/// One flow of one case, over its repeats; of a flow with several senders, the mean over these.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// The swept values of this case.

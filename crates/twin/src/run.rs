@@ -9,6 +9,7 @@ use crate::bounds::Bounds;
 use crate::collect::collect;
 use crate::monitor::Monitor;
 use crate::results::{Document, Run};
+use crate::saving::relate;
 use crate::scenario::model::{Case, Plan, Scenario};
 use crate::stats::summarise;
 
@@ -41,7 +42,8 @@ impl World {
 }
 
 /// The document of `plan`: its runs in order, or those that were finished before it was `interrupted`.
-pub fn document(plan: &Plan, runs: Vec<Run>, interrupted: bool) -> Document {
+pub fn document(plan: &Plan, mut runs: Vec<Run>, interrupted: bool) -> Document {
+    relate(&mut runs, &plan.reference);
     let summary = summarise(&runs, &plan.published);
     Document {
         scenario: plan.title.clone(),
@@ -52,5 +54,7 @@ pub fn document(plan: &Plan, runs: Vec<Run>, interrupted: bool) -> Document {
         notes: plan.notes.clone(),
         remarks: plan.remarks.clone(),
         source: plan.source.clone(),
+        reference: plan.reference.clone(),
+        axis: plan.axis.clone(),
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use crate::results::{Document, Figures, Flow, Mean, Parameters, Run, Summary};
+use crate::results::{Document, Flow, Mean, Parameters, Run, Summary};
 use crate::scenario::model::Published;
 
 /// The mean of `values` with its 95 % confidence interval (Student t); `None` if there are none.
@@ -29,7 +29,7 @@ pub fn mean(values: &[f64]) -> Option<Mean> {
 struct Group<'r> {
     parameters: &'r Parameters,
     flow: &'r Flow,
-    figures: Vec<&'r Figures>,
+    figures: Vec<Value>,
     /// Number of repeats that do not count, since they are invalid.
     invalid: u64,
 }
@@ -41,7 +41,9 @@ pub fn summarise(runs: &[Run], published: &[Published]) -> Vec<Summary> {
     for case in runs.chunk_by(|one, other| one.parameters == other.parameters) {
         let first = groups.len();
         for run in case {
-            for (place, flow) in run.flows.iter().enumerate() {
+            let together = |one: &Flow, other: &Flow| one.senders.is_some() && one.senders == other.senders;
+            for (place, flows) in run.flows.chunk_by(together).enumerate() {
+                let flow = &flows[0];
                 if groups.len() <= first + place {
                     let (figures, invalid) = (Vec::new(), 0);
                     groups.push(Group { parameters: &run.parameters, flow, figures, invalid });
@@ -50,7 +52,7 @@ pub fn summarise(runs: &[Run], published: &[Published]) -> Vec<Summary> {
                 // A run that the machine could not keep up with is no measurement of the network.
                 match run.live.as_ref().and_then(|live| live.invalid.as_ref()) {
                     Some(_) => group.invalid += 1,
-                    None => group.figures.push(&flow.figures),
+                    None => group.figures.push(of_senders(flows)),
                 }
             }
         }
@@ -58,19 +60,36 @@ pub fn summarise(runs: &[Run], published: &[Published]) -> Vec<Summary> {
     groups
         .into_iter()
         .map(|Group { parameters, flow, figures, invalid }| {
-            let values: Vec<Value> =
-                figures.iter().map(|figures| serde_json::to_value(figures).unwrap_or(Value::Null)).collect();
+            let name = flow.senders.as_ref().unwrap_or(&flow.name);
             Summary {
                 parameters: parameters.clone(),
-                flow: flow.name.clone(),
+                flow: name.clone(),
                 protocol: flow.protocol.clone(),
                 coded: flow.coded,
-                figures: means(&values),
+                figures: means(&figures),
                 invalid_runs: invalid,
-                published: published_for(parameters, &flow.name, published),
+                published: published_for(parameters, name, published),
             }
         })
         .collect()
+}
+
+/// The figures of one repeat of a flow: of several senders, the mean of each figure over those that have it.
+fn of_senders(flows: &[Flow]) -> Value {
+    let value = |flow: &Flow| serde_json::to_value(&flow.figures).unwrap_or(Value::Null);
+    match flows {
+        [flow] => value(flow),
+        flows => numbers(Value::Object(means(&flows.iter().map(value).collect::<Vec<_>>()))),
+    }
+}
+
+/// Means without their intervals and numbers.
+fn numbers(value: Value) -> Value {
+    match value {
+        Value::Object(map) if map.contains_key("n") => map.get("mean").cloned().unwrap_or(Value::Null),
+        Value::Object(map) => map.into_iter().map(|(name, value)| (name, numbers(value))).collect(),
+        value => value,
+    }
 }
 
 /// The figures that are shown beside those of another document.
@@ -141,6 +160,7 @@ fn published_for(parameters: &Parameters, flow: &str, published: &[Published]) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::{Figures, Quantiles};
 
     #[test]
     fn the_interval_is_students() {
@@ -154,6 +174,39 @@ mod tests {
     fn one_value_has_no_interval_and_none_has_no_mean() {
         assert_eq!(mean(&[2.0]), Some(Mean { mean: 2.0, ci95: None, n: 1 }));
         assert_eq!(mean(&[]), None);
+    }
+
+    #[test]
+    fn flows_of_several_senders_are_one_row_with_the_mean_over_senders_and_then_over_repeats() {
+        let flow = |name: &str, senders: Option<&str>, goodput: f64, p50: f64| Flow {
+            name: name.into(),
+            senders: senders.map(String::from),
+            figures: Figures {
+                goodput_mbps: Some(goodput),
+                latency_ms: Some(Quantiles { p50, mean: 2.0 * p50, ..Quantiles::default() }),
+                ..Figures::default()
+            },
+            ..Flow::default()
+        };
+        let run = |repeat, goodputs: [f64; 2]| Run {
+            repeat,
+            flows: vec![
+                flow("talk-a", Some("talk"), goodputs[0], 1.0),
+                flow("talk-b", Some("talk"), goodputs[1], 3.0),
+                flow("file", None, 9.0, 7.0),
+            ],
+            ..Run::default()
+        };
+        let rows = summarise(&[run(0, [1.0, 3.0]), run(1, [3.0, 5.0])], &[]);
+        assert_eq!(rows.iter().map(|row| row.flow.as_str()).collect::<Vec<_>>(), ["talk", "file"]);
+        let goodput = &rows[0].figures["goodput_mbps"];
+        assert_eq!((goodput["mean"].as_f64(), goodput["n"].as_u64()), (Some(3.0), Some(2)));
+        let latency = &rows[0].figures["latency_ms"];
+        assert_eq!(
+            (latency["p50"]["mean"].as_f64(), latency["mean"]["mean"].as_f64()),
+            (Some(2.0), Some(4.0))
+        );
+        assert_eq!(rows[1].figures["latency_ms"]["p50"]["mean"].as_f64(), Some(7.0));
     }
 
     #[test]

@@ -16,7 +16,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "duration",
         "durration",
-        "bad.yaml:1:1: unknown key `durration` in a scenario: did you mean `duration`? (allowed here: title, seed, duration, measure, topology, neighbours, membership, routing, routes, events, services, groups, flows, exec, variants, roles, capture, sweep, repeats, published, measured, source, quick, include, description, world, notes)",
+        "bad.yaml:1:1: unknown key `durration` in a scenario: did you mean `duration`? (allowed here: title, seed, duration, measure, topology, neighbours, membership, routing, routes, events, services, groups, flows, exec, variants, roles, capture, sweep, repeats, published, reference, axis, measured, source, quick, include, description, world, notes)",
     ),
     (
         "name: bulk,",
@@ -550,9 +550,24 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "duration: 10s",
         "duration: 10s\n<<: {}",
-        "bad.yaml:2:1: unknown key `<<` in a scenario: YAML's merge key is not part of YAML 1.2; use an alias or `include` (allowed here: title, seed, duration, measure, topology, neighbours, membership, routing, routes, events, services, groups, flows, exec, variants, roles, capture, sweep, repeats, published, measured, source, quick, include, description, world, notes)",
+        "bad.yaml:2:1: unknown key `<<` in a scenario: YAML's merge key is not part of YAML 1.2; use an alias or `include` (allowed here: title, seed, duration, measure, topology, neighbours, membership, routing, routes, events, services, groups, flows, exec, variants, roles, capture, sweep, repeats, published, reference, axis, measured, source, quick, include, description, world, notes)",
     ),
     ("duration: 10s", "--- 1\n--- 2", "bad.yaml:2:1: expected one document, found a second one"),
+    (
+        "duration: 10s",
+        "duration: 10s\nreference: { flows.f.over: udp }",
+        "bad.yaml:2:14: `reference`: `flows.f.over` is not swept (swept here: nothing)",
+    ),
+    (
+        "duration: 10s",
+        "duration: 10s\nsweep: { seed: [1] }\naxis: flow",
+        "bad.yaml:3:7: `axis`: `flow` is not swept (swept here: `seed`)",
+    ),
+    (
+        "duration: 10s",
+        "duration: 10s\nvariants: { unicast: udp }",
+        "bad.yaml:2:13: a variant needs a name of its own: `unicast` is a delivery",
+    ),
     (
         "duration: 10s",
         "duration: 10s\npublished: { file: nothere.csv, figures: { a: goodput_mbps } }",
@@ -566,7 +581,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "duration: 10s",
         "duration: 10s\npublished: { file: nothere.csv, figures: { a: goodput } }",
-        "bad.yaml:2:47: `figures`: expected one of `goodput_mbps`, `sent_units`, `delivered_units`, `reliability`, `min_cut_fraction`, `payload_bound_fraction`, `completed_s`, `jitter_ms`, `network_bytes`, `nacks_per_round`, `latency_ms.mean`, `latency_ms.p50`, `latency_ms.p95`, `latency_ms.p99`, `latency_ms.p99_9`, `latency_ms.max`, `round_trip_ms.mean`, `round_trip_ms.p50`, `round_trip_ms.p95`, `round_trip_ms.p99`, `round_trip_ms.p99_9`, `round_trip_ms.max`, found `goodput`: did you mean `goodput_mbps`?",
+        "bad.yaml:2:47: `figures`: expected one of `goodput_mbps`, `sent_units`, `delivered_units`, `reliability`, `min_cut_fraction`, `payload_bound_fraction`, `completed_s`, `jitter_ms`, `network_bytes`, `sender_bytes`, `nacks_per_round`, `network_saving`, `sender_saving`, `time_saving`, `latency_ms.mean`, `latency_ms.p50`, `latency_ms.p95`, `latency_ms.p99`, `latency_ms.p99_9`, `latency_ms.max`, `round_trip_ms.mean`, `round_trip_ms.p50`, `round_trip_ms.p95`, `round_trip_ms.p99`, `round_trip_ms.p99_9`, `round_trip_ms.max`, found `goodput`: did you mean `goodput_mbps`?",
     ),
 ];
 

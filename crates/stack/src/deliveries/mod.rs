@@ -28,11 +28,17 @@ pub fn default_delivery() -> DeliveryLayer {
     DeliveryLayer::of(&unicast::UNICAST)
 }
 
-/// The delivery that `node` names: `ip-multicast`, or `ip-multicast: { … }` with options.
+/// Whether a name is that of a delivery.
+pub fn is_delivery(name: &str) -> bool {
+    DELIVERIES.iter().any(|row| row.name == name)
+}
+
+/// The delivery that `node` names: `ip-multicast`, or `ip-multicast: { … }` with options. `variants` are names that are
+/// possible too, for messages.
 ///
 /// # Errors
 /// A delivery that is not in the table, or options that it does not have.
-pub fn read(node: &Node) -> Result<DeliveryLayer, Diagnostic> {
+pub fn read<'n>(node: &Node, variants: impl Iterator<Item = &'n str>) -> Result<DeliveryLayer, Diagnostic> {
     let (name, span, options) = match &node.kind {
         Kind::Scalar(name) => (name, &node.span, None),
         Kind::Map(entries) if entries.len() == 1 => {
@@ -45,7 +51,7 @@ pub fn read(node: &Node) -> Result<DeliveryLayer, Diagnostic> {
             )));
         }
     };
-    let names: Vec<&str> = DELIVERIES.iter().map(|row| row.name).collect();
+    let names: Vec<&str> = DELIVERIES.iter().map(|row| row.name).chain(variants).collect();
     let Some(row) = DELIVERIES.iter().copied().find(|row| row.name == name) else {
         let hint = did_you_mean_one_of(name, &names);
         return Err(

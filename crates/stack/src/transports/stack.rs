@@ -7,6 +7,8 @@ use hopcast_config::decode::{check_name, did_you_mean_one_of, entries, one_or_li
 use hopcast_config::yaml::{Kind, Node};
 
 use super::{HOSTS_DATAGRAMS, TRANSPORTS, find};
+use crate::deliveries;
+use crate::group::DeliveryLayer;
 use crate::transport::{Layer, PortKind, Ports, Row};
 
 /// The name in `over` of the host's own packets, for `ping`: no transport at all.
@@ -24,9 +26,12 @@ pub fn layer(node: &Node) -> Result<Layer, Diagnostic> {
     layers.pop().ok_or_else(|| node.error("expected a transport"))
 }
 
-/// Names given to transports with options, and to stacks.
+/// Names given to transports with options, to stacks, and to deliveries with options.
 #[derive(Default)]
-pub struct Variants(BTreeMap<String, Vec<Layer>>);
+pub struct Variants {
+    stacks: BTreeMap<String, Vec<Layer>>,
+    deliveries: BTreeMap<String, DeliveryLayer>,
+}
 
 /// The stack of a flow, as its `over` writes it.
 pub struct Stack {
@@ -49,7 +54,7 @@ impl Variants {
     /// The variants of a file, from its `variants`.
     ///
     /// # Errors
-    /// A name that is a transport's, or a stack that does not fit together.
+    /// A name that is a transport's or a delivery's, or a stack that does not fit together.
     pub fn of(node: Option<&Node>) -> Result<Self, Diagnostic> {
         let mut variants = Self::default();
         let Some(node) = node else { return Ok(variants) };
@@ -61,13 +66,23 @@ impl Variants {
                     .key_span
                     .error(format!("a variant needs a name of its own: `{name}` is a transport")));
             }
+            if deliveries::is_delivery(name) {
+                return Err(entry
+                    .key_span
+                    .error(format!("a variant needs a name of its own: `{name}` is a delivery")));
+            }
+            if matches!(&entry.value.kind, Kind::Map(named) if named.len() == 1 && deliveries::is_delivery(&named[0].key))
+            {
+                variants.deliveries.insert(name.clone(), deliveries::read(&entry.value, std::iter::empty())?);
+                continue;
+            }
             let mut layers = Vec::new();
             for item in one_or_list(&entry.value) {
                 // A variant is made of transports: the others are not known yet, and need not be.
                 layers.extend(Self::default().layers(item)?);
             }
             check(&layers, &entry.value)?;
-            variants.0.insert(name.clone(), layers);
+            variants.stacks.insert(name.clone(), layers);
         }
         Ok(variants)
     }
@@ -100,6 +115,19 @@ impl Variants {
         Ok(Stack { protocol: names.join("/"), layers, offers })
     }
 
+    /// The delivery that `node` names: a variant of one, or what [`deliveries::read`] reads.
+    ///
+    /// # Errors
+    /// A name that is neither a delivery's nor a variant's, or options that the delivery does not have.
+    pub fn delivery(&self, node: &Node) -> Result<DeliveryLayer, Diagnostic> {
+        let variant = match &node.kind {
+            Kind::Scalar(name) => self.deliveries.get(name),
+            Kind::Map(_) | Kind::List(_) => None,
+        };
+        let names = self.deliveries.keys().map(String::as_str);
+        variant.map_or_else(|| deliveries::read(node, names), |delivery| Ok(delivery.clone()))
+    }
+
     /// The layers that one element stands for: `udp`, a variant's name, `tcp-cubic: { … }`.
     fn layers(&self, node: &Node) -> Result<Vec<Layer>, Diagnostic> {
         let (name, span, options) = match &node.kind {
@@ -114,12 +142,12 @@ impl Variants {
                 )));
             }
         };
-        if let (Some(layers), None) = (self.0.get(name), options) {
+        if let (Some(layers), None) = (self.stacks.get(name), options) {
             return Ok(layers.clone());
         }
         let Some(row) = find(name) else {
             let names = TRANSPORTS.iter().map(|row| row.name);
-            let all: Vec<&str> = names.chain(self.0.keys().map(String::as_str)).collect();
+            let all: Vec<&str> = names.chain(self.stacks.keys().map(String::as_str)).collect();
             let hint = did_you_mean_one_of(name, &all);
             return Err(
                 span.error(format!("there is no transport `{name}`{hint} (transports: {})", all.join(", ")))

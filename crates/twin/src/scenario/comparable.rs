@@ -6,7 +6,7 @@ use hopcast_config::decode::{entries, one_or_list};
 use hopcast_config::yaml::{Entry, Kind, Node};
 
 /// Keys that the command line may set without changing the meaning of a figure.
-const HARMLESS: [&str; 10] = [
+const HARMLESS: [&str; 12] = [
     "seed",
     "repeats",
     "title",
@@ -16,6 +16,8 @@ const HARMLESS: [&str; 10] = [
     "published",
     "measured",
     "source",
+    "reference",
+    "axis",
     "world",
 ];
 

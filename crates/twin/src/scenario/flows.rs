@@ -45,17 +45,11 @@ impl Flows {
         let mut flows = Self { flows: Vec::new(), live: None, names: BTreeMap::new() };
         let mut written = Vec::new();
         for (number, item) in list(node, "flows")?.iter().enumerate() {
-            if number >= MAX_FLOWS {
-                return Err(item.error(format!("a scenario has at most {MAX_FLOWS} flows, this is one more")));
-            }
             let fields = Fields::of(item, "a flow", &KEYS)?;
             let (name, span) = match fields.get("name") {
                 Some(node) => (decode::name(node, "name")?.to_owned(), &node.span),
                 None => (format!("flow{number}"), &item.span),
             };
-            if flows.names.insert(name.clone(), number).is_some() {
-                return Err(span.error(format!("the flow name `{name}` is taken already")));
-            }
             let from_node = fields.need("from", "from: n0")?;
             if named_group(from_node, groups, topology).is_some() {
                 let found = from_node.found();
@@ -63,80 +57,93 @@ impl Flows {
                     from_node.error(format!("`from`: expected the node that sends, and {found} is a group"))
                 );
             }
-            let from = topology.node(from_node, "from")?;
-            let to_node = fields.need("to", "to: n6")?;
-            let group = named_group(to_node, groups, topology);
-            let to = match group {
-                Some(group) => groups::receivers(&groups.groups[group], from),
-                None => receivers(to_node, groups, topology)?,
-            };
-            check_receivers(to_node, from, &to, segment_map)?;
-            let over = fields.need("over", "over: tcp-cubic")?;
-            let stack = variants.stack(over)?;
-            let app_node = fields.need("app", "app: bulk")?;
-            let live = [programs::live_app(app_node), programs::live_stack(over, &stack.layers)];
-            programs::carries_something(&stack, over, app_node)?;
-            let app = app(app_node, &stack, contents)?;
-            flows.live = flows.live.or_else(|| live.into_iter().flatten().next());
-            let delivery = fields.read("delivery", |node, _| deliveries::read(node))?;
-            let group = match (group, &delivery, to.len()) {
-                (Some(_), Some(_), _) => {
-                    let node = fields.need("delivery", "")?;
-                    return Err(node.error("`delivery`: the group of `to` has one of its own"));
+            let (senders, together) = senders(from_node, to_group(fields, groups, topology), topology)?;
+            for from in senders {
+                let own_name =
+                    if together { format!("{name}-{}", topology.nodes[from].name) } else { name.clone() };
+                if flows.flows.len() >= MAX_FLOWS {
+                    return Err(
+                        item.error(format!("a scenario has at most {MAX_FLOWS} flows, this is one more"))
+                    );
                 }
-                (Some(group), None, _) => Some(group),
-                // A tree of its own needs no delivery, so that one may stand beside transports that do.
-                (None, _, _) if relaying(&stack, |row| row.receivers) == Some(0) => None,
-                (None, None, 1) => None,
-                (None, _, _) => {
-                    let delivery = delivery.unwrap_or_else(deliveries::default_delivery);
-                    Some(groups.add(String::new(), &to, delivery, item)?)
+                if flows.names.insert(own_name.clone(), flows.flows.len()).is_some() {
+                    return Err(span.error(format!("the flow name `{own_name}` is taken already")));
                 }
-            };
-            if group.is_some() {
-                serves_members(to_node, &stack)?;
-            }
-            if group.is_some() || to.len() > 1 {
-                needs_no_answer(to_node, &app, group.map(|group| &groups.groups[group]), &to)?;
-                several_may_read(app_node, &app, &stack)?;
-            }
-            let ipv6 = fields.read("ip", ip_version)?.unwrap_or(false);
-            if let Some(group) = group.map(|group| &groups.groups[group]) {
-                let named = roles.get("peer").map_or(&[][..], Vec::as_slice);
-                is_reached(to_node, (group, from, &to, ipv6), &stack, named, segment_map)?;
-            }
-            if matches!(app, App::ShortFlows { .. }) {
-                flows.have_ports_left(from, app_node, topology)?;
-            }
-            if let App::Program { program: Program::GroupFile(file), .. } = &app {
-                let name = file.with.name();
-                if group.is_none() {
-                    return Err(to_node.error(format!(
-                        "`to`: `{name}` sends to groups: add `delivery: ip-multicast`, also for one receiver"
-                    )));
+                let to_node = fields.need("to", "to: n6")?;
+                let group = named_group(to_node, groups, topology);
+                let to = match group {
+                    Some(group) => groups::receivers(&groups.groups[group], from),
+                    None => receivers(to_node, groups, topology)?,
+                };
+                check_receivers(to_node, from, &to, segment_map)?;
+                let over = fields.need("over", "over: tcp-cubic")?;
+                let stack = variants.stack(over)?;
+                let app_node = fields.need("app", "app: bulk")?;
+                let live = [programs::live_app(app_node), programs::live_stack(over, &stack.layers)];
+                programs::carries_something(&stack, over, app_node)?;
+                let app = app(app_node, &stack, contents)?;
+                flows.live = flows.live.or_else(|| live.into_iter().flatten().next());
+                let delivery = fields.read("delivery", |node, _| variants.delivery(node))?;
+                let group = match (group, &delivery, to.len()) {
+                    (Some(_), Some(_), _) => {
+                        let node = fields.need("delivery", "")?;
+                        return Err(node.error("`delivery`: the group of `to` has one of its own"));
+                    }
+                    (Some(group), None, _) => Some(group),
+                    // A tree of its own needs no delivery, so that one may stand beside transports that do.
+                    (None, _, _) if relaying(&stack, |row| row.receivers) == Some(0) => None,
+                    (None, None, 1) => None,
+                    (None, _, _) => {
+                        let delivery = delivery.unwrap_or_else(deliveries::default_delivery);
+                        Some(groups.add(String::new(), &to, delivery, item)?)
+                    }
+                };
+                if group.is_some() {
+                    serves_members(to_node, &stack)?;
                 }
-                if let Some(node) = fields.get("ip").filter(|_| ipv6) {
-                    return Err(node.error(format!("`ip`: `{name}` sends over IPv4 alone")));
+                if group.is_some() || to.len() > 1 {
+                    needs_no_answer(to_node, &app, group.map(|group| &groups.groups[group]), &to)?;
+                    several_may_read(app_node, &app, &stack)?;
                 }
+                let ipv6 = fields.read("ip", ip_version)?.unwrap_or(false);
+                if let Some(group) = group.map(|group| &groups.groups[group]) {
+                    let named = roles.get("peer").map_or(&[][..], Vec::as_slice);
+                    is_reached(to_node, (group, from, &to, ipv6), &stack, named, segment_map)?;
+                }
+                if matches!(app, App::ShortFlows { .. }) {
+                    flows.have_ports_left(from, app_node, topology)?;
+                }
+                if let App::Program { program: Program::GroupFile(file), .. } = &app {
+                    let name = file.with.name();
+                    if group.is_none() {
+                        return Err(to_node.error(format!(
+                            "`to`: `{name}` sends to groups: add `delivery: ip-multicast`, also for one receiver"
+                        )));
+                    }
+                    if let Some(node) = fields.get("ip").filter(|_| ipv6) {
+                        return Err(node.error(format!("`ip`: `{name}` sends over IPv4 alone")));
+                    }
+                }
+                let paths = match fields.get("paths") {
+                    Some(node) => paths(node, &stack, &to, group)?,
+                    None => 1,
+                };
+                let flow = Flow {
+                    name: own_name,
+                    senders: together.then(|| name.clone()),
+                    from,
+                    to,
+                    group,
+                    protocol: stack.protocol,
+                    over: stack.layers,
+                    app,
+                    ipv6,
+                    paths,
+                };
+                flows.flows.push(flow);
+                let ip = fields.get("ip").filter(|_| ipv6);
+                written.push(Written { to: to_node, app: app_node, ip, paths: fields.get("paths") });
             }
-            let paths = match fields.get("paths") {
-                Some(node) => paths(node, &stack, &to, group)?,
-                None => 1,
-            };
-            let flow = Flow {
-                name,
-                from,
-                to,
-                group,
-                protocol: stack.protocol,
-                over: stack.layers,
-                app,
-                ipv6,
-                paths,
-            };
-            flows.flows.push(flow);
-            let ip = fields.get("ip").filter(|_| ipv6);
-            written.push(Written { to: to_node, app: app_node, ip, paths: fields.get("paths") });
         }
         if flows.flows.is_empty() {
             return Err(node.error("`flows`: expected at least one flow, found none"));
@@ -179,6 +186,31 @@ fn named_group(node: &Node, groups: &Groups, topology: &Topology) -> Option<Grou
         Kind::Scalar(name) if !topology.has_node(name) => groups.find(name),
         Kind::Scalar(_) | Kind::List(_) | Kind::Map(_) => None,
     }
+}
+
+/// The group that a flow goes to, if it goes to one by its name.
+fn to_group(fields: Fields<'_>, groups: &Groups, topology: &Topology) -> Option<GroupId> {
+    fields.get("to").and_then(|node| named_group(node, groups, topology))
+}
+
+/// The nodes that `from` names, and whether they are several, or may be: each sends a flow of its own to the group.
+fn senders(
+    node: &Node,
+    group: Option<GroupId>,
+    topology: &Topology,
+) -> Result<(Vec<NodeId>, bool), Diagnostic> {
+    let several = match &node.kind {
+        Kind::Scalar(name) => !topology.has_node(name) && topology.is_list(name),
+        Kind::List(_) => true,
+        Kind::Map(_) => false,
+    };
+    if !several {
+        return Ok((vec![topology.node(node, "from")?], false));
+    }
+    if group.is_none() {
+        return Err(node.error("`from`: several nodes can send to a group, and `to` names none"));
+    }
+    Ok((topology.node_list(node, "from")?, true))
 }
 
 /// The nodes that `to` names.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use hopcast_core::{Duration, Instant};
-use hopcast_stack::deliveries;
 use hopcast_stack::group::{DeliveryLayer, Group, LINGER, Members};
+use hopcast_stack::{Variants, deliveries};
 
 use super::events;
 use super::model::{Action, Event, GroupId, NodeId};
@@ -42,11 +42,12 @@ impl Groups {
         node: Option<&Node>,
         events: Option<&Node>,
         topology: &Topology,
+        variants: &Variants,
         duration: Duration,
     ) -> Result<Self, Diagnostic> {
         let mut groups = Self::default();
         for item in node.map(|node| list(node, "groups")).transpose()?.unwrap_or_default() {
-            groups.read(item, topology)?;
+            groups.read(item, topology, variants)?;
         }
         let mut changes = Vec::new();
         for item in events.map(|node| list(node, "events")).transpose()?.unwrap_or_default() {
@@ -60,7 +61,7 @@ impl Groups {
         Ok(groups)
     }
 
-    fn read(&mut self, item: &Node, topology: &Topology) -> Result<(), Diagnostic> {
+    fn read(&mut self, item: &Node, topology: &Topology, variants: &Variants) -> Result<(), Diagnostic> {
         let fields = Fields::of(item, "a group", &["name", "members", "delivery", "linger"])?;
         let named = fields.need("name", "name: film")?;
         let name = decode::name(named, "name")?;
@@ -72,7 +73,7 @@ impl Groups {
             None => Vec::new(),
         };
         let delivery = match fields.get("delivery") {
-            Some(node) => deliveries::read(node)?,
+            Some(node) => variants.delivery(node)?,
             None => deliveries::default_delivery(),
         };
         let linger = fields.read("linger", decode::duration)?.unwrap_or(LINGER);

@@ -10,7 +10,7 @@ use hopcast_stack::network::{AddressPlan, GlobalRoutes, Network, NetworkPlan, Ta
 use hopcast_stack::table::Worlds;
 use hopcast_stack::transport::{self, PortKind, Ports, ProgramEnds, ProgramPair};
 
-use crate::results::Publication;
+use crate::results::{Parameters, Publication};
 
 pub use super::programs::{
     CopyProgram, Exec, FileCopy, GroupFile, GroupFileProgram, LiveOnly, Load, PingOptions, Program, Signal,
@@ -46,6 +46,10 @@ pub struct Plan {
     pub measured: bool,
     /// The publication whose experiment this repeats.
     pub source: Option<Publication>,
+    /// Swept paths with the values of the runs against which savings are told, as they are written in the file.
+    pub reference: Parameters,
+    /// The swept path along which plots go; `None` leaves it to the report.
+    pub axis: Option<String>,
     /// World to run it in, unless the command line has another.
     pub world: WorldChoice,
     /// Notes on transports, by their names in tables.
@@ -225,6 +229,8 @@ pub enum Action {
 pub struct Flow {
     /// The name.
     pub name: String,
+    /// The name in the file, if that names several senders: each has a flow, whose name ends with the node's.
+    pub senders: Option<String>,
     /// The sending node.
     pub from: NodeId,
     /// The receiving nodes, none twice; of a group, all that are members at some time.

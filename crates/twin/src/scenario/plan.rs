@@ -20,14 +20,14 @@ use super::services::Services;
 use super::set;
 use super::sweep::Sweep;
 use super::topology::Topology;
-use crate::results::Publication;
+use crate::results::{Parameters, Publication};
 use hopcast_config::decode::{self, Fields, entries, one_or_list, some_duration, whole};
 use hopcast_config::yaml::{self, Entry, Kind, Node, Span, parse};
 use hopcast_config::{Diagnostic, Files};
 use hopcast_stack::Variants;
 
 /// The keys of a scenario.
-pub(crate) const TOP: [&str; 27] = [
+pub(crate) const TOP: [&str; 29] = [
     "title",
     "seed",
     "duration",
@@ -48,6 +48,8 @@ pub(crate) const TOP: [&str; 27] = [
     "sweep",
     "repeats",
     "published",
+    "reference",
+    "axis",
     "measured",
     "source",
     "quick",
@@ -143,6 +145,8 @@ fn plan(files: &dyn Files, mut root: Node, path: &Path, overrides: &Overrides) -
         }
         cases.push(Case { parameters, scenario: Arc::new(scenario), left_out });
     }
+    let reference = reference(root.get("reference"), &sweep)?;
+    let axis = axis(root.get("axis"), &sweep)?;
     let tables = published.as_ref().map(|node| ("`published`", node));
     let tables = tables.or_else(|| measured.as_ref().map(|node| ("`measured`", node)));
     let published = published::published(tables, &sweep, &cases, &contents)?;
@@ -152,7 +156,7 @@ fn plan(files: &dyn Files, mut root: Node, path: &Path, overrides: &Overrides) -
     let world = fields.read("world", world)?.unwrap_or_default();
     let notes = notes(fields.get("notes"))?;
     let source = fields.read("source", source)?;
-    Ok(Plan { title, repeats, cases, published, measured, source, world, notes, remarks })
+    Ok(Plan { title, repeats, cases, published, measured, source, reference, axis, world, notes, remarks })
 }
 
 fn world(node: &Node, key: &str) -> Result<WorldChoice, Diagnostic> {
@@ -163,6 +167,37 @@ fn world(node: &Node, key: &str) -> Result<WorldChoice, Diagnostic> {
         let hint = decode::did_you_mean(text, WORLDS);
         node.error(format!("`{key}`: expected one of {}, found `{text}`{hint}", decode::listed(&WORLDS)))
     })
+}
+
+/// Swept paths, each with the value of the runs against which savings are told.
+fn reference(node: Option<&Node>, sweep: &Sweep<'_>) -> Result<Parameters, Diagnostic> {
+    let Some(node) = node else { return Ok(Parameters::new()) };
+    let mut reference = Parameters::new();
+    for entry in entries(node, "`reference`")? {
+        let paths = sweep.paths();
+        let Some((path, values)) = paths.iter().find(|(path, _)| *path == entry.key) else {
+            return Err(not_swept("reference", &entry.key, &entry.key_span, sweep));
+        };
+        // What `--set` leaves out of a sweep may be its reference: then there are no savings to tell.
+        let value = published::as_swept(&entry.value.written(), values);
+        reference.insert((*path).to_owned(), value.into());
+    }
+    Ok(reference)
+}
+
+/// The swept path along which plots go, if the file names one.
+fn axis(node: Option<&Node>, sweep: &Sweep<'_>) -> Result<Option<String>, Diagnostic> {
+    let Some(node) = node else { return Ok(None) };
+    let found = decode::text(node, "axis")?;
+    let is_swept = sweep.paths().iter().any(|(path, _)| *path == found);
+    if is_swept { Ok(Some(found.to_owned())) } else { Err(not_swept("axis", found, &node.span, sweep)) }
+}
+
+fn not_swept(key: &str, path: &str, place: &Span, sweep: &Sweep<'_>) -> Diagnostic {
+    let paths: Vec<_> = sweep.paths().iter().map(|(path, _)| *path).collect();
+    let hint = decode::did_you_mean(path, paths.iter().copied());
+    let all = if paths.is_empty() { "nothing".to_owned() } else { decode::listed(&paths) };
+    place.error(format!("`{key}`: `{path}` is not swept{hint} (swept here: {all})"))
 }
 
 /// The publication whose experiment this repeats.
@@ -240,7 +275,7 @@ fn scenario(root: &Node, contents: &mut Contents) -> Result<(Scenario, Vec<Strin
     let services = Services::of(fields.get("services"), fields.get("events"), &topology, duration)?;
     let segment_map = SegmentMap::of(&topology, &services.services, root)?;
     let routes = routing::routes(fields.get("routes"), &topology, &segment_map)?;
-    let mut groups = Groups::of(fields.get("groups"), fields.get("events"), &topology, duration)?;
+    let mut groups = Groups::of(fields.get("groups"), fields.get("events"), &topology, &variants, duration)?;
     let roles = roles(fields.get("roles"), &topology)?;
     let flows = Flows::of(flows, (&topology, &segment_map, &roles), &mut groups, &variants, contents)?;
     let Groups { groups, events: mut acts, .. } = groups;

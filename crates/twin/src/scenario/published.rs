@@ -18,7 +18,7 @@ use hopcast_config::decode::{self, Fields, choice, did_you_mean, entries, listed
 use hopcast_config::yaml::{Entry, Node};
 
 /// Our names of the figures that a publication may have, without those of distributions.
-const FIGURES: [&str; 10] = [
+const FIGURES: [&str; 14] = [
     "goodput_mbps",
     "sent_units",
     "delivered_units",
@@ -28,7 +28,11 @@ const FIGURES: [&str; 10] = [
     "completed_s",
     "jitter_ms",
     "network_bytes",
+    "sender_bytes",
     "nacks_per_round",
+    "network_saving",
+    "sender_saving",
+    "time_saving",
 ];
 const DISTRIBUTIONS: [&str; 2] = ["latency_ms", "round_trip_ms"];
 const OF_A_DISTRIBUTION: [&str; 6] = ["mean", "p50", "p95", "p99", "p99_9", "max"];
@@ -67,7 +71,7 @@ impl<'a> Table<'a> {
             Some(node) => {
                 let found = decode::text(node, "flow")?;
                 let flows = cases.first().map(|case| case.scenario.flows.as_slice()).unwrap_or_default();
-                if !flows.iter().any(|flow| flow.name == found) {
+                if !flows.iter().any(|flow| flow.name == found || flow.senders.as_deref() == Some(found)) {
                     let hint = did_you_mean(found, flows.iter().map(|flow| flow.name.as_str()));
                     return Err(node.error(format!("`flow`: there is no flow `{found}`{hint}")));
                 }
@@ -177,6 +181,6 @@ fn figure(entry: &Entry) -> Result<(&Entry, String, f64), Diagnostic> {
 }
 
 /// A cell in the spelling of the sweep's equal value, so that `5%` matches `5 %`; unchanged if there is none.
-fn as_swept(cell: &str, values: &[String]) -> String {
+pub(crate) fn as_swept(cell: &str, values: &[String]) -> String {
     values.iter().find(|value| plain(value) == plain(cell)).cloned().unwrap_or_else(|| cell.to_owned())
 }

@@ -86,7 +86,7 @@ impl World {
             capture,
             opened: Vec::new(),
             closed: Vec::new(),
-            sent: [0; 2],
+            sent: <[_; 2]>::default(),
             transfer,
             samples,
         })

@@ -33,7 +33,7 @@ use crate::capture::{InterfaceId, PcapngWriter};
 use crate::meter::Meters;
 use crate::monitor::Monitor;
 use crate::observed::{Observed, ObservedFlow, ObservedLink};
-use crate::scenario::model::{Action, LinkId, NodeId, Scenario};
+use crate::scenario::model::{Action, Flow, LinkId, NodeId, Scenario};
 use agenda::Agenda;
 use script::{Script, Step};
 
@@ -57,8 +57,8 @@ pub struct World {
     capture: Option<PcapngWriter>,
     opened: Vec<Vec<Counters>>,
     closed: Vec<Vec<Counters>>,
-    /// Bytes of frames sent on all links when the window opened and when it closed, each counted once.
-    sent: [u64; 2],
+    /// What had been sent when the window opened and when it closed.
+    sent: [SentSoFar; 2],
     /// The transfer whose completion is measured.
     transfer: Option<Transfer>,
     samples: Vec<LinkSamples>,
@@ -71,9 +71,25 @@ enum Transfer {
         complete: usize,
     },
     Over {
-        /// Bytes of frames sent on all links when the last receiver had it, each counted once.
-        sent: u64,
+        /// What had been sent when the last receiver had it.
+        sent: SentSoFar,
     },
+}
+
+/// Bytes of frames sent on all links, each counted once where it was sent.
+#[derive(Clone, Debug, Default)]
+struct SentSoFar {
+    /// By all nodes.
+    all: u64,
+    /// By each node that a flow is from.
+    by_sender: BTreeMap<NodeId, u64>,
+}
+
+impl SentSoFar {
+    /// The bytes that all nodes, or one that a flow is from, have sent.
+    fn of(&self, sender: Option<NodeId>) -> u64 {
+        sender.map_or(self.all, |node| self.by_sender.get(&node).copied().unwrap_or(0))
+    }
 }
 
 struct Wired {
@@ -225,7 +241,7 @@ impl World {
         let receivers = meters.len();
         *complete += meters.skip(*complete).take_while(|meter| meter.borrow().completed.is_some()).count();
         if *complete == receivers {
-            self.transfer = Some(Transfer::Over { sent: self.sent_bytes() });
+            self.transfer = Some(Transfer::Over { sent: self.sent_so_far() });
         }
     }
 
@@ -314,8 +330,8 @@ impl World {
                 }
             }
             Step::Join(Join { node, slot, .. }) => self.wake_machine(node, slot),
-            Step::Open => (self.opened, self.sent[0]) = (self.read_counters(), self.sent_bytes()),
-            Step::Close => (self.closed, self.sent[1]) = (self.read_counters(), self.sent_bytes()),
+            Step::Open => (self.opened, self.sent[0]) = (self.read_counters(), self.sent_so_far()),
+            Step::Close => (self.closed, self.sent[1]) = (self.read_counters(), self.sent_so_far()),
             Step::Sample => self.sample(),
         }
     }
@@ -341,13 +357,30 @@ impl World {
         self.links.iter_mut().map(read).collect()
     }
 
-    /// Bytes of frames sent on all links, each counted once where it was sent.
-    fn sent_bytes(&mut self) -> u64 {
-        let now = self.now;
-        let of_link = |Wired { model, ends, .. }: &mut Wired| -> u64 {
-            (0..ends.len()).map(|from| model.sender_counters(now, from).sent_bytes).sum()
-        };
-        self.links.iter_mut().map(of_link).sum()
+    fn sent_so_far(&mut self) -> SentSoFar {
+        let by_sender = self.scenario.flows.iter().map(|flow| (flow.from, 0)).collect();
+        let mut sent = SentSoFar { all: 0, by_sender };
+        for Wired { model, ends, .. } in &mut self.links {
+            for (from, (node, _)) in ends.iter().enumerate() {
+                let bytes = model.sender_counters(self.now, from).sent_bytes;
+                sent.all += bytes;
+                if let Some(own) = sent.by_sender.get_mut(node) {
+                    *own += bytes;
+                }
+            }
+        }
+        sent
+    }
+
+    /// Bytes of frames that all nodes, or one that a flow is from, sent in the measurement window.
+    fn sent_in_window(&self, sender: Option<NodeId>) -> u64 {
+        self.sent[1].of(sender).saturating_sub(self.sent[0].of(sender))
+    }
+
+    /// The part of that until the last receiver had all of the run's only flow.
+    fn sent_in_transfer(&self, sender: Option<NodeId>) -> Option<u64> {
+        let Some(Transfer::Over { sent }) = &self.transfer else { return None };
+        Some(sent.of(sender).min(self.sent[1].of(sender)).saturating_sub(self.sent[0].of(sender)))
     }
 
     fn sample(&mut self) {
@@ -360,10 +393,14 @@ impl World {
 
     /// The observations of the run, after its end.
     pub(crate) fn observe(&self) -> Observed {
-        let flow = |flow: &RunningFlow| ObservedFlow {
+        let flow = |(spec, flow): (&Flow, &RunningFlow)| ObservedFlow {
             meters: flow.meters.iter().map(|meter| meter.borrow().clone()).collect(),
             counters: self.flow_counters(flow),
             frame: flow.frame,
+            sender_bytes: Some(
+                self.sent_in_transfer(Some(spec.from))
+                    .unwrap_or_else(|| self.sent_in_window(Some(spec.from))),
+            ),
         };
         let link = |number: usize| {
             let (opened, closed) = (&self.opened[number], &self.closed[number]);
@@ -383,13 +420,10 @@ impl World {
             }
         }
         Observed {
-            flows: self.flows.iter().map(flow).collect(),
+            flows: self.scenario.flows.iter().zip(&self.flows).map(flow).collect(),
             links: (0..self.links.len()).map(link).collect(),
-            network_bytes: Some(self.sent[1] - self.sent[0]),
-            transfer_bytes: match self.transfer {
-                Some(Transfer::Over { sent }) => Some(sent.min(self.sent[1]).saturating_sub(self.sent[0])),
-                Some(Transfer::UnderWay { .. }) | None => None,
-            },
+            network_bytes: Some(self.sent_in_window(None)),
+            transfer_bytes: self.sent_in_transfer(None),
             hosts,
         }
     }
