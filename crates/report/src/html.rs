@@ -53,7 +53,7 @@ pub(crate) fn page(document: &Document, pictures: &Pictures, manifest: &Value, d
         "cases" => cases::cases(&study),
         "throughput" => {
             let several = pictures.plots.iter().any(|plot| plot.keys.iter().any(|(name, _)| *name == "figure"));
-            let heading = if several { "Goodput, and what else was published" } else { "Goodput" };
+            let heading = if several { "Goodput, and other figures" } else { "Goodput" };
             section(pictures, Section::Throughput, "goodput", heading)
         }
         "table" => table(&study),

@@ -22,8 +22,10 @@ pub(crate) struct Study<'d> {
     pub(crate) varying: Vec<String>,
     /// The short names of the varying paths.
     pub(crate) names: Vec<String>,
-    /// The varying paths that choose a protocol.
+    /// The varying paths that choose a protocol or delivery.
     pub(crate) choosing: Vec<String>,
+    /// Those of them that lines are called by: the others follow them.
+    naming: Vec<String>,
     /// The values of the other varying paths in each case.
     pub(crate) cases: Vec<Vec<String>>,
     /// The names of the flows.
@@ -34,7 +36,8 @@ pub(crate) struct Study<'d> {
     pub(crate) lines: Vec<String>,
     /// The summary's rows, in its order.
     pub(crate) rows: Vec<Placed<'d>>,
-    /// The path of the x axis, with its unit and the place of each value: the first that is numeric; `None` if none is.
+    /// The path of the x axis, with its unit and the place of each value: that which the file names, or the first that
+    /// is numeric; `None` if it is not, or none is.
     pub(crate) axis: Option<(String, AxisValues)>,
     case_places: Order<Vec<String>>,
     flow_places: Order<String>,
@@ -55,7 +58,7 @@ pub(crate) struct Placed<'d> {
 }
 
 /// The values of all varying paths: those of the case, and those that choose the protocol.
-type Setting = (Vec<String>, Vec<String>);
+pub(crate) type Setting = (Vec<String>, Vec<String>);
 
 impl<'d> Study<'d> {
     pub(crate) fn new(document: &'d Document) -> Self {
@@ -64,7 +67,9 @@ impl<'d> Study<'d> {
         let mut choosing: Vec<String> =
             varying.iter().filter(|path| chooses(document, path)).cloned().collect();
         drop_followers(&mut varying, &choosing, summary);
-        let words = varying.iter().filter(|path| goes_with(path, &choosing, summary)).cloned();
+        let naming = choosing.clone();
+        let axis = document.axis.as_ref();
+        let words = varying.iter().filter(|path| goes_with(path, &choosing, &naming, axis, summary)).cloned();
         choosing.extend(words.collect::<Vec<_>>());
         let flow_places = Order::of(summary.iter().map(|row| row.flow.clone()));
         let mut study = Self {
@@ -72,6 +77,7 @@ impl<'d> Study<'d> {
             names: short_names(&varying),
             varying,
             choosing,
+            naming,
             cases: Vec::new(),
             flows: flow_places.clone().into_vec(),
             groups: Vec::new(),
@@ -86,7 +92,9 @@ impl<'d> Study<'d> {
         };
         study.groups = if study.compares_flows() { vec!["all flows".into()] } else { study.flows.clone() };
         study.place_rows();
-        let axis = study.conditions().find_map(|path| {
+        let named = study.named_axis().cloned();
+        let possible = study.conditions().filter(|path| named.as_ref().is_none_or(|named| named == *path));
+        let axis = possible.into_iter().find_map(|path| {
             let values = distinct(summary.iter().map(|row| value(&row.parameters, path)));
             axis_values(&values).map(|axis| (path.clone(), axis))
         });
@@ -124,11 +132,16 @@ impl<'d> Study<'d> {
         let choices = grouped(summary.iter().map(|row| (key(row), self.choice(&row.parameters))));
         let several: BTreeMap<_, bool> =
             choices.into_iter().map(|(key, choices)| (key, distinct(choices).len() > 1)).collect();
+        let deliveries = !self.naming.is_empty() && self.naming.iter().all(|path| is_delivery(path));
         let label = |row: &'d Summary| {
-            if several[&key(row)] {
-                format!("{} ({})", row.protocol, self.choice(&row.parameters).join(", "))
-            } else {
+            let names = self.naming.iter().map(|path| value(&row.parameters, path));
+            if !several[&key(row)] {
                 row.protocol.clone()
+            } else if deliveries {
+                names.collect::<Vec<_>>().join(", ")
+            } else {
+                let others: Vec<String> = names.filter(|name| *name != row.protocol).collect();
+                format!("{} ({})", row.protocol, others.join(", "))
             }
         };
         summary.iter().map(label).collect()
@@ -137,6 +150,11 @@ impl<'d> Study<'d> {
     /// The varying paths that do not choose a protocol.
     pub(crate) fn conditions(&self) -> impl Iterator<Item = &String> {
         self.varying.iter().filter(|path| !self.choosing.contains(path))
+    }
+
+    /// The condition along which the file wants plots to go.
+    pub(crate) fn named_axis(&self) -> Option<&String> {
+        self.conditions().find(|path| Some(*path) == self.document.axis.as_ref())
     }
 
     /// The short name of a varying path.
@@ -165,6 +183,12 @@ impl<'d> Study<'d> {
     /// The values of the paths that choose a protocol.
     fn choice(&self, parameters: &Parameters) -> Vec<String> {
         self.choosing.iter().map(|path| value(parameters, path)).collect()
+    }
+
+    /// A choice for a caption: the values that lines are called by.
+    pub(crate) fn choice_label(&self, choice: &[String]) -> String {
+        let named = self.choosing.iter().zip(choice).filter(|(path, _)| self.naming.contains(path));
+        named.map(|(_, value)| value.as_str()).collect::<Vec<_>>().join(", ")
     }
 
     /// The values of all varying paths.
@@ -254,17 +278,31 @@ fn drop_followers(varying: &mut Vec<String>, choosing: &[String], summary: &[Sum
     *varying = kept;
 }
 
-/// Whether a condition in words has one value for each choice of a protocol, as a flow's `delivery` in a `zip` with its
-/// `over`: it is part of the choice, and protocols are compared across it.
-fn goes_with(path: &str, choosing: &[String], summary: &[Summary]) -> bool {
-    let values = distinct(summary.iter().map(|row| value(&row.parameters, path)));
-    if choosing.is_empty() || choosing.iter().any(|other| other == path) || axis_values(&values).is_some() {
+/// Whether a condition in words has one value for each choice of a protocol, as a flow's `delivery` in a `zip` with
+/// its `over`: it is part of the choice, and protocols are compared across it. Where deliveries are compared, by
+/// `naming`, a number can be so too, also one that has a value for each place on the `axis`: the size of datagrams that
+/// a delivery's headers leave, the rate that links have for it.
+fn goes_with(
+    path: &str,
+    choosing: &[String],
+    naming: &[String],
+    axis: Option<&String>,
+    summary: &[Summary],
+) -> bool {
+    if choosing.is_empty() || choosing.iter().chain(axis).any(|other| other == path) {
         return false;
     }
-    let choice =
-        |row: &Summary| -> Vec<String> { choosing.iter().map(|path| value(&row.parameters, path)).collect() };
-    let pairs = distinct(summary.iter().map(|row| (choice(row), value(&row.parameters, path))));
-    distinct(pairs.iter().map(|(choice, _)| choice.clone())).len() == pairs.len()
+    let deliveries = !naming.is_empty() && naming.iter().all(|path| is_delivery(path));
+    let axis = axis.filter(|_| deliveries);
+    let values = distinct(summary.iter().map(|row| value(&row.parameters, path)));
+    if axis_values(&values).is_some() && !deliveries {
+        return false;
+    }
+    let given = |row: &Summary| -> Vec<String> {
+        choosing.iter().chain(axis).map(|path| value(&row.parameters, path)).collect()
+    };
+    let pairs = distinct(summary.iter().map(|row| (given(row), value(&row.parameters, path))));
+    distinct(pairs.iter().map(|(given, _)| given.clone())).len() == pairs.len()
 }
 
 fn varying(summary: &[Summary]) -> Vec<String> {
@@ -273,9 +311,14 @@ fn varying(summary: &[Summary]) -> Vec<String> {
     paths.into_iter().filter(several).collect()
 }
 
-/// A path chooses a protocol if it is an `over`, or if its value always is a flow's protocol.
+/// Whether a path is the delivery of a group or flow.
+fn is_delivery(path: &str) -> bool {
+    path.ends_with(".delivery")
+}
+
+/// A path chooses a protocol if it is an `over` or a `delivery`, or if its value always is a flow's protocol.
 fn chooses(document: &Document, path: &str) -> bool {
-    path == "over" || path.ends_with(".over") || {
+    path == "over" || path.ends_with(".over") || is_delivery(path) || {
         let is_protocol = |row: &Summary| value(&row.parameters, path) == row.protocol;
         document.summary.iter().all(is_protocol)
     }
@@ -284,6 +327,42 @@ fn chooses(document: &Document, path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_that_follows_from_delivery_and_axis_parts_no_cases() {
+        let paths = ["groups.g.delivery", "groups.g.members", "flows.f.size", "flows.f.rate", "seed"];
+        let row = |values: [&str; 5]| Summary {
+            parameters: paths
+                .iter()
+                .zip(values)
+                .map(|(path, value)| ((*path).into(), value.into()))
+                .collect(),
+            flow: "f".into(),
+            protocol: "udp".into(),
+            ..Summary::default()
+        };
+        let rows = |seeds: &[&str]| -> Vec<Summary> {
+            let rows = [
+                ["unicast", "few", "1450 B", "10 Mbit/s"],
+                ["unicast", "many", "1450 B", "2 Mbit/s"],
+                ["listed", "few", "1272 B", "50 Mbit/s"],
+                ["listed", "many", "1272 B", "20 Mbit/s"],
+            ];
+            let of = |seed: &str| rows.map(|[a, b, c, d]| row([a, b, c, d, seed])).into_iter();
+            seeds.iter().flat_map(|seed| of(seed).collect::<Vec<_>>()).collect()
+        };
+        let found = |seeds: &[&str]| {
+            let axis = Some("groups.g.members".to_owned());
+            let document = Document { summary: rows(seeds), axis, ..Document::default() };
+            let study = Study::new(&document);
+            (study.conditions().cloned().collect::<Vec<_>>(), study.lines)
+        };
+        assert_eq!(
+            found(&["1"]),
+            (vec![paths[1].to_owned()], vec!["unicast".to_owned(), "listed".to_owned()])
+        );
+        assert_eq!(found(&["1", "2"]).0, [paths[1], paths[4]]);
+    }
 
     /// A study of these values of `flows.f.over`, `flows.f.delivery`, `flows.f.rate` and `links.l.loss`, a row each.
     fn conditions(rows: &[[&str; 4]]) -> (Vec<String>, usize, usize) {
@@ -317,9 +396,12 @@ mod tests {
         let none: Vec<String> = Vec::new();
         assert_eq!(found(&both[..2]), (none, 1, 2));
         assert_eq!(found(&both), (vec!["loss".to_owned()], 2, 2));
-        // One protocol over several deliveries, and a number for each protocol.
+        // Deliveries are compared as protocols are, and what goes with them parts no cases either.
         let several = [["a", "one-hop", "1", "0 %"], ["a", "unicast", "1", "0 %"]];
-        assert_eq!(found(&several), (vec!["delivery".to_owned()], 2, 1));
+        assert_eq!(found(&several), (Vec::new(), 1, 2));
+        let crossed = [several[0], several[1], ["b", "one-hop", "1", "0 %"], ["b", "unicast", "1", "0 %"]];
+        assert_eq!(found(&crossed), (Vec::new(), 1, 4));
+        // A number for each protocol.
         let numbers = [["a", "one-hop", "1", "0 %"], ["b", "one-hop", "2", "0 %"]];
         assert_eq!(found(&numbers), (vec!["rate".to_owned()], 2, 2));
     }

@@ -210,7 +210,7 @@ fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
 }
 
 /// The smallest 1, 2 or 5 times a power of ten that is not below this.
-fn round_step(min: f64) -> f64 {
+pub(crate) fn round_step(min: f64) -> f64 {
     let power = 10f64.powf(min.log10().floor());
     let step = [1.0, 2.0, 5.0, 10.0].into_iter().find(|factor| factor * power >= min * 0.999).unwrap_or(10.0);
     step * power

@@ -36,6 +36,12 @@ impl Arrow<'_> {
     }
 }
 
+/// `12.1 MB`, and `lost 5.0 %` or the time it was down, if it was or did.
+pub(crate) fn words_by_bytes(load: &Load) -> (String, String) {
+    let lost = if load.lost == Some(0.0) && load.down_s == 0.0 { String::new() } else { words(load).1 };
+    (format!("{} MB", number::number(load.bytes / 1e6)), lost)
+}
+
 /// `97 %` and `lost 5.0 %`, or the time it was down; the first is empty if the link has no rate or sent nothing.
 pub(crate) fn words(load: &Load) -> (String, String) {
     let busy = load.utilisation.map(|share| share * 100.0).map(|busy| match busy {

@@ -9,6 +9,8 @@ use hopcast_twin::results::{Document, Run};
 pub(crate) struct Load {
     pub(crate) from: String,
     pub(crate) to: String,
+    /// Bytes that entered it: the mean over repeats.
+    pub(crate) bytes: f64,
     /// The mean over repeats of the maximum utilisation of parallel links; `None` if no link has a rate.
     pub(crate) utilisation: Option<f64>,
     /// Frames lost over frames sent, of all repeats; `None` if none was sent.
@@ -23,12 +25,15 @@ pub(crate) fn loads<'r>(runs: impl Iterator<Item = &'r Run>) -> Vec<Load> {
     struct Sum {
         order: usize,
         sent: u64,
+        bytes: u64,
         lost: u64,
         utilisation: Vec<f64>,
         down_s: Vec<f64>,
     }
     let mut sums: BTreeMap<(&str, &str), Sum> = BTreeMap::new();
+    let mut repeats = 0_u32;
     for run in runs {
+        repeats += 1;
         let mut busiest: BTreeMap<(&str, &str), f64> = BTreeMap::new();
         let mut down: BTreeMap<(&str, &str), f64> = BTreeMap::new();
         for link in &run.links {
@@ -36,6 +41,7 @@ pub(crate) fn loads<'r>(runs: impl Iterator<Item = &'r Run>) -> Vec<Load> {
             let order = sums.len();
             let sum = sums.entry(ends).or_insert_with(|| Sum { order, ..Sum::default() });
             sum.sent += link.sent_packets;
+            sum.bytes += link.sent_bytes;
             sum.lost += link.lost_packets;
             let longest = down.entry(ends).or_default();
             *longest = longest.max(link.down_s);
@@ -57,6 +63,7 @@ pub(crate) fn loads<'r>(runs: impl Iterator<Item = &'r Run>) -> Vec<Load> {
     let load = |((from, to), sum): ((&str, &str), Sum)| Load {
         from: from.to_owned(),
         to: to.to_owned(),
+        bytes: sum.bytes as f64 / f64::from(repeats.max(1)),
         utilisation: mean(&sum.utilisation),
         lost: (sum.sent > 0).then(|| sum.lost as f64 / sum.sent as f64),
         down_s: mean(&sum.down_s).unwrap_or(0.0),

@@ -5,11 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use hopcast_twin::results::Run;
 
 use super::canvas::{Anchor, Canvas, Ink, Point, clipped, draw, text_width};
-use super::label::{Area, Arrow, middle, words};
+use super::chart::round_step;
+use super::label::{Area, Arrow, middle, words, words_by_bytes};
 use super::load::{Load, loads, used};
 use super::{MAX_SECTION_PLOTS, Plot, Section, Size, describe, drawn};
 use crate::Topology;
-use crate::study::{Order, Study, grouped};
+use crate::figure::figure;
+use crate::number::plain;
+use crate::study::{Order, Setting, Study, grouped};
 use crate::topology::MAX_DRAWN_NODES;
 use crate::topology::layout::{Layout, lay_out};
 
@@ -33,31 +36,101 @@ pub(crate) fn plots(study: &Study<'_>, topology: &Topology) -> (Vec<Plot>, usize
     let pairs: Vec<(usize, usize)> =
         settings.iter().map(|((case, choice), _)| (choices.insert(choice), cases.insert(case))).collect();
     let drawn = drawn(&pairs.iter().copied().collect::<BTreeSet<_>>(), MAX_SECTION_PLOTS, MAX_SECTION_PLOTS);
-    let picture = |((case, choice), runs): &((Vec<String>, Vec<String>), Vec<&Run>)| {
-        let loads = loads(runs.iter().copied());
+    let chosen =
+        || settings.iter().zip(&pairs).filter(|(_, pair)| drawn.contains(pair)).map(|(setting, _)| setting);
+    let all: Vec<Vec<Load>> = chosen().map(|(_, runs)| loads(runs.iter().copied())).collect();
+    let scale = Scale::of(study, &all);
+    let picture = |(((case, choice), _), loads): (&(Setting, Vec<&Run>), &Vec<Load>)| {
         let mut keys = Vec::new();
         if study.cases.len() > 1 {
             keys.push(("case", study.case_label(case)));
         }
         if !choice.is_empty() {
-            keys.push(("protocol", choice.join(", ")));
+            keys.push(("protocol", study.choice_label(choice)));
         }
         let of = if keys.is_empty() { String::new() } else { format!(": {}", describe(&keys)) };
-        let caption = format!(
-            "What the links carried{of}. Each direction's utilisation and share of frames lost, over all repeats.{}",
-            left_out.as_deref().unwrap_or_default()
-        );
-        let paint = |size: Size| Drawing::new(&shown, &layout, size).paint(&shown, &loads, &caption);
+        let what = match scale {
+            Scale::Utilisation => "Each direction's utilisation and share of frames lost, over all repeats.",
+            Scale::Bytes { .. } => {
+                "Bytes of each direction, the mean over repeats; of a switch, a frame to a group counts for each station."
+            }
+        };
+        let left_out = left_out.as_deref().unwrap_or_default();
+        let caption = format!("What the links carried{of}. {what}{left_out}");
+        let paint = |size: Size| Drawing::new(&shown, &layout, size, scale).paint(&shown, loads, &caption);
         Plot::new(Section::Network, &format!("network {}", describe(&keys)), caption.clone(), keys, paint)
     };
-    let chosen = settings.iter().zip(&pairs).filter(|(_, pair)| drawn.contains(pair));
-    let plots: Vec<Plot> = chosen.map(|(setting, _)| picture(setting)).collect();
+    let plots: Vec<Plot> = chosen().zip(&all).map(picture).collect();
     let left_out = settings.len() - plots.len();
     (plots, left_out)
 }
 
+/// Upper ends of all steps but the last, as shares of the top. Chosen: a sender's own link carries by unicast many
+/// times what one receiver's does, and in even steps all others would be in the lowest.
+const BYTE_STEPS: [f64; 4] = [0.1, 0.2, 0.5, 1.0];
+
+/// What the width and colour of an arrow say.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Scale {
+    Utilisation,
+    /// Bytes, in steps up to this many MB, the same in all pictures of a study.
+    Bytes {
+        top: f64,
+    },
+}
+
+impl Scale {
+    /// Bytes where deliveries to several receivers are compared, which most links have rate for many times over.
+    fn of(study: &Study<'_>, loads: &[Vec<Load>]) -> Self {
+        let most = loads.iter().flatten().map(|load| load.bytes).fold(0.0, f64::max);
+        let to_group = study.rows.iter().any(|row| figure(row.summary, "sender_bytes").is_some());
+        if to_group && most > 0.0 { Self::Bytes { top: round_step(most / 2e6) } } else { Self::Utilisation }
+    }
+
+    /// From 0 to 1.
+    fn share(self, load: &Load) -> f64 {
+        let share = match self {
+            Self::Utilisation => load.utilisation.unwrap_or(0.0),
+            // The middle of its step: links of one are as wide.
+            Self::Bytes { top } => {
+                let step = BYTE_STEPS.iter().filter(|step| load.bytes >= **step * top * 1e6).count();
+                (step as f64 + 0.5) / 5.0
+            }
+        };
+        share.clamp(0.0, 1.0)
+    }
+
+    fn words(self, load: &Load) -> (String, String) {
+        match self {
+            Self::Utilisation => words(load),
+            Self::Bytes { .. } => words_by_bytes(load),
+        }
+    }
+
+    /// Its title and that of each step.
+    fn legend(self) -> (&'static str, [String; 5]) {
+        match self {
+            Self::Utilisation => {
+                ("utilisation", ["< 20 %", "< 40 %", "< 60 %", "< 80 %", "more"].map(String::from))
+            }
+            Self::Bytes { top } => {
+                let [a, b, c, d] = BYTE_STEPS.map(|step| format!("< {} MB", plain(step * top)));
+                ("bytes", [a, b, c, d, "more".to_owned()])
+            }
+        }
+    }
+
+    fn on_arrows(self) -> &'static str {
+        match self {
+            Self::Utilisation => "on the arrows: utilisation · frames lost",
+            Self::Bytes { .. } => "on the arrows: bytes of the direction",
+        }
+    }
+}
+
 /// The places of nodes in a picture of this size.
 struct Drawing {
+    scale: Scale,
     places: Vec<Point>,
     width: f64,
     height: f64,
@@ -68,7 +141,7 @@ struct Drawing {
 }
 
 impl Drawing {
-    fn new(topology: &Topology, layout: &Layout, size: Size) -> Self {
+    fn new(topology: &Topology, layout: &Layout, size: Size, arrows: Scale) -> Self {
         let (width, _, font) = size.chart();
         let font = font - 1.0;
         let tallest: f64 = if size == Size::Wide && layout.places.len() <= 12 { 460.0 } else { 580.0 };
@@ -103,7 +176,7 @@ impl Drawing {
             41..=120 => 6.0,
             _ => 2.5,
         };
-        Self { places, width, height: down * scale.1 + 2.0 * margin.1, font, radius, words }
+        Self { scale: arrows, places, width, height: down * scale.1 + 2.0 * margin.1, font, radius, words }
     }
 
     fn paint(&self, topology: &Topology, loads: &[Load], caption: &str) -> String {
@@ -169,8 +242,12 @@ impl Drawing {
                 continue;
             }
             let (ux, uy) = (dx / length, dy / length);
-            let share = load.utilisation.unwrap_or(0.0).clamp(0.0, 1.0);
-            let slim = if self.radius > 10.0 { 1.0 } else { 0.5 };
+            let share = self.scale.share(load);
+            let slim = match self.scale {
+                _ if self.radius > 10.0 => 1.0,
+                Scale::Utilisation => 0.5,
+                Scale::Bytes { .. } => 0.75,
+            };
             let thick = (1.4 + 5.0 * share) * slim;
             let aside = thick / 2.0 + 1.2;
             let along = |at: f64, side: f64| {
@@ -188,17 +265,24 @@ impl Drawing {
     }
 
     fn draw_nodes(&self, canvas: &mut Canvas<'_>, topology: &Topology, taken: &mut Vec<Area>) {
-        let named = self.words && topology.nodes.len() <= 120;
-        for (node, place) in topology.nodes.iter().zip(&self.places) {
+        // Of many nodes, those that join links.
+        let mut degrees = vec![0; topology.nodes.len()];
+        for end in topology.links.iter().flat_map(|link| &link.ends) {
+            degrees[*end] += 1;
+        }
+        let few = topology.nodes.len() <= 120;
+        let is_named = |node: usize| self.words && (few || degrees[node] > 1);
+        for (index, (node, place)) in topology.nodes.iter().zip(&self.places).enumerate() {
             let inside = text_width(&node.name, self.font) <= self.radius * 2.0 - 4.0;
             canvas.circle(*place, self.radius, Ink::Surface, None);
             canvas.circle(*place, self.radius, Ink::Muted, Some(1.4));
             taken.push(Area::around(*place, self.radius * 2.0, self.radius * 2.0));
-            if named && inside {
+            if is_named(index) && inside {
                 canvas.text(&node.name, *place, Anchor::Middle, Ink::Text, self.font);
             }
         }
-        for (node, place) in topology.nodes.iter().zip(&self.places).filter(|_| named) {
+        let nodes = topology.nodes.iter().zip(&self.places).enumerate();
+        for (_, (node, place)) in nodes.filter(|(index, _)| is_named(*index)) {
             let name = clipped(&node.name, 130.0, self.font);
             let width = text_width(&name, self.font);
             if width <= self.radius * 2.0 - 4.0 {
@@ -237,12 +321,12 @@ impl Drawing {
     ) -> Vec<(Vec<String>, Anchor, Point)> {
         let mut order: Vec<&Arrow<'_>> = arrows.iter().collect();
         // The busiest links first, whose labels matter most.
-        let busy = |arrow: &Arrow<'_>| arrow.load.utilisation.unwrap_or(0.0);
+        let busy = |arrow: &Arrow<'_>| self.scale.share(arrow.load);
         order.sort_by(|a, b| busy(b).total_cmp(&busy(a)));
         let mut covered: Vec<Area> = Vec::new();
         let mut placed = Vec::new();
         for arrow in order {
-            let (busy, lost) = words(arrow.load);
+            let (busy, lost) = self.scale.words(arrow.load);
             let parts: Vec<String> = [busy, lost].into_iter().filter(|part| !part.is_empty()).collect();
             let lines = if one_line { vec![parts.join(" · ")] } else { parts };
             let (area, anchor, at) = arrow.label(&lines, self.font - 0.5);
@@ -259,16 +343,17 @@ impl Drawing {
         let font = self.font;
         let narrow = self.width < 500.0;
         let mut y = self.height + font;
-        canvas.text("utilisation", (0.0, y), Anchor::Start, Ink::Muted, font);
-        let mut x = if narrow { 0.0 } else { text_width("utilisation", font) + 14.0 };
+        let (title, steps) = self.scale.legend();
+        canvas.text(title, (0.0, y), Anchor::Start, Ink::Muted, font);
+        let mut x = if narrow { 0.0 } else { text_width(title, font) + 14.0 };
         y += if narrow { font * 1.8 } else { 0.0 };
-        for (step, text) in ["< 20 %", "< 40 %", "< 60 %", "< 80 %", "more"].into_iter().enumerate() {
+        for (step, text) in steps.iter().enumerate() {
             let key = if narrow { 14.0 } else { 26.0 };
             canvas.path(&[(x, y), (x + key, y)], Ink::Load(step), 1.9 + step as f64);
             canvas.text(text, (x + key + 4.0, y), Anchor::Start, Ink::Muted, font);
             x += key + text_width(text, font) + if narrow { 8.0 } else { 18.0 };
         }
-        let mut note = String::from("on the arrows: utilisation · frames lost");
+        let mut note = String::from(self.scale.on_arrows());
         if missing > 0 {
             let labels = if missing == 1 { "label has" } else { "labels have" };
             note = format!("{missing} {labels} no room: links.csv has all");

@@ -17,16 +17,22 @@ const MAX_POINTS: usize = 400;
 /// sweeps are left out.
 const MAX_MARKS: usize = 100;
 
-/// A picture of goodput, and of each other figure with published values, for each group of flows and each setting of
-/// the parameters that are on no axis; and the number of pictures left out.
+/// A picture of goodput, of savings, and of each other figure with published values, for each group of flows and each
+/// setting of the parameters that are on no axis; and the number of pictures left out.
 pub(crate) fn plots(study: &Study<'_>) -> (Vec<Plot>, usize) {
     let across = Across::new(study);
     let published = |measure: &&Measure| {
         measure.better != Better::Neither
             && study.rows.iter().any(|row| row.summary.published.contains_key(measure.name))
     };
-    let measures: Vec<&Measure> =
-        MEASURES.iter().filter(|measure| measure.rank == 0 || published(measure)).collect();
+    let is_saving = |measure: &&Measure| {
+        measure.name.ends_with("_saving")
+            && study.rows.iter().any(|row| figure(row.summary, measure.name).is_some())
+    };
+    let is_drawn = |measure: &&Measure| measure.rank == 0 || published(measure) || is_saving(measure);
+    let mut measures: Vec<&Measure> = MEASURES.iter().filter(is_drawn).collect();
+    // What a file wants to have compared comes first.
+    measures.sort_by_key(|measure| !is_saving(measure));
     let several = measures.len() > 1;
     let all = measures.into_iter().map(|measure| plots_of(study, &across, measure, several));
     all.fold((Vec::new(), 0), |(mut plots, left_out), (more, also_left_out)| {
@@ -89,7 +95,7 @@ impl Across {
             let places = axis.places.iter().cloned().collect();
             return Self { path: Some(path.clone()), places, title, numbers: true };
         }
-        let Some(path) = study.conditions().next() else {
+        let Some(path) = study.named_axis().or_else(|| study.conditions().next()) else {
             let flows = study.choosing.is_empty() && study.flows.len() > 1;
             let title = if flows { "flow" } else { "protocol" }.into();
             return Self { path: None, places: BTreeMap::new(), title, numbers: false };
@@ -180,8 +186,10 @@ fn picture(
         let ours = mark.ours.map(|ours| ours + mark.ci95.unwrap_or(0.0));
         ours.into_iter().chain(mark.published)
     });
+    let bottoms = marks.iter().filter_map(|mark| Some(mark.ours? - mark.ci95.unwrap_or(0.0)));
+    let values = tops.chain(bottoms.filter(|bottom| *bottom < 0.0));
     let unit = if measure.unit.is_empty() { String::new() } else { format!(" [{}]", measure.unit) };
-    let y = Axis::from_zero(format!("{}{unit}", measure.title), tops);
+    let y = Axis::from_zero(format!("{}{unit}", measure.title), values);
     let legend = || {
         let ours =
             lines.iter().map(|(line, _)| Entry { text: study.lines[*line].clone(), key: Key::Marked(*line) });
@@ -212,7 +220,10 @@ fn draw_line(canvas: &mut Canvas<'_>, frame: &Frame<'_>, style: usize, marks: &[
     let marks: Vec<&Mark> = marks.iter().step_by(marks.len().div_ceil(MAX_MARKS).max(1)).copied().collect();
     let bar = |mark: &&Mark| Some((mark.x, mark.ours?, mark.ci95?));
     for (x, mean, ci95) in marks.iter().filter_map(bar) {
-        let (low, high) = (frame.place(x, (mean - ci95).max(0.0)), frame.place(x, mean + ci95));
+        let (low, high) = (
+            frame.place(x, if mean < 0.0 { mean - ci95 } else { (mean - ci95).max(0.0) }),
+            frame.place(x, mean + ci95),
+        );
         canvas.path(&[low, high], Ink::Line(style), 1.4);
         for (x, y) in [low, high] {
             canvas.path(&[(x - 4.0, y), (x + 4.0, y)], Ink::Line(style), 1.4);
