@@ -4,6 +4,7 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use common::{counter, document, frames};
@@ -182,8 +183,9 @@ flows: [{{ name: f, from: s, to: g, ip: 6, over: {{ norm: {{ rate: 3 Mbit/s }} }
     }
 }
 
-/// Bytes that all links and the sender's have carried for a group of these nodes of the thesis' network.
-fn testbed(from: &str, to: &str, delivery: &str, routers: &str) -> (f64, f64) {
+/// Bytes that all links and the sender's have carried, in datagrams of this size, for a group of these nodes of the
+/// thesis' network: each frame once on a link.
+fn testbed(from: &str, to: &str, delivery: &str, routers: &str, size: u32) -> (f64, f64) {
     let network =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/networks/meadcast-testbed.yaml");
     let text = format!(
@@ -191,16 +193,91 @@ fn testbed(from: &str, to: &str, delivery: &str, routers: &str) -> (f64, f64) {
 duration: 7 s
 include: {}
 groups: [{{ name: g, members: [{to}], delivery: {delivery} }}]
-flows: [{{ name: f, from: {from}, to: g, ip: 6, over: udp, app: {{ cbr: {{ rate: 1 Mbit/s, size: 1272 B, start: 3 s }} }} }}]
+flows: [{{ name: f, from: {from}, to: g, ip: 6, over: udp, app: {{ cbr: {{ rate: 1 Mbit/s, size: {size} B, start: 3 s }} }} }}]
 services: [{{ name: mead, run: meadcast-router, on: {routers} }}]
 ",
         network.display()
     );
     let run = document(&text).runs.into_iter().next().unwrap();
     assert_eq!(run.flows[0].figures.reliability, Some(1.0));
-    let all = run.links.iter().map(|link| link.sent_bytes).sum::<u64>();
-    let own = run.links.iter().filter(|link| link.from == from).map(|link| link.sent_bytes).sum::<u64>();
+    let (all, own) = (run.network_bytes.unwrap(), run.flows[0].figures.sender_bytes.unwrap());
     (all as f64, own as f64)
+}
+
+/// Percent of the network's load and of the sender's that are saved against unicast.
+fn savings(found: (f64, f64), unicast: (f64, f64)) -> [f64; 2] {
+    [(found.0, unicast.0), (found.1, unicast.1)].map(|(found, all)| 100.0 * (1.0 - found / all))
+}
+
+/// Tables 5.1 and 5.2: what IP multicast saves follows from the topology.
+#[test]
+fn ip_multicast_saves_what_the_thesis_measured() {
+    for (from, to, network, sender) in [
+        ("c3001", "uc1-1", 59.59, 92.90),
+        ("c3001", "uc1-2", 79.79, 96.47),
+        ("c3001", "uc1-3", 86.53, 97.67),
+        ("c3001", "uc1-4", 89.89, 98.22),
+        ("c3001", "uc1-5", 91.45, 98.31),
+        ("c4001", "uc2-1", 64.69, 89.03),
+        ("c4001", "uc2-3", 88.24, 96.36),
+        ("c4001", "uc2-5", 94.24, 97.86),
+    ] {
+        let of = |delivery| testbed(from, to, delivery, "no-router", 1450);
+        let [of_network, of_sender] = savings(of("ip-multicast"), of("unicast"));
+        let off = [of_network - network, of_sender - sender].map(f64::abs);
+        assert!(off[0] < 1.5 && off[1] < 1.5, "{to}: {of_network:.2} {of_sender:.2}");
+    }
+}
+
+/// Table B.2, with lists of ten addresses and datagrams that are as long as these leave room for, unicast's 1450 bytes:
+/// all routers, with and without merged receivers, the distribution and access layers but for the two routers that the
+/// sender is behind, and the core. Of its twenty rows these fifteen are within 4 points and two within 8. Two are
+/// further off and not here: `l2-l3` to 14 receivers (30.2 and 39.7 against 19.04 and 27.69), for which the thesis'
+/// sender sent two packets more than its grouping needs, and `merge` to 70 (68.5 and 79.7 against 59.53 and 74.36),
+/// where its machine was at its limit. The other one is in the test below.
+#[test]
+fn configurations_save_what_the_thesis_measured() {
+    const WITHIN: f64 = 4.0;
+    const EXCEPTED: f64 = 8.0;
+    let lists = "{ meadcast: { delay: 0s, interval: 0s, max: 10, min-leaves: 1";
+    let plain = &format!("{lists} }} }}");
+    let [one, two] = &["1", "2"].map(|range| format!("{lists}, merge: {range} }} }}"));
+    let (all, edge, core) = ("routers", "uc1-edge", "core");
+    let rows = [
+        ("uc1-1", one, all, 32.52, 76.54, WITHIN),
+        ("uc1-1", plain, core, 38.58, 69.84, WITHIN),
+        ("uc1-2", plain, all, 51.29, 80.36, WITHIN),
+        ("uc1-2", one, all, 48.20, 84.17, EXCEPTED),
+        ("uc1-2", plain, edge, 55.82, 69.59, WITHIN),
+        ("uc1-2", plain, core, 42.31, 69.65, WITHIN),
+        ("uc1-3", plain, all, 62.02, 79.57, WITHIN),
+        ("uc1-3", two, all, 59.90, 84.44, WITHIN),
+        ("uc1-3", plain, edge, 64.85, 77.20, WITHIN),
+        ("uc1-3", plain, core, 41.96, 70.63, WITHIN),
+        ("uc1-4", plain, all, 65.85, 84.09, WITHIN),
+        ("uc1-4", two, all, 63.52, 84.14, WITHIN),
+        ("uc1-4", plain, edge, 67.97, 80.48, WITHIN),
+        ("uc1-4", plain, core, 43.05, 71.31, WITHIN),
+        ("uc1-5", plain, all, 65.44, 79.40, WITHIN),
+        ("uc1-5", plain, edge, 66.72, 76.00, WITHIN),
+        ("uc1-5", plain, core, 39.47, 66.27, EXCEPTED),
+    ];
+    let mut unicast = BTreeMap::new();
+    let mut network_of = BTreeMap::new();
+    for (to, delivery, routers, network, sender, within) in rows {
+        let all = *unicast.entry(to).or_insert_with(|| testbed("c3001", to, "unicast", "no-router", 1450));
+        let less = savings(testbed("c3001", to, delivery, routers, 1272), all);
+        let off = [less[0] - network, less[1] - sender].map(f64::abs);
+        assert!(off[0] < within && off[1] < within, "{to} over {routers} by {delivery}: {less:.2?}");
+        if delivery == plain {
+            network_of.insert((to, routers), less[0]);
+        }
+    }
+    // The first routers on the way would make the copies for all others behind them.
+    for to in ["uc1-2", "uc1-3", "uc1-4"] {
+        let (edge, all) = (network_of[&(to, edge)], network_of[&(to, all)]);
+        assert!(edge > all + 1.0, "{to}: without routers before the paths part {edge:.2}, with all {all:.2}");
+    }
 }
 
 /// The thesis' tables B.1 and B.2: how much less the network and the sender carry than by unicast, in percent, with
@@ -224,9 +301,8 @@ fn the_network_carries_as_much_less_as_the_thesis_measured() {
         ("c3001", "uc1-3", &plain, all, 62.02, 79.57, EXCEPTED),
         ("c3001", "uc1-1", &plain, core, 38.58, 69.84, EXCEPTED),
     ] {
-        let (found, unicast) = (testbed(from, to, delivery, routers), testbed(from, to, "unicast", routers));
-        let less =
-            [(found.0, unicast.0), (found.1, unicast.1)].map(|(found, all)| 100.0 * (1.0 - found / all));
+        let found = testbed(from, to, delivery, routers, 1272);
+        let less = savings(found, testbed(from, to, "unicast", routers, 1272));
         let off = [less[0] - network, less[1] - sender].map(f64::abs);
         assert!(off[0] < within && off[1] < within, "{to} over {routers} by {delivery}: {less:.2?}");
     }
