@@ -11,7 +11,7 @@ use crate::pgm::router::{Config, Router};
 use crate::pgm::wire::{Body, Packet, Spm, UDP_MULTICAST, UDP_UNICAST};
 
 const OF_OPENPGM: Encapsulation = Encapsulation::Udp { source: 40_000, destination: UDP_MULTICAST };
-const OF_OURS: Encapsulation = Encapsulation::Udp { source: 60_001, destination: 60_000 };
+pub(super) const OF_OURS: Encapsulation = Encapsulation::Udp { source: 60_001, destination: 60_000 };
 
 #[test]
 fn elements_work_in_every_encapsulation() {

@@ -3,6 +3,7 @@
 mod encapsulations;
 mod hostile;
 mod net;
+mod options;
 mod path;
 mod redirect;
 mod repairer;

@@ -7,7 +7,7 @@ use hopcast_core::{Buffer, Duration, Egress, Instant, Item, Machine, Port, Trans
 
 use super::super::encapsulation::{self, Encapsulation};
 use super::super::{Config, Router};
-use crate::pgm::wire::{Body, Data, Nak, Options, Packet, Parity, Spm, Tsi};
+use crate::pgm::wire::{Body, Data, Member, Nak, Options, Packet, Parity, Spm, Tsi};
 
 pub(super) const TSI: Tsi = Tsi { gsi: [1, 2, 3, 4, 5, 6], port: 77 };
 const HOP: Duration = Duration::from_millis(1);
@@ -53,11 +53,17 @@ pub(super) struct Net {
     pub(super) has: BTreeMap<usize, Vec<u32>>,
     /// What came to the source.
     pub(super) at_source: Vec<(Kind, u32)>,
+    /// How, and with which options, NAKs came there.
+    pub(super) naks_at_source: Vec<(Encapsulation, Options)>,
     pub(super) lead: u32,
     pub(super) trail: u32,
     spm: u32,
     /// Packets of a transmission group, if there is parity.
     pub(super) parity: Option<u32>,
+    /// Whether that is sent unasked.
+    pub(super) is_proactive: bool,
+    /// What the source says of itself.
+    pub(super) member: Option<Member>,
     /// Parity packets that were sent of each group.
     parity_sent: BTreeMap<u32, u32>,
     /// Whether the source answers NAKs.
@@ -87,10 +93,13 @@ impl Net {
             paths: BTreeMap::new(),
             has: BTreeMap::new(),
             at_source: Vec::new(),
+            naks_at_source: Vec::new(),
             lead: u32::MAX,
             trail: 0,
             spm: 0,
             parity: None,
+            is_proactive: false,
+            member: None,
             parity_sent: BTreeMap::new(),
             answers: true,
         };
@@ -165,7 +174,9 @@ impl Net {
     pub(super) fn spm_with(&mut self, sequence: u32) {
         let spm = Spm { sequence, trail: self.trail, lead: self.lead, path: self.source() };
         let mut packet = Packet::new(TSI, 88, Body::Spm(spm));
-        packet.options.parity = self.parity.map(|group| Parity { proactive: false, on_demand: true, group });
+        let proactive = self.is_proactive;
+        packet.options.parity = self.parity.map(|group| Parity { proactive, on_demand: true, group });
+        packet.options.member = self.member;
         self.send_to_group(&packet);
         self.run(20);
     }
@@ -355,9 +366,13 @@ impl Net {
     }
 
     fn answer(&mut self, bytes: &[u8]) {
-        let (_, packet) = encapsulation::read(bytes).unwrap();
+        let (place, packet) = encapsulation::read(bytes).unwrap();
         let nak = match packet.body {
-            Body::Nak(nak) | Body::NullNak(nak) => nak,
+            Body::Nak(nak) => {
+                self.naks_at_source.push((place.encapsulation, packet.options.clone()));
+                nak
+            }
+            Body::NullNak(nak) => nak,
             Body::Ack(ack) => return self.at_source.push((Kind::Ack, ack.highest)),
             _ => panic!("{packet:?}"),
         };
@@ -382,7 +397,7 @@ impl Net {
         self.send_to_group(&Packet { payload: &[7; 100], ..Packet::new(TSI, 88, Body::Repair(data)) });
     }
 
-    fn repair_by_parity(&mut self, first: u32) {
+    pub(super) fn repair_by_parity(&mut self, first: u32) {
         let sent = self.parity_sent.entry(first).or_default();
         *sent += 1;
         let data = Data { sequence: first + *sent - 1, trail: self.trail };
