@@ -160,10 +160,10 @@ impl Epoch {
         }
     }
 
-    /// Asks for what is missing of `origin`, when losses have been gathered of what `of` sends.
+    /// Asks for what is missing of `origin`, when losses have been gathered of what `of` sends. Nothing is in a view
+    /// that is frozen, until its leader says up to where messages are to be fetched.
     fn missing(&mut self, now: Instant, origin: usize, of: usize, is_idle: bool) {
-        let is_waiting = self.end.as_ref().is_some_and(|end| !end.is_fetching);
-        if !is_waiting && self.windows[origin].lacks(self.limit(origin)) {
+        if self.windows[origin].lacks(self.limit(origin)) {
             self.requests[origin].missing(now, &self.heard[of], is_idle);
         }
     }

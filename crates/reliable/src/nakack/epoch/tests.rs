@@ -9,7 +9,7 @@ use crate::nakack::outgoing::Outgoing;
 use crate::nakack::tests::{config, id, told};
 use crate::nakack::window::SPAN;
 use crate::nakack::wire::{Flags, MemberId, Packet, Sent, View, ViewId};
-use crate::nakack::{Ordering, Stack, Start};
+use crate::nakack::{Ordering, Repairs, Stack, Start};
 
 const ALONE: Flags = Flags(Flags::FIRST | Flags::LAST);
 
@@ -386,4 +386,103 @@ fn who_acknowledges_nothing_is_asked_in_the_second_half_of_the_time_that_it_has(
     assert_eq!(is_asking(half), (0, true));
     assert_eq!(is_asking(2 * half), (2, true));
     assert_eq!(member.digest(2 * half).map(|(asks, ..)| asks), None, "once");
+}
+
+#[test]
+fn a_loss_of_what_one_member_sends_may_be_of_a_repair_of_any() {
+    let mut member = Member::new(2, &Stack::default());
+    member.digest_of(0, None, &[(0, 2)]);
+    assert!(member.epoch.next_request(at(20), &mut member.counted).is_some());
+    assert_eq!(member.epoch.requests[0].due(), Some(at(320)));
+    let tag = member.epoch.tag();
+    for (now, transmission) in [(30, 1), (40, 3)] {
+        member.epoch.heard(at(now), Sent { tag, rank: 1, transmission });
+    }
+    assert_eq!(member.epoch.requests[0].due(), Some(at(120)), "when losses have been gathered");
+    // It comes: nothing is due any more.
+    member.hear(0, 1);
+    assert_eq!(member.epoch.requests[0].due(), None);
+}
+
+#[test]
+fn what_is_fetched_is_asked_for_anew_however_often_it_was_in_vain() {
+    let mut member = Member::new(2, &Stack::default());
+    [1, 2, 4].into_iter().for_each(|number| member.hear(0, number));
+    for now in [10, 310, 910] {
+        assert!(member.epoch.next_request(at(now), &mut member.counted).is_some(), "{now}");
+    }
+    assert_eq!(member.epoch.requests[0].due(), Some(at(2110)));
+    member.epoch.freeze();
+    assert!(member.epoch.fetch(at(1000), &targets([5, 1, 1], 1)));
+    assert!(member.epoch.next_request(at(1000), &mut member.counted).is_some());
+    assert_eq!(member.epoch.requests[0].due(), Some(at(1300)));
+}
+
+#[test]
+fn of_the_order_only_what_is_within_the_views_end_counts() {
+    let mut member = Member::new(2, &Stack { order: Ordering::Total, ..Stack::default() });
+    let record = Flags(ALONE.0 | Flags::ORDER);
+    [1, 2].into_iter().for_each(|number| member.hear(1, number));
+    // The second of the coordinator's is missing, and others may lack the third.
+    [1, 3].into_iter().for_each(|number| member.hear_payload(0, number, record, &[0, 1, 0, 1]));
+    member.epoch.freeze();
+    assert!(member.epoch.fetch(at(10), &targets([3, 3, 1], 0)));
+    member.hear(0, 2);
+    assert_eq!(member.epoch.windows[0].contiguous(), 4);
+    assert_eq!(member.delivered(), [(1, 1), (0, 2)]);
+    let mut rest = Delivery::default();
+    member.epoch.finish(&mut member.counted, &mut rest);
+    assert_eq!(rest.units.len(), 1, "it has no place in the order, and comes last");
+}
+
+#[test]
+fn what_all_have_is_forgotten_once_its_place_in_the_order_has_come() {
+    let mut member = Member::new(2, &Stack { order: Ordering::Total, ..Stack::default() });
+    [0, 1].into_iter().for_each(|from| member.digest_of(from, None, &[(1, 2)]));
+    member.hear(1, 1);
+    member.hear_payload(0, 1, Flags(ALONE.0 | Flags::ORDER), &[0, 1, 0, 1]);
+    assert_eq!(member.epoch.numbers(1), (1, 2));
+    assert_eq!(member.delivered(), [(1, 1)]);
+    assert_eq!(member.epoch.numbers(1), (2, 2));
+}
+
+#[test]
+fn whoever_asks_any_member_asks_the_sender_after_one_request_in_vain() {
+    let mut member = Member::new(2, &Stack { repairs: Repairs::Anyone, ..Stack::default() });
+    [1, 2, 4].into_iter().for_each(|number| member.hear(1, number));
+    let sender = member.epoch.view().members[1].1;
+    let asked = |member: &mut Member| {
+        let due = member.epoch.requests[1].due().unwrap();
+        member.epoch.next_request(due, &mut member.counted).unwrap().0
+    };
+    asked(&mut member);
+    asked(&mut member);
+    assert!((0..20).all(|_| asked(&mut member) == sender));
+}
+
+#[test]
+fn who_holds_something_says_what_it_has_when_it_is_time_also_between_signs_of_life() {
+    let stack = Stack { heartbeat: Duration::from_secs(60), ..Stack::default() };
+    let mut member = Member::new(2, &stack);
+    member.hear(0, 1);
+    assert_eq!(member.epoch.deadline(at(10), &member.outgoing), Some(at(stack.stable_every.as_millis())));
+}
+
+#[test]
+fn an_announcement_that_asks_names_each_sender_once() {
+    let mut member = Member::new(1, &Stack::default());
+    member.hear(0, 1);
+    member.give(1);
+    assert_eq!(member.send(0), "D");
+    let mut digests = Vec::new();
+    for now in 0..100 {
+        let packet = member.epoch.next(at(now), &mut member.outgoing, &mut member.counted);
+        let Some(packet) = packet else { continue };
+        match Packet::parse(&packet.bytes).unwrap() {
+            Packet::Digest { asks, entries, .. } => digests.push((asks, entries)),
+            other => panic!("{other:?}"),
+        }
+    }
+    let all = vec![(0, 2), (1, 2)];
+    assert_eq!(digests, [(false, vec![(1, 2)]), (false, vec![(1, 2)]), (true, all)]);
 }

@@ -21,6 +21,12 @@ pub(in super::super) struct Candidate {
 }
 
 impl Candidate {
+    /// One that has answered.
+    #[cfg(test)]
+    pub(super) const fn alive(now: Instant, address: SocketAddr) -> Self {
+        Self { address, since: now, is_alive: true }
+    }
+
     pub(super) const fn is_alive(&self) -> bool {
         self.is_alive
     }

@@ -52,7 +52,7 @@ impl Membership {
         epoch: &Epoch,
         actions: &mut Vec<Action>,
     ) {
-        if !self.view.has(from) || member == self.own.0 || epoch.view().id != self.view.id {
+        if !self.view.has(from) {
             return;
         }
         if is_stalled {
@@ -76,10 +76,7 @@ impl Membership {
             return false;
         }
         let gone = |member: MemberId| self.failures.is_confirmed(member) || self.leavers.contains(&member);
-        let own_promise = self.promised.is_some_and(|promise| {
-            promise.proposal.leader == self.own.0 || self.failures.is_confirmed(promise.proposal.leader)
-        });
-        own_promise
+        self.promised.is_some_and(|promise| promise.proposal.leader == self.own.0)
             || self.reforms
             || self.state == State::Leaves
             || self.view.members.iter().any(|&(member, _)| gone(member))

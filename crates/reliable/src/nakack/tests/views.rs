@@ -107,6 +107,7 @@ fn the_parts_of_a_partition_go_on_and_merge() {
         view(&net, 0),
         view(&net, 3)
     );
+    assert!((0..5).any(|member| net.counter(member, "views_merged") > 0), "by whoever led it");
     give_datagram(&mut net, 4, b"in both");
     run_for(&mut net, Duration::from_secs(1));
     assert!(

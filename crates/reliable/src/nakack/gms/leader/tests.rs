@@ -2,16 +2,16 @@
 
 use hopcast_core::{Duration, Instant, Seed};
 
-use super::super::{ANSWER, Action, MAX_JUMP, Membership};
+use super::super::{ANSWER, Action, Candidate, MAX_JUMP, Membership};
 use crate::nakack::epoch::Epoch;
 use crate::nakack::tests::{config, id, told};
-use crate::nakack::wire::{Control, MemberId, View, ViewId};
+use crate::nakack::wire::{Control, MAX_MEMBERS, MemberId, View, ViewId};
 use crate::nakack::{Stack, Start};
 use crate::testing::address;
 
 const ONE: Duration = Duration::from_millis(1);
 
-/// A member of a view of three whose others are what the test says.
+/// A member of a view whose others are what the test says.
 struct Member {
     membership: Membership,
     epoch: Epoch,
@@ -20,12 +20,17 @@ struct Member {
 
 impl Member {
     fn new(rank: usize) -> Self {
-        let (start, stack) = (told(3), Stack::default());
+        Self::of(rank, 3)
+    }
+
+    /// A member of a view of some number of them.
+    fn of(rank: usize, members: usize) -> Self {
+        let (start, stack) = (told(members), Stack::default());
         let Start::Told(members) = start.clone() else { panic!() };
         let view = View { id: ViewId { number: 1, leader: id(0) }, members };
         let random = |name| Seed::new(1, 0).stream(&[name], rank as u64);
         let now = Instant::ZERO;
-        let epoch = Epoch::new(now, view, &config(rank, told(3), &stack), 1, random("epoch"));
+        let epoch = Epoch::new(now, view, &config(rank, start.clone(), &stack), 1, random("epoch"));
         let own = (id(rank), address(rank));
         Self { membership: Membership::new(own, &start, &stack, now, random("membership")), epoch, now }
     }
@@ -166,6 +171,49 @@ fn a_leader_that_finds_a_participant_dead_begins_anew_at_once() {
     assert_eq!(prepared(&sent, 2), [id(1), id(2)]);
     let sent = leader.wake_after(Stack::default().verify, &[2]);
     assert_eq!(prepared(&sent, 3), [id(2)]);
+}
+
+/// A leader whose proposal was refused, so that it waits before the next one.
+fn refused(leader: &mut Member) {
+    assert_eq!(prepared(&leader.hear(2, Control::Leave), 2), [id(1), id(2)]);
+    let proposal = ViewId { number: 2, leader: id(0) };
+    assert_eq!(leader.hear(2, Control::Refused { proposal, promised: 9 }), []);
+}
+
+#[test]
+fn a_member_that_is_found_dead_or_elsewhere_is_left_out_at_once_whatever_was_refused_before() {
+    let (stack, mut leader) = (Stack::default(), Member::new(0));
+    leader.hear(2, Control::Suspect { member: id(1), is_stalled: false });
+    leader.now += stack.verify.saturating_sub(ONE);
+    refused(&mut leader);
+    assert_eq!(prepared(&leader.wake_after(ONE, &[2]), 10), [id(2)]);
+
+    let mut leader = Member::new(0);
+    let elsewhere = leader.membership.elsewhere();
+    leader.wake_after(Duration::ZERO, &[1, 2]);
+    leader.now += elsewhere.saturating_sub(ONE);
+    refused(&mut leader);
+    leader.membership.heard(leader.now, id(1), false);
+    assert_eq!(prepared(&leader.wake_after(ONE, &[2]), 10), [id(2)]);
+    assert_eq!(leader.membership.counted.suspected, 1);
+}
+
+#[test]
+fn a_candidate_that_has_not_answered_takes_part_in_nothing() {
+    let mut leader = Member::new(0);
+    assert_eq!(leader.hear(7, Control::Join), [(id(7), Control::AreYouAlive)]);
+    assert_eq!(prepared(&leader.hear(2, Control::Leave), 2), [id(1), id(2)]);
+}
+
+#[test]
+fn a_full_view_is_not_made_anew_for_one_that_finds_no_room_in_it() {
+    // One that has been let in elsewhere may have filled it since it answered.
+    let mut leader = Member::of(0, MAX_MEMBERS);
+    leader.membership.candidates.insert(id(500), Candidate::alive(leader.now, address(500)));
+    assert_eq!(leader.wake_after(ONE, &[]), []);
+    assert!(leader.membership.proposal.is_none());
+    let sent = prepared(&leader.hear(2, Control::Leave), 2);
+    assert!(sent.len() == MAX_MEMBERS - 1 && !sent.contains(&id(500)), "{sent:?}");
 }
 
 #[test]
