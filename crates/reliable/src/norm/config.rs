@@ -120,7 +120,8 @@ pub struct ReceiverConfig {
     pub silent: bool,
     /// Whether it tells only the sender what it lacks.
     pub unicast_feedback: bool,
-    /// Senders it keeps apart at a time; the one that was silent for longest makes room.
+    /// Senders that it receives at a time. Each keeps its place while something of it is incomplete and gets on; others
+    /// wait, and are asked for all that they have sent meanwhile when they have one.
     pub senders: usize,
     /// Bytes it holds of each sender for what is incomplete.
     pub buffer: u64,

@@ -4,6 +4,7 @@
 //! or a [`stream`] of them, and where it is in what it sends ([`progress`]). What is [`missing`] is asked for by
 //! [`request`]s; [`nack`] says when, [`asked`] what was asked for already, and [`suppression`] hears others.
 //! [`commands`] are what a sender says beside its objects, [`feedback`] is what its congestion control is told.
+//! There are [`places`] for a number of senders.
 //! Where order is asked for, what is complete waits [`in_order`].
 
 mod asked;
@@ -17,6 +18,7 @@ mod nack;
 mod numbering;
 mod object;
 mod objects;
+mod places;
 mod progress;
 mod remote;
 mod request;
@@ -28,6 +30,7 @@ use std::net::SocketAddr;
 
 use hopcast_core::{Instant, Stream};
 
+use self::places::Waiting;
 use self::remote::Remote;
 use super::config::ReceiverConfig;
 use super::wire::{Ack, Body, Message, Nack, NodeId};
@@ -42,6 +45,8 @@ pub(super) struct Receiver {
     node: NodeId,
     random: Stream,
     remotes: BTreeMap<NodeId, Remote>,
+    /// Senders for which there is no place.
+    waiting: BTreeMap<NodeId, Waiting>,
     pub(super) traffic: Traffic,
     pub(super) counts: Counts,
 }
@@ -63,12 +68,12 @@ pub(super) struct Counts {
     pub(super) given_up: u64,
     /// Symbols that had arrived already, or were of no use any more.
     pub(super) duplicates: u64,
-    /// Symbols for which there was no room.
+    /// Symbols for which there was no room, and those of senders for which there was no place.
     pub(super) no_room: u64,
     /// Objects whose layout we cannot take, and symbols that do not fit theirs.
     pub(super) refused: u64,
     pub(super) restarts: u64,
-    /// Senders that were forgotten to make room for others.
+    /// Senders that were forgotten, with what was incomplete of them, to make room for others.
     pub(super) forgotten: u64,
 }
 
@@ -139,6 +144,7 @@ impl Receiver {
             node,
             random,
             remotes: BTreeMap::new(),
+            waiting: BTreeMap::new(),
             traffic: Traffic::default(),
             counts: Counts::default(),
         }
@@ -156,14 +162,18 @@ impl Receiver {
         if from == self.node || from == NodeId::NONE || from == NodeId::ANY {
             return;
         }
-        if !self.remotes.contains_key(&from) {
-            self.make_room(out);
+        // Places are free until all were taken once.
+        if self.remotes.len() < self.config.senders && !self.remotes.contains_key(&from) {
             self.remotes.insert(from, Remote::new(from, header.instance, heard.from, now));
+        }
+        let has_place = self.remotes.contains_key(&from);
+        if !has_place && !self.finds_place(now, heard, header, out) {
+            return;
         }
         let mut ask =
             Ask { config: &self.config, node: self.node, random: &mut self.random, counts: &mut self.counts };
         let Some(remote) = self.remotes.get_mut(&from) else { return };
-        if !remote.begin(now, heard, header, &mut ask, out) {
+        if has_place && !remote.begin(now, heard, header, &mut ask, out) {
             return;
         }
         let place = out.delivered.len();
@@ -200,6 +210,15 @@ impl Receiver {
     }
 
     pub(super) fn wake(&mut self, now: Instant, out: &mut Output) {
+        self.wake_remotes(now, out);
+        self.wake_waiting(now, out);
+        // What is asked for without a back-off is asked for at once.
+        while self.give_places(now, out) {
+            self.wake_remotes(now, out);
+        }
+    }
+
+    fn wake_remotes(&mut self, now: Instant, out: &mut Output) {
         let mut ask =
             Ask { config: &self.config, node: self.node, random: &mut self.random, counts: &mut self.counts };
         for remote in self.remotes.values_mut() {
@@ -208,25 +227,8 @@ impl Receiver {
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.remotes.values().filter_map(Remote::deadline).min()
-    }
-
-    /// Forgets the sender that was silent for longest if there are as many as may be.
-    fn make_room(&mut self, out: &mut Output) {
-        if self.remotes.len() < self.config.senders {
-            return;
-        }
-        let oldest = self.remotes.values().min_by_key(|remote| remote.last_heard).map(|remote| remote.node);
-        if let Some(mut remote) = oldest.and_then(|oldest| self.remotes.remove(&oldest)) {
-            let mut ask = Ask {
-                config: &self.config,
-                node: self.node,
-                random: &mut self.random,
-                counts: &mut self.counts,
-            };
-            remote.close(&mut ask, out);
-            self.counts.forgotten += 1;
-        }
+        let remotes = self.remotes.values().filter_map(Remote::deadline);
+        remotes.chain(self.next_leaving()).chain(self.next_place()).min()
     }
 
     /// Bytes held of all senders: of what is incomplete, and of what was decoded or waits for what comes before it.

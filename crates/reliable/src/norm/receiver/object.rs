@@ -171,13 +171,15 @@ impl Object {
         self.blocks.get(&block).map_or_else(whole, |state| state.asked)
     }
 
-    /// Takes the info, if it is not here.
-    pub(super) fn take_info(&mut self, info: &[u8]) {
-        if self.info.is_none() {
-            self.held.incomplete += info.len() as u64;
-            self.info = Some(info.to_vec());
-            self.asked_info.answered();
+    /// Takes the info. False if it is here.
+    pub(super) fn take_info(&mut self, info: &[u8]) -> bool {
+        if self.info.is_some() {
+            return false;
         }
+        self.held.incomplete += info.len() as u64;
+        self.info = Some(info.to_vec());
+        self.asked_info.answered();
+        true
     }
 
     /// Nobody has the info any more.
@@ -256,14 +258,15 @@ impl Object {
         })
     }
 
-    /// Decodes a block of which enough has arrived.
-    pub(super) fn decode(&mut self, block: u32, codec: &Codec) {
-        let Some(source) = self.source(block) else { return };
-        let Some(found) = self.blocks.remove(&block) else { return };
+    /// Decodes a block of which enough has arrived: the number of its bytes.
+    pub(super) fn decode(&mut self, block: u32, codec: &Codec) -> u64 {
+        let Some(source) = self.source(block) else { return 0 };
+        let Some(found) = self.blocks.remove(&block) else { return 0 };
         self.held.incomplete -= found.held();
-        let Some(symbols) = found.decode(source, codec) else { return };
+        let Some(symbols) = found.decode(source, codec) else { return 0 };
         self.forget_asked(block);
-        *self.of_contents() += len_of(&symbols);
+        let bytes = len_of(&symbols);
+        *self.of_contents() += bytes;
         self.complete.insert(block, symbols);
         self.over.insert(block.into());
         // Those of a stream go on when they are handed up.
@@ -271,6 +274,7 @@ impl Object {
             self.next += 1;
         }
         self.over.forget_below(self.next.into());
+        bytes
     }
 
     /// Bytes held of what was decoded: of a stream, it waits for what is missing, for which there is no other bound.

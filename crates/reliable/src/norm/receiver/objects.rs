@@ -50,11 +50,6 @@ impl Objects {
         self.done.gaps(self.first..last + 1)
     }
 
-    /// Objects of a range of which something was heard, and that are not done.
-    pub(super) fn open(&self, range: std::ops::RangeInclusive<u64>) -> impl Iterator<Item = u64> + '_ {
-        self.open.range(range).map(|(&number, _)| number)
-    }
-
     /// The first object that is being received.
     pub(super) fn oldest(&self) -> Option<u64> {
         self.open.first_key_value().map(|(&number, _)| number)

@@ -8,7 +8,9 @@ use super::feedback::{Arrival, Congestion};
 use super::in_order::InOrder;
 use super::nack::Requests;
 use super::numbering::Numbering;
+use super::object::Object;
 use super::objects::Objects;
+use super::places::Turn;
 use super::progress::{Place, Progress};
 use super::stream::Piece;
 use super::{Ask, Delivered, Delivery, Heard, Output};
@@ -53,6 +55,8 @@ pub(super) struct Remote {
     pub(super) leaves: Option<Instant>,
     pub(super) congestion: Congestion,
     pub(super) last_heard: Instant,
+    /// How long it keeps its place, if it has one.
+    pub(super) turn: Turn,
 }
 
 /// Packets in a row that another instance must be heard for before the one that is known is forgotten. Chosen: one
@@ -106,6 +110,7 @@ impl Remote {
             leaves: None,
             congestion: Congestion::default(),
             last_heard: now,
+            turn: Turn::new(now),
         }
     }
 
@@ -150,7 +155,7 @@ impl Remote {
             }
             ask.counts.restarts += 1;
             self.close(ask, out);
-            *self = Self::new(self.node, header.instance, heard.from, now);
+            *self = Self { turn: self.turn, ..Self::new(self.node, header.instance, heard.from, now) };
         }
         self.other = None;
         self.address = heard.from;
@@ -185,11 +190,13 @@ impl Remote {
             ask.counts.no_room += 1;
             return;
         }
-        if self.open(number, info.flags, info.fti, None, ask) {
-            self.objects.change(number, |object| object.take_info(info.payload));
+        if self.open(number, info.flags, info.fti, None, ask)
+            && self.objects.change(number, |object| object.take_info(info.payload)) == Some(true)
+        {
+            self.turn.progress(now);
         }
         self.passed(now, place, info.flags, ask);
-        self.decode_all(number);
+        self.decode_all(now, number);
         self.hand_up(number, ask, out);
     }
 
@@ -245,9 +252,10 @@ impl Remote {
         } else {
             self.progress.served(now, (number, block), asked);
             self.objects.change(number, |object| object.insert(block, id.symbol, data.payload));
+            self.turn.progress(now);
             match was_known {
-                true => self.decode(number, block),
-                false => self.decode_all(number),
+                true => self.decode(now, number, block),
+                false => self.decode_all(now, number),
             }
             self.hand_up(number, ask, out);
             if self.objects.get(number).is_none_or(|object| object.has(block)) {
@@ -361,7 +369,7 @@ impl Remote {
     }
 
     /// Decodes a block if enough of it has arrived.
-    fn decode(&mut self, number: u64, block: u32) {
+    fn decode(&mut self, now: Instant, number: u64, block: u32) {
         let Some(object) = self.objects.get(number).filter(|object| object.is_decodable(block)) else {
             return;
         };
@@ -372,14 +380,15 @@ impl Remote {
             self.codec = Codec::of(&fti).ok().map(|codec| (fti.source, fti.parity, codec));
         }
         if let Some((_, _, codec)) = &self.codec {
-            self.objects.change(number, |object| object.decode(block, codec));
+            let complete = self.objects.change(number, |object| object.decode(block, codec));
+            self.turn.complete(now, complete.unwrap_or(0));
         }
     }
 
     /// Decodes symbols that came before the object's division into blocks was known.
-    fn decode_all(&mut self, number: u64) {
-        let blocks = self.objects.get(number).map(super::object::Object::partial);
-        blocks.into_iter().flatten().for_each(|block| self.decode(number, block));
+    fn decode_all(&mut self, now: Instant, number: u64) {
+        let blocks = self.objects.get(number).map(Object::partial);
+        blocks.into_iter().flatten().for_each(|block| self.decode(now, number, block));
     }
 
     /// Hands up the parts of an object that are complete now.
@@ -435,7 +444,7 @@ impl Remote {
     /// An object is missing that nobody has any more: one that was sent after this receiver came, or that it has
     /// heard of since.
     pub(super) fn is_gone(&mut self, number: u64, ask: &mut Ask<'_>, out: &mut Output) {
-        if number >= self.joined || self.objects.get(number).is_some_and(|object| object.heard.is_some()) {
+        if number >= self.joined || self.objects.get(number).is_some_and(Object::is_known) {
             self.missing_for_good(number, ask, out);
         }
         self.objects.finish(number);
@@ -458,13 +467,12 @@ impl Remote {
     /// Nothing more comes of what was sent so far: what is not complete is missing.
     pub(super) fn close(&mut self, ask: &mut Ask<'_>, out: &mut Output) {
         let place = out.delivered.len();
-        let known: Vec<u64> = self.objects.open(0..=u64::MAX).collect();
-        for number in known {
-            if self.objects.get(number).is_some_and(super::object::Object::is_known) {
-                self.missing_for_good(number, ask, out);
-            }
+        let next = self.progress.last.map_or(0, |(last, _)| last + 1);
+        let wanted: Vec<u64> = self.objects.wanted(next.saturating_sub(1)).collect();
+        for number in wanted {
+            self.is_gone(number, ask, out);
         }
-        self.objects.clear(self.progress.last.map_or(0, |(last, _)| last + 1));
+        self.objects.clear(next);
         self.in_order.order(&mut out.delivered, place, u64::MAX);
         self.requests.stop();
         self.leaves = None;

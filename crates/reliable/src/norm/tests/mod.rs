@@ -7,6 +7,7 @@ mod hostile;
 mod long;
 mod net;
 mod order;
+mod places;
 mod receivers;
 mod regimes;
 mod reordering;
