@@ -11,7 +11,7 @@ use crate::align::{HIDDEN, Padding, SHOWN, align, mark};
 use crate::bibliography::{bibtex, reference};
 use crate::citation::citations;
 use crate::finding::findings;
-use crate::grid::{Cell, Column, Grid, Row};
+use crate::grid::{Cell, Column, Grid, Row, whose};
 use crate::number;
 use crate::plot::canvas::escape;
 use crate::plot::{Pictures, Plot, Section, Size, pictures, theme};
@@ -52,9 +52,7 @@ pub(crate) fn page(document: &Document, pictures: &Pictures, manifest: &Value, d
         "citation" => citation(&study, manifest),
         "cases" => cases::cases(&study),
         "throughput" => {
-            let several = pictures.plots.iter().any(|plot| plot.keys.iter().any(|(name, _)| *name == "figure"));
-            let heading = if several { "Goodput, and other figures" } else { "Goodput" };
-            section(pictures, Section::Throughput, "goodput", heading)
+            section(pictures, Section::Throughput, "goodput", &throughput_heading(document, pictures))
         }
         "table" => table(&study),
         "frames" => frames::frames(&study, dir),
@@ -65,6 +63,20 @@ pub(crate) fn page(document: &Document, pictures: &Pictures, manifest: &Value, d
         _ => String::new(),
     }
     })
+}
+
+/// The heading of the pictures of goodput and other figures, in their order.
+fn throughput_heading(document: &Document, pictures: &Pictures) -> String {
+    let figures = pictures.plots.iter().flat_map(|plot| &plot.keys).find(|(name, _)| *name == "figure");
+    let whose = whose(document).0;
+    match figures.map(|(_, title)| title.as_str()) {
+        None => "Goodput".into(),
+        Some("goodput") => format!("Goodput, and other figures beside {whose} ones"),
+        Some(_) if document.summary.iter().all(|row| row.published.is_empty()) => {
+            "Savings, and goodput".into()
+        }
+        Some(_) => format!("Figures beside {whose} ones, and goodput"),
+    }
 }
 
 /// The sentences to cite, the publication that the scenario repeats, and both as BibTeX.

@@ -290,6 +290,24 @@ fn other_published_figures_have_a_plot_of_their_own() {
 }
 
 #[test]
+fn figures_that_stand_beside_others_come_before_goodput_if_that_does_not() {
+    let (mut document, topology) = fixture::six_hops();
+    let first = |document: &Document| {
+        let page = html::render(document, &topology, &Value::Null);
+        let heading = page.split("<section id=\"goodput\">").nth(1).and_then(|rest| rest.split("h2>").nth(1));
+        let title = plots(document, &topology)[0].caption.split(" of ").next().unwrap_or_default().to_owned();
+        (title, heading.unwrap_or_default().trim_end_matches("</").to_owned())
+    };
+    let told = |title: &str, heading: &str| (title.to_owned(), heading.to_owned());
+    assert_eq!(first(&document), told("Goodput", "Goodput"));
+    document.summary.iter_mut().for_each(|row| _ = row.published.insert("latency_ms.p99".into(), 25.0));
+    assert_eq!(first(&document), told("Goodput", "Goodput, and other figures beside published ones"));
+    document.summary.iter_mut().for_each(|row| _ = row.published.remove("goodput_mbps"));
+    document.beside = Some("expected".into());
+    assert_eq!(first(&document), told("Latency p99", "Figures beside expected ones, and goodput"));
+}
+
+#[test]
 fn what_the_scenario_schedules_is_marked_in_the_pictures_over_time() {
     let (mut document, topology) = fixture::six_hops();
     let series = |document: &Document| {

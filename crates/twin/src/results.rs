@@ -20,8 +20,8 @@ pub struct Document {
     /// True if the runs were cut short: each run here is complete, but some are missing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
-    /// Origin of the figures in `published`, if they are not published ones: `measured`, or `virtual time` beside those
-    /// of live runs.
+    /// Origin of the figures in `published`, if they are not published ones: `measured`, `expected`, or `virtual time`
+    /// beside those of live runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<String>,
     /// Notes on transports, by their names in tables: the reasons for their figures.

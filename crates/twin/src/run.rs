@@ -50,7 +50,7 @@ pub fn document(plan: &Plan, mut runs: Vec<Run>, interrupted: bool) -> Document 
         runs,
         summary,
         interrupted,
-        beside: plan.measured.then(|| "measured".to_owned()),
+        beside: (plan.origin != "published").then(|| plan.origin.to_owned()),
         notes: plan.notes.clone(),
         remarks: plan.remarks.clone(),
         source: plan.source.clone(),

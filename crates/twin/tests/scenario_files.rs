@@ -78,11 +78,14 @@ fn files_that_cannot_be_read_give_the_reason_of_the_system() {
     assert!(found.file.ends_with("table.csv"), "{found}");
     assert_eq!((found.line, found.column), (3, 6));
     assert_eq!(found.message, "`figure`: expected a number, found `much`");
-    let both = format!("{GOOD}{table}measured: {{ file: table.csv, figures: {{ figure: goodput_mbps }} }}\n");
-    assert_eq!(
-        error(&write("both.yaml", both.as_bytes())).message,
-        "a scenario has `published` figures or `measured` ones beside ours, not both"
-    );
+    for second in ["measured", "expected"] {
+        let both =
+            format!("{GOOD}{table}{second}: {{ file: table.csv, figures: {{ figure: goodput_mbps }} }}\n");
+        assert_eq!(
+            error(&write("both.yaml", both.as_bytes())).message,
+            format!("a scenario has `published` figures or `{second}` ones beside ours, not both")
+        );
+    }
     let found =
         error(&write("column.yaml", format!("{GOOD}{table}").replace("{ figure:", "{ figures:").as_bytes()));
     assert!(

@@ -1,4 +1,5 @@
-//! Goodput over the first swept number, with intervals and published figures; and other figures with published values.
+//! Goodput over the first swept number, with intervals and published figures; and other figures with published values,
+//! which come first if goodput has none.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,10 +30,11 @@ pub(crate) fn plots(study: &Study<'_>) -> (Vec<Plot>, usize) {
         measure.name.ends_with("_saving")
             && study.rows.iter().any(|row| figure(row.summary, measure.name).is_some())
     };
+    // What a file wants to have compared comes first, and then what stands beside figures of others.
+    let rank = |measure: &&Measure| (!is_saving(measure), !published(measure));
     let is_drawn = |measure: &&Measure| measure.rank == 0 || published(measure) || is_saving(measure);
     let mut measures: Vec<&Measure> = MEASURES.iter().filter(is_drawn).collect();
-    // What a file wants to have compared comes first.
-    measures.sort_by_key(|measure| !is_saving(measure));
+    measures.sort_by_key(rank);
     let several = measures.len() > 1;
     let all = measures.into_iter().map(|measure| plots_of(study, &across, measure, several));
     all.fold((Vec::new(), 0), |(mut plots, left_out), (more, also_left_out)| {

@@ -1,12 +1,13 @@
 //! Whether published figures still apply to a scenario that the command line has changed.
 
+use super::published::ORIGINS;
 use super::set::canonical;
 use super::sweep::plain;
 use hopcast_config::decode::{entries, one_or_list};
 use hopcast_config::yaml::{Entry, Kind, Node};
 
 /// Keys that the command line may set without changing the meaning of a figure.
-const HARMLESS: [&str; 12] = [
+const HARMLESS: [&str; 13] = [
     "seed",
     "repeats",
     "title",
@@ -15,6 +16,7 @@ const HARMLESS: [&str; 12] = [
     "notes",
     "published",
     "measured",
+    "expected",
     "source",
     "reference",
     "axis",
@@ -100,7 +102,7 @@ impl Changes {
 
 /// The tables of figures beside ours, and the key that they have.
 fn tables(root: &Node) -> Option<(&'static str, &Node)> {
-    ["published", "measured"].into_iter().find_map(|key| Some((key, root.get(key)?)))
+    ORIGINS.into_iter().find_map(|key| Some((key, root.get(key)?)))
 }
 
 /// The values that the sweep gives to a path.

@@ -40,10 +40,10 @@ pub struct Plan {
     pub repeats: u64,
     /// The cases, in the order of the sweep; one without parameters if there is no sweep.
     pub cases: Vec<Case>,
-    /// Published figures to show beside ours, or measured ones.
+    /// Figures to show beside ours.
     pub published: Vec<Published>,
-    /// Whether the figures in `published` are measurements that nobody published.
-    pub measured: bool,
+    /// Origin of the figures in `published`: `published`, `measured` or `expected`.
+    pub origin: &'static str,
     /// The publication whose experiment this repeats.
     pub source: Option<Publication>,
     /// Swept paths with the values of the runs against which savings are told, as they are written in the file.

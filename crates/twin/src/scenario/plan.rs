@@ -27,7 +27,7 @@ use hopcast_config::{Diagnostic, Files};
 use hopcast_stack::Variants;
 
 /// The keys of a scenario.
-pub(crate) const TOP: [&str; 29] = [
+pub(crate) const TOP: [&str; 30] = [
     "title",
     "seed",
     "duration",
@@ -51,6 +51,7 @@ pub(crate) const TOP: [&str; 29] = [
     "reference",
     "axis",
     "measured",
+    "expected",
     "source",
     "quick",
     "include",
@@ -117,10 +118,12 @@ fn plan(files: &dyn Files, mut root: Node, path: &Path, overrides: &Overrides) -
 
     let (comparable, remarks) = changes.remarks(&root);
     let sweep = root.take("sweep");
-    let published = root.take("published");
-    let measured = root.take("measured");
-    if let (Some(_), Some(node)) = (&published, &measured) {
-        return Err(node.error("a scenario has `published` figures or `measured` ones beside ours, not both"));
+    let mut tables = published::ORIGINS.into_iter().filter_map(|key| Some((key, root.take(key)?)));
+    let (beside, second) = (tables.next(), tables.next());
+    if let (Some((first, _)), Some((key, node))) = (&beside, &second) {
+        return Err(
+            node.error(format!("a scenario has `{first}` figures or `{key}` ones beside ours, not both"))
+        );
     }
     let sweep = Sweep::of(sweep.as_ref(), &root)?;
     let mut contents = Contents::new(files);
@@ -147,16 +150,15 @@ fn plan(files: &dyn Files, mut root: Node, path: &Path, overrides: &Overrides) -
     }
     let reference = reference(root.get("reference"), &sweep)?;
     let axis = axis(root.get("axis"), &sweep)?;
-    let tables = published.as_ref().map(|node| ("`published`", node));
-    let tables = tables.or_else(|| measured.as_ref().map(|node| ("`measured`", node)));
-    let published = published::published(tables, &sweep, &cases, &contents)?;
+    let beside = beside.as_ref().map(|(key, node)| (*key, node));
+    let published = published::published(beside, &sweep, &cases, &contents)?;
     let published = if comparable { published } else { Vec::new() };
-    let measured = measured.is_some();
+    let origin = beside.map_or(published::ORIGINS[0], |(key, _)| key);
     let fields = Fields::of(&root, "a scenario", &TOP)?;
     let world = fields.read("world", world)?.unwrap_or_default();
     let notes = notes(fields.get("notes"))?;
     let source = fields.read("source", source)?;
-    Ok(Plan { title, repeats, cases, published, measured, source, reference, axis, world, notes, remarks })
+    Ok(Plan { title, repeats, cases, published, origin, source, reference, axis, world, notes, remarks })
 }
 
 fn world(node: &Node, key: &str) -> Result<WorldChoice, Diagnostic> {

@@ -1,4 +1,4 @@
-//! Figures to show beside ours, published ones or measured ones, from a CSV with a header.
+//! Figures to show beside ours, which were published, measured or calculated, from a CSV with a header.
 //!
 //! ```yaml
 //! published:
@@ -16,6 +16,9 @@ use super::sweep::{Sweep, plain};
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::{self, Fields, choice, did_you_mean, entries, listed, one_or_list, share};
 use hopcast_config::yaml::{Entry, Node};
+
+/// The keys under which a scenario has such figures, one of them: each says where they are from.
+pub(crate) const ORIGINS: [&str; 3] = ["published", "measured", "expected"];
 
 /// Our names of the figures that a publication may have, without those of distributions.
 const FIGURES: [&str; 14] = [
@@ -37,7 +40,7 @@ const FIGURES: [&str; 14] = [
 const DISTRIBUTIONS: [&str; 2] = ["latency_ms", "round_trip_ms"];
 const OF_A_DISTRIBUTION: [&str; 6] = ["mean", "p50", "p95", "p99", "p99_9", "max"];
 
-/// Every row of every table that the scenario names under a key, which is given with its name in messages.
+/// Every row of every table that the scenario names under one of these keys.
 pub(crate) fn published(
     tables: Option<(&str, &Node)>,
     sweep: &Sweep<'_>,
@@ -45,9 +48,10 @@ pub(crate) fn published(
     contents: &Contents,
 ) -> Result<Vec<Published>, Diagnostic> {
     let mut all = Vec::new();
-    if let Some((what, node)) = tables {
+    if let Some((key, node)) = tables {
+        let what = format!("`{key}`");
         for table in one_or_list(node) {
-            all.extend(Table::of(what, table, sweep, cases)?.rows(contents)?);
+            all.extend(Table::of(&what, table, sweep, cases)?.rows(contents)?);
         }
     }
     Ok(all)

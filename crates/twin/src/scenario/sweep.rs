@@ -10,8 +10,19 @@ use hopcast_config::yaml::{Entry, Kind, Node, Span};
 /// Maximum number of cases of a sweep. Chosen: it bounds memory; more is most likely a slip.
 const MAX_CASES: usize = 100_000;
 /// Keys that cannot be swept, since they belong to the plan and not to a case.
-const NOT_SWEPT: [&str; 10] =
-    ["sweep", "quick", "include", "repeats", "title", "published", "measured", "source", "reference", "axis"];
+const NOT_SWEPT: [&str; 11] = [
+    "sweep",
+    "quick",
+    "include",
+    "repeats",
+    "title",
+    "published",
+    "measured",
+    "expected",
+    "source",
+    "reference",
+    "axis",
+];
 
 /// Paths whose values move together.
 struct Axis<'a> {

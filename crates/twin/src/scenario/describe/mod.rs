@@ -70,8 +70,9 @@ fn write_plan(out: &mut String, plan: &Plan) -> fmt::Result {
     write_execs(out, scenario)?;
     write_sweep(out, &plan.cases)?;
     if !plan.published.is_empty() {
-        let whose = if plan.measured { "Measured" } else { "Published" };
-        writeln!(out, "\n{whose} figures: {}", counted(plan.published.len(), "row"))?;
+        let (first, rest) = plan.origin.split_at(1);
+        let rows = counted(plan.published.len(), "row");
+        writeln!(out, "\n{}{rest} figures: {rows}", first.to_uppercase())?;
     }
     notes::write_notes(out, plan)
 }
