@@ -176,6 +176,7 @@ impl Receiver {
         if has_place && !remote.begin(now, heard, header, &mut ask, out) {
             return;
         }
+        remote.begin_turn(now);
         let place = out.delivered.len();
         match &heard.message.body {
             Body::Info(info) => remote.info(now, info, &mut ask, out),

@@ -70,6 +70,13 @@ impl Turn {
 }
 
 impl Remote {
+    /// A packet of it has come: what it begins with all else complete it has the whole time for.
+    pub(super) fn begin_turn(&mut self, now: Instant) {
+        if !self.lacks_any() {
+            self.turn = Turn::new(now);
+        }
+    }
+
     /// When another may have its place, if nothing more comes of it.
     fn turn_ends(&self) -> Instant {
         self.turn.end(self.hold())

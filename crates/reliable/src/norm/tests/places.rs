@@ -125,6 +125,19 @@ fn a_sender_that_is_silent_makes_room_and_is_received_when_it_is_back() {
 }
 
 #[test]
+fn after_a_long_silence_a_sender_keeps_its_place_as_at_first() {
+    let (mut net, receiver) = group_of(10, 2, places(1));
+    let files = [contents(1000, 1), contents(5_000_000, 2), contents(1000, 3)];
+    send(&mut net, 0, &files[0]);
+    net.run(Duration::from_secs(200), |_| false);
+    send(&mut net, 0, &files[1]);
+    net.run(Duration::from_millis(200_100), |_| false);
+    send(&mut net, 1, &files[2]);
+    assert!(net.run(Duration::from_secs(230), |net| objects(net, receiver).len() == 3));
+    assert!(objects(&net, receiver) == files && net.counter(receiver, "senders_forgotten") == 0);
+}
+
+#[test]
 fn what_a_sender_had_that_has_gone_before_its_turn_is_a_loss_that_is_counted() {
     for says_so in [true, false] {
         let (mut net, receiver) = group_of(6, 2, places(1));
