@@ -12,7 +12,7 @@ use hopcast_host::{BindError, Hook, Host, Interface, NeighbourConfig};
 
 use crate::network::{Below, NodeGroups, NodeLayers, NodeRoutes, PlacedService};
 use crate::network::{GlobalRoutes, HOP_LIMIT, Hop, Network, NetworkPlan, NodeId, interface_name};
-use crate::service::{GroupEgresses, HookChain, OnKernel, Restartable};
+use crate::service::{GroupEgresses, HookChain, NoRoutes, OnKernel, Restartable, ServiceRoutes};
 
 // Numbers of IP's protocols: RFC 9293, RFC 792, RFC 4443.
 
@@ -183,7 +183,8 @@ impl NodeBuilder {
         let groups = NodeGroups::new(node, routes.clone());
         let routes = NodeRoutes { node, routes: routes.clone() };
         let mut assembly = Assembly::new();
-        let (services, below) = put_services(&mut assembly, network, layers, (node, &config));
+        let of_services: Rc<dyn ServiceRoutes> = Rc::new(routes.clone());
+        let (services, below) = put_services(&mut assembly, network, layers, (node, &config, &of_services));
         let mut host = Host::new(config, Box::new(routes));
         host.set_group_routes(Box::new(groups));
         let mut host = VirtualHost { host, wires: Vec::new(), above: 0, attachments, below, services };
@@ -236,7 +237,8 @@ impl NodeBuilder {
                 continue;
             }
             let host = host_config(plan, node);
-            let machine = Restartable::new(&service.layer, service.changes_at(node), &host);
+            let changes = service.changes_at(node);
+            let machine = Restartable::new(&service.layer, changes, &host, Rc::new(NoRoutes));
             let slot = self.assembly.add(Box::new(OnKernel::new(Box::new(machine), groups.clone())));
             let hook = self.hook(hooks, interfaces, true);
             self.wire((slot, Port::Below(0)), hook);
@@ -333,7 +335,7 @@ fn put_services(
     assembly: &mut Assembly,
     network: Network<'_>,
     layers: &NodeLayers,
-    (node, host): (NodeId, &hopcast_host::Config),
+    (node, host, routes): (NodeId, &hopcast_host::Config, &Rc<dyn ServiceRoutes>),
 ) -> (Vec<PlacedMachine>, Vec<FramePort>) {
     let mut placed: Vec<PlacedMachine> = Vec::new();
     let lower = |placed: &[PlacedMachine], place: usize| match layers.interfaces[place].below {
@@ -342,7 +344,8 @@ fn put_services(
     };
     for PlacedService { service, takes } in &layers.services {
         let service = &network.services[*service];
-        let machine = Restartable::new(&service.layer, service.changes_at(node), host);
+        let changes = service.changes_at(node);
+        let machine = Restartable::new(&service.layer, changes, host, routes.clone());
         let slot = assembly.add(Box::new(machine));
         for (port, &taken) in (0..).zip(takes) {
             match lower(&placed, taken) {

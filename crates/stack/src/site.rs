@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::rc::Rc;
 
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::choice;
@@ -13,7 +14,7 @@ use hopcast_host::Hook;
 use crate::deliveries::{self, DELIVERIES};
 use crate::group::{DeliveryLayer, DeliveryRow, SiteDelivery};
 use crate::network::HOP_LIMIT;
-use crate::service::{HostConfig, ServiceLayer, ServiceRow};
+use crate::service::{HostConfig, NoRoutes, ServiceLayer, ServiceRoutes, ServiceRow};
 use crate::services::SERVICES;
 use crate::transport::{Layer, PortKind, Row};
 use crate::transports::{TRANSPORTS, layer};
@@ -210,12 +211,14 @@ impl SiteService {
 
     /// Its machine at a host with these addresses, whose `Below(0)` is the hook.
     pub fn machine(&self, addresses: &[IpAddr]) -> Box<dyn Machine> {
-        self.0.settings().machine(&HostConfig {
+        let host = HostConfig {
             addresses: addresses.to_vec(),
             interfaces: Vec::new(),
             forwarding: true,
             hop_limit: HOP_LIMIT,
-        })
+        };
+        let routes: Rc<dyn ServiceRoutes> = Rc::new(NoRoutes);
+        self.0.settings().machine(&host, &routes)
     }
 
     /// Its name in the table.

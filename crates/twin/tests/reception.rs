@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
 use hopcast_config::Diagnostic;
@@ -16,7 +17,7 @@ use hopcast_link::Quality;
 use hopcast_runner::load_text;
 use hopcast_stack::network::{NetworkPlan, ServiceSpec};
 use hopcast_stack::service::{
-    AttachError, HostConfig, LowerInterface, Service, ServiceLayer, ServiceRow, UpperInterface,
+    AttachError, HostConfig, LowerInterface, Service, ServiceLayer, ServiceRoutes, ServiceRow, UpperInterface,
 };
 use hopcast_stack::table::{Options, Worlds};
 use hopcast_twin::scenario::Overrides;
@@ -71,7 +72,7 @@ impl Service for Listening {
         Ok(vec![UpperInterface { name: name.to_owned(), over: 0, tags: Vec::new(), prefixes: Vec::new() }])
     }
 
-    fn machine(&self, host: &HostConfig) -> Box<dyn Machine> {
+    fn machine(&self, host: &HostConfig, _: &Rc<dyn ServiceRoutes>) -> Box<dyn Machine> {
         let own = host.interfaces[0].mac;
         Box::new(Listener { own, all: self.0.clone(), asked: false, out: Outbox::new() })
     }

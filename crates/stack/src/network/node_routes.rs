@@ -9,11 +9,10 @@ use hopcast_host::{NextHop, RouteEntry, Routes};
 use super::NodeId;
 use super::numbering::MacAddress;
 use super::routes::GlobalRoutes;
+use crate::service::{ServiceNode, ServiceRoutes};
 
-/// Maximum metric: no packet has more hops (RFC 791, RFC 8200).
-const MAX_METRIC: u32 = 255;
-
-/// One node's view of the routes, for its host.
+/// One node's view of the routes, for its host and its services.
+#[derive(Clone)]
 pub(crate) struct NodeRoutes {
     pub(crate) node: NodeId,
     pub(crate) routes: Rc<RefCell<GlobalRoutes>>,
@@ -31,19 +30,7 @@ impl Routes for NodeRoutes {
     }
 
     fn route(&mut self, destination: IpAddr) -> Option<RouteEntry> {
-        let mut routes = self.routes.borrow_mut();
-        let to = routes.addresses().owner(destination)?;
-        let leg = routes.leg(self.node, destination)?;
-        let mut node = routes.paths.node(leg.far?);
-        let mut metric = 1;
-        // Static routes may lead in a circle.
-        while node != to && metric < MAX_METRIC {
-            let Some(far) = routes.leg(node, destination).and_then(|leg| leg.far) else { break };
-            node = routes.paths.node(far);
-            metric += 1;
-        }
-        let neighbour = routes.neighbour_on(leg, destination)?;
-        Some(RouteEntry { interface: routes.paths.interface(leg.own), neighbour, metric })
+        ServiceRoutes::route(self, destination)
     }
 
     fn neighbour(&mut self, destination: IpAddr) -> Option<(u32, IpAddr)> {
@@ -57,5 +44,116 @@ impl Routes for NodeRoutes {
         let neighbour = routes.addresses().owner(neighbour)?;
         let step = routes.paths.neighbour(self.node, interface, neighbour)?;
         Some(routes.mac(step.to))
+    }
+}
+
+impl ServiceRoutes for NodeRoutes {
+    fn route(&self, to: IpAddr) -> Option<RouteEntry> {
+        let mut routes = self.routes.borrow_mut();
+        routes.addresses().owner(to)?;
+        let leg = routes.leg(self.node, to)?;
+        let hops = routes.nodes_towards(self.node, to);
+        let neighbour = routes.neighbour_on(leg, to)?;
+        let interface = routes.paths.interface(leg.own);
+        (!hops.is_empty()).then_some(RouteEntry { interface, neighbour, metric: hops.len() as u32 })
+    }
+
+    fn version(&self) -> u64 {
+        self.routes.borrow().version
+    }
+
+    fn runs(&self, kind: &str, at: IpAddr) -> bool {
+        let routes = self.routes.borrow();
+        routes.addresses().owner(at).is_some_and(|node| routes.running.runs(kind, node))
+    }
+
+    fn first_that_runs(&self, kind: &str, to: IpAddr) -> Option<ServiceNode> {
+        let RouteEntry { interface, neighbour, .. } = ServiceRoutes::route(self, to)?;
+        let mut routes = self.routes.borrow_mut();
+        let nodes = routes.nodes_towards(self.node, to);
+        let place = nodes.iter().position(|&node| routes.running.runs(kind, node))?;
+        let address = match place {
+            0 => neighbour,
+            _ => routes.addresses().first(nodes[place], to.is_ipv6()),
+        };
+        Some(ServiceNode { address, interface, hops: place as u32 + 1 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use hopcast_config::yaml::{Source, parse};
+    use hopcast_core::{Duration, Instant};
+    use hopcast_link::{Change, Config};
+
+    use super::super::numbering::addresses_of;
+    use super::super::{Link, LinkModel, Network, NetworkPlan, Node, ServiceChange, ServiceSpec};
+    use super::*;
+    use crate::service::ServiceLayer;
+
+    fn service() -> ServiceLayer {
+        let source = Source { name: "x".into(), dir: "".into(), lines: true };
+        let options = parse("{}", &Arc::new(source)).unwrap();
+        let row = crate::services::find(&options, "mld-querier").unwrap();
+        (row.read)(row, &options).unwrap()
+    }
+
+    /// A chain of 0 to 4, and 0 - 5 - 6 - 7 - 4 beside it; a service on 2 and 4, which stops on 2 after a second.
+    fn network() -> (Rc<RefCell<GlobalRoutes>>, Vec<ServiceSpec>) {
+        let nodes: Vec<_> = (0..8).map(|n| Node { name: format!("n{n}"), position: None }).collect();
+        let ends = [(0, 1), (1, 2), (2, 3), (3, 4), (0, 5), (5, 6), (6, 7), (7, 4)];
+        let links = ends.map(|(a, b)| Link {
+            name: String::new(),
+            ends: vec![a, b],
+            prefixes: Vec::new(),
+            model: LinkModel::PointToPoint(Config::default()),
+        });
+        let stop = ServiceChange { at: Instant::ZERO + Duration::from_secs(1), on: vec![2], to: None };
+        let services = vec![ServiceSpec {
+            name: "q".into(),
+            layer: service(),
+            on: vec![2, 4],
+            interfaces: Vec::new(),
+            changes: vec![stop],
+        }];
+        let network = Network { nodes: &nodes, links: &links, roles: &BTreeMap::new(), services: &services };
+        (Rc::new(RefCell::new(NetworkPlan::of(network).routes(network))), services)
+    }
+
+    #[test]
+    fn a_service_knows_its_routes_and_who_runs_what_on_them_as_they_change() {
+        let (routes, services) = network();
+        let own = NodeRoutes { node: 0, routes: routes.clone() };
+        let address = |node: NodeId| addresses_of(node)[1];
+        let first = |to| own.first_that_runs("mld-querier", address(to));
+        let node = |number, interface, hops| Some(ServiceNode { address: address(number), interface, hops });
+        let route = |to| own.version_and_route(address(to));
+        assert_eq!(route(4), (0, Some(RouteEntry { interface: 0, neighbour: address(1), metric: 4 })));
+        assert_eq!(first(4), node(2, 0, 2));
+        assert_eq!((first(2), first(1), first(5)), (node(2, 0, 2), None, None));
+        assert_eq!([0, 9].map(route), [(0, None); 2], "nowhere to go");
+        let beside = NodeRoutes { node: 1, routes: routes.clone() };
+        assert_eq!(beside.first_that_runs("mld-querier", address(4)), node(2, 1, 1));
+        assert_eq!(beside.first_that_runs("igmp-querier", address(4)), None);
+        assert!(own.runs("mld-querier", address(2)) && !own.runs("mld-querier", address(3)));
+
+        routes.borrow_mut().change_service(0, &services[0], services[0].changes[0].at);
+        assert_eq!((first(4), first(2)), (node(4, 0, 4), None));
+        assert!(!own.runs("mld-querier", address(2)));
+        assert_eq!(route(4).0, 1);
+
+        routes.borrow_mut().change_link(2, None, &Change::Down);
+        assert_eq!(route(4), (2, Some(RouteEntry { interface: 1, neighbour: address(5), metric: 4 })));
+        routes.borrow_mut().change_link(7, None, &Change::Down);
+        assert_eq!((route(4), first(4)), ((3, None), None));
+    }
+
+    impl NodeRoutes {
+        fn version_and_route(&self, to: IpAddr) -> (u64, Option<RouteEntry>) {
+            (ServiceRoutes::version(self), ServiceRoutes::route(self, to))
+        }
     }
 }

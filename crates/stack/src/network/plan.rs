@@ -182,7 +182,7 @@ impl NetworkPlan {
 
     /// The routes of the network as it is at the start.
     pub fn routes(&self, network: Network<'_>) -> GlobalRoutes {
-        GlobalRoutes::new(self.paths(network), self.addresses.clone())
+        GlobalRoutes::new(self.paths(network), self.addresses.clone(), network.services)
     }
 
     fn paths(&self, network: Network<'_>) -> ShortestPaths {

@@ -14,15 +14,17 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use hopcast_core::Instant;
 use hopcast_host::Prefix;
 use hopcast_link::{Attachment, Change};
 
 use super::address_plan::{AddressPlan, Subnet};
 use super::groups::GroupTrees;
 use super::numbering::{MacAddress, addresses_of, mac_address};
+use super::services::RunningServices;
 use super::shortest_paths::{Crossing, ShortestPaths, Step, Target};
 use super::static_routes::{StaticRoute, StaticTable};
-use super::{LinkId, NodeId};
+use super::{LinkId, NodeId, ServiceSpec};
 
 /// The network as routing sees it.
 pub struct GlobalRoutes {
@@ -32,7 +34,8 @@ pub struct GlobalRoutes {
     tables: BTreeMap<Target, Vec<Option<Step>>>,
     pub(super) groups: GroupTrees,
     statics: StaticTable,
-    /// A number that changes whenever a route may have changed.
+    pub(super) running: RunningServices,
+    /// A number that changes whenever a route, or a service on it, may have changed.
     pub(super) version: u64,
 }
 
@@ -83,11 +86,15 @@ pub(super) struct Leg {
 /// for the same paths again and again.
 const MAX_ENTRIES: usize = (1 << 28) / size_of::<Option<Step>>();
 
+/// Maximum number of hops: no packet has more (RFC 791, RFC 8200).
+const MAX_HOPS: usize = 255;
+
 impl GlobalRoutes {
-    /// The routes of these paths.
-    pub(super) fn new(paths: ShortestPaths, addresses: Arc<AddressPlan>) -> Self {
+    /// The routes of these paths, in a network with these services.
+    pub(super) fn new(paths: ShortestPaths, addresses: Arc<AddressPlan>, services: &[ServiceSpec]) -> Self {
         let (groups, statics) = (GroupTrees::default(), StaticTable::default());
-        Self { paths, addresses, tables: BTreeMap::new(), groups, statics, version: 0 }
+        let running = RunningServices::of(services);
+        Self { paths, addresses, tables: BTreeMap::new(), groups, statics, running, version: 0 }
     }
 
     /// Adds a static route to a node, which wins over the shortest paths of all destinations that it covers; false, and
@@ -122,6 +129,17 @@ impl GlobalRoutes {
         self.groups.forget_trees();
         self.version += 1;
         true
+    }
+
+    /// Follows the changes of a service at an instant, which is that of its number.
+    pub fn change_service(&mut self, number: usize, service: &ServiceSpec, at: Instant) {
+        let kind = service.layer.row().name;
+        for change in service.changes.iter().filter(|change| change.at == at) {
+            for &node in &change.on {
+                self.running.change((number, kind), node, change.to.is_some());
+            }
+        }
+        self.version += 1;
     }
 
     /// Number of nodes.
@@ -183,6 +201,20 @@ impl GlobalRoutes {
     pub(super) fn last_hop(&mut self, root: NodeId, node: NodeId) -> Option<(Crossing, NodeId)> {
         let Step { to: far, .. } = self.step(node, Target::Node(root))?;
         Some((self.paths.crossing(far), self.paths.node(far)))
+    }
+
+    /// The nodes behind one on the route towards an address, with that which has it as the last; of a route that leads
+    /// nowhere, as far as it does.
+    pub(super) fn nodes_towards(&mut self, from: NodeId, to: IpAddr) -> Vec<NodeId> {
+        let owner = self.addresses.owner(to);
+        let (mut nodes, mut node) = (Vec::new(), from);
+        // Static routes may lead in a circle.
+        while Some(node) != owner && nodes.len() < MAX_HOPS {
+            let Some(far) = self.leg(node, to).and_then(|leg| leg.far) else { break };
+            node = self.paths.node(far);
+            nodes.push(node);
+        }
+        nodes
     }
 
     pub(super) fn mac(&self, end: u32) -> MacAddress {

@@ -6,8 +6,10 @@
 mod group_egress;
 mod hook_chain;
 mod restart;
+mod routes;
 
 use std::fmt;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use hopcast_config::Diagnostic;
@@ -23,6 +25,8 @@ pub(crate) use group_egress::OnKernel;
 pub use group_egress::{GroupEgress, GroupEgresses};
 pub use hook_chain::HookChain;
 pub(crate) use restart::Restartable;
+pub(crate) use routes::NoRoutes;
+pub use routes::{ServiceNode, ServiceRoutes};
 
 /// A row of the table of services.
 #[derive(Debug)]
@@ -61,8 +65,9 @@ pub trait Service: fmt::Debug + Send + Sync {
     }
 
     /// Its machine at one node: `Below(i)` is interface i of those that it is attached to, `Above(i)` of those that it
-    /// makes. Of one that is attached to the host, `Below(0)` is its hook.
-    fn machine(&self, host: &HostConfig) -> Box<dyn Machine>;
+    /// makes. Of one that is attached to the host, `Below(0)` is its hook. It may keep the node's `routes`, and look up
+    /// what they are at any time; on a kernel there are none.
+    fn machine(&self, host: &HostConfig, routes: &Rc<dyn ServiceRoutes>) -> Box<dyn Machine>;
 }
 
 /// A service cannot be attached to these interfaces; a part of a sentence.

@@ -1,11 +1,13 @@
 //! `meadcast-router`: routers that take part in MEADcast.
 
+use std::rc::Rc;
+
 use hopcast_config::decode::{flag, whole};
 use hopcast_core::Machine;
 use hopcast_explicit::meadcast::router::{Config, HOOKS, Router};
 use hopcast_host::Hook;
 
-use crate::service::{HostConfig, Service, ServiceRow};
+use crate::service::{HostConfig, Service, ServiceRoutes, ServiceRow};
 use crate::table::{Form, Opt, Options, Worlds, on_off, shown};
 
 pub(super) static MEADCAST_ROUTER: ServiceRow = ServiceRow {
@@ -58,7 +60,7 @@ impl Service for Config {
         HOOKS.to_vec()
     }
 
-    fn machine(&self, host: &HostConfig) -> Box<dyn Machine> {
+    fn machine(&self, host: &HostConfig, _: &Rc<dyn ServiceRoutes>) -> Box<dyn Machine> {
         Box::new(Router::new(*self, &host.addresses))
     }
 }

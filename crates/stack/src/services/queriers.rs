@@ -1,12 +1,14 @@
 //! `igmp-querier`, `mld-querier`: routers that ask who is a member of which group.
 
+use std::rc::Rc;
+
 use hopcast_config::decode::{some_duration, whole};
 use hopcast_core::{Duration, Machine};
 use hopcast_host::Hook;
 use hopcast_host::querier::{Config, Interface, Querier};
 use hopcast_wire::ip;
 
-use crate::service::{HostConfig, Service, ServiceRow};
+use crate::service::{HostConfig, Service, ServiceRoutes, ServiceRow};
 use crate::table::{Form, Opt, Options, Worlds};
 
 pub(super) static IGMP: ServiceRow = ServiceRow {
@@ -86,7 +88,7 @@ impl Service for Settings {
         }
     }
 
-    fn machine(&self, host: &HostConfig) -> Box<dyn Machine> {
+    fn machine(&self, host: &HostConfig, _: &Rc<dyn ServiceRoutes>) -> Box<dyn Machine> {
         let mut interfaces = Interface::of_host(host);
         for Interface { v4, v6, .. } in &mut interfaces {
             if self.ipv6 { *v4 = None } else { *v6 = None }

@@ -1,5 +1,7 @@
 //! `vlan`: interfaces of VLANs on another interface.
 
+use std::rc::Rc;
+
 use hopcast_bridge::Vlan;
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::{choice, one_or_list, whole};
@@ -8,7 +10,9 @@ use hopcast_core::Machine;
 use hopcast_wire::vlan::{CUSTOMER, MAX_ID, PROVIDER, Tag};
 
 use crate::network::{Prefix, read_prefixes};
-use crate::service::{AttachError, HostConfig, LowerInterface, Service, ServiceRow, UpperInterface};
+use crate::service::{
+    AttachError, HostConfig, LowerInterface, Service, ServiceRoutes, ServiceRow, UpperInterface,
+};
 use crate::table::{Form, Opt, Options, Worlds};
 
 pub(super) static VLAN: ServiceRow = ServiceRow {
@@ -108,7 +112,7 @@ impl Service for Settings {
         Ok(self.ids.iter().map(made).collect())
     }
 
-    fn machine(&self, _: &HostConfig) -> Box<dyn Machine> {
+    fn machine(&self, _: &HostConfig, _: &Rc<dyn ServiceRoutes>) -> Box<dyn Machine> {
         let tag = |&id: &u16| Tag { kind: self.kind, id };
         Box::new(Vlan::new(self.ids.iter().map(tag).collect()))
     }

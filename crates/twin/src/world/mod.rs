@@ -319,16 +319,15 @@ impl World {
         match step {
             Step::Event(number) => {
                 let scenario = self.scenario.clone();
-                // Starting and stopping are in the applications' schedules from the beginning.
+                // Starting and stopping are in the applications' and services' schedules from the beginning.
                 if let Action::Link { link, from, change } = &scenario.events[number].action {
                     self.change(*link, *from, change);
                 }
-            }
-            Step::Routes(number) => {
-                if let Action::Link { link, from, change } = &self.scenario.events[number].action {
-                    self.routes.borrow_mut().change_link(*link, *from, change);
+                if scenario.routing.convergence == Duration::ZERO {
+                    self.change_routes(number);
                 }
             }
+            Step::Routes(number) => self.change_routes(number),
             Step::Join(Join { node, slot, .. }) => self.wake_machine(node, slot),
             Step::Open => (self.opened, self.sent[0]) = (self.read_counters(), self.sent_so_far()),
             Step::Close => (self.closed, self.sent[1]) = (self.read_counters(), self.sent_so_far()),
@@ -336,11 +335,24 @@ impl World {
         }
     }
 
+    /// Changes the routes by an event, with what they know of services.
+    fn change_routes(&self, number: usize) {
+        let (event, mut routes) = (&self.scenario.events[number], self.routes.borrow_mut());
+        match &event.action {
+            Action::Link { link, from, change } => _ = routes.change_link(*link, *from, change),
+            Action::Service { service, .. } => {
+                routes.change_service(*service, &self.scenario.services[*service], event.at);
+            }
+            Action::Start(_)
+            | Action::Stop(_)
+            | Action::Restart(_)
+            | Action::Join { .. }
+            | Action::Leave { .. } => {}
+        }
+    }
+
     fn change(&mut self, link: LinkId, from: Option<Attachment>, change: &Change) {
         self.links[link].model.change(self.now, from, change);
-        if self.scenario.routing.convergence == Duration::ZERO {
-            self.routes.borrow_mut().change_link(link, from, change);
-        }
         self.work.push_back(Work::Link(link));
         if let Change::Mtu(mtu) = change {
             let ends = self.links[link].ends.iter().enumerate();

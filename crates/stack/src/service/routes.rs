@@ -1,0 +1,55 @@
+//! The routes of a service's node, as its machine may look them up at any time.
+
+use std::net::IpAddr;
+
+use hopcast_host::RouteEntry;
+
+/// The routes of a node, and who runs which service: all as it is at the moment of the question.
+pub trait ServiceRoutes {
+    /// The route towards an address: the interface, the neighbour on it, and the number of hops. `None` if there is
+    /// none, and for the node's own addresses.
+    fn route(&self, to: IpAddr) -> Option<RouteEntry>;
+
+    /// A number that changes whenever an answer may have changed. It is cheap to read.
+    fn version(&self) -> u64;
+
+    /// Whether a service of this kind (`xcast-router`) runs at the node with an address.
+    fn runs(&self, kind: &str, at: IpAddr) -> bool;
+
+    /// The first node behind this one on the route towards an address that runs a service of a kind, be it the last.
+    /// `None` if there is none, or no route.
+    fn first_that_runs(&self, kind: &str, to: IpAddr) -> Option<ServiceNode>;
+}
+
+/// A node on a route that runs a service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServiceNode {
+    /// Its address: as a neighbour if it is one, or else the one that it is sent to.
+    pub address: IpAddr,
+    /// The number of the interface by which the route begins.
+    pub interface: u32,
+    /// Number of hops to it; 1 of a neighbour.
+    pub hops: u32,
+}
+
+/// No route to anywhere: those of a kernel are not known here. A service that needs them is of virtual time
+/// ([`Worlds::Virtual`](crate::table::Worlds)), which scenarios are checked for.
+pub(crate) struct NoRoutes;
+
+impl ServiceRoutes for NoRoutes {
+    fn route(&self, _: IpAddr) -> Option<RouteEntry> {
+        None
+    }
+
+    fn version(&self) -> u64 {
+        0
+    }
+
+    fn runs(&self, _: &str, _: IpAddr) -> bool {
+        false
+    }
+
+    fn first_that_runs(&self, _: &str, _: IpAddr) -> Option<ServiceNode> {
+        None
+    }
+}
