@@ -18,7 +18,7 @@
 //! designated router of Xcast+ a packet for a group makes a copy for each interface with members, and for each router
 //! that has registered. Routers bound the rate of copies and of responses.
 //!
-//! MEADcast can be chosen in scenarios, as a delivery and a service; Xcast is not attached to the stack yet.
+//! All of them can be chosen in scenarios, as deliveries and services of virtual time.
 
 mod address;
 mod bitmap;

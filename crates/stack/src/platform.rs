@@ -117,6 +117,7 @@ pub(crate) enum Platform {
 /// A host in virtual time, being built.
 pub(crate) struct VirtualHost {
     host: Host,
+    routes: NodeRoutes,
     /// Wires to the host, for when it is added: (above port of the host, port of a machine).
     wires: Vec<(u32, (Slot, Port))>,
     /// The host's next `Above` port.
@@ -185,9 +186,10 @@ impl NodeBuilder {
         let mut assembly = Assembly::new();
         let of_services: Rc<dyn ServiceRoutes> = Rc::new(routes.clone());
         let (services, below) = put_services(&mut assembly, network, layers, (node, &config, &of_services));
-        let mut host = Host::new(config, Box::new(routes));
+        let mut host = Host::new(config, Box::new(routes.clone()));
         host.set_group_routes(Box::new(groups));
-        let mut host = VirtualHost { host, wires: Vec::new(), above: 0, attachments, below, services };
+        let mut host =
+            VirtualHost { host, routes, wires: Vec::new(), above: 0, attachments, below, services };
         for (placed, service) in layers.services.iter().enumerate() {
             let hooks = network.services[service.service].layer.settings().hooks();
             if !hooks.is_empty() {
@@ -292,7 +294,7 @@ impl NodeBuilder {
     /// The node of the virtual world; `None` of one on the kernel.
     pub fn into_virtual(self) -> Option<VirtualNode> {
         let Self { mut assembly, platform: Platform::Virtual(host), .. } = self else { return None };
-        let VirtualHost { host, wires, attachments, below, services, above: _ } = *host;
+        let VirtualHost { host, wires, attachments, below, services, routes: _, above: _ } = *host;
         let host = assembly.add(Box::new(host));
         for (above, end) in wires {
             assembly.wire((host, Port::Above(above)), end);
@@ -362,6 +364,14 @@ fn put_services(
 }
 
 impl Platform {
+    /// The node's routes.
+    pub(crate) fn routes(&self) -> Rc<dyn ServiceRoutes> {
+        match self {
+            Self::Virtual(host) => Rc::new(host.routes.clone()),
+            Self::Kernel(_) => Rc::new(NoRoutes),
+        }
+    }
+
     /// Datagrams to an address of the node.
     pub(crate) fn udp(&mut self, local: SocketAddr) -> Result<u32, BindError> {
         match self {
@@ -404,6 +414,11 @@ impl VirtualHost {
         self.above += 1;
         hooks.into_iter().for_each(|hook| self.host.hook(above, hook));
         above
+    }
+
+    /// Notes that a delivery sends from here.
+    pub(crate) fn note_sender(&self, delivery: &'static str) {
+        self.routes.note_sender(delivery);
     }
 
     fn bind(&mut self, bind: impl FnOnce(&mut Host, u32) -> Result<(), BindError>) -> Result<u32, BindError> {

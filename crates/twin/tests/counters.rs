@@ -23,11 +23,13 @@ const MESSAGES: &str = "{ messages: { size: 500 B, every: 20 ms } }";
 const PING: &str = "{ ping: { every: 20 ms } }";
 const VIDEO: &str = "{ video: { rate: 2 Mbit/s } }";
 
-/// A group whose delivery has counters that are listed.
-const MEADCAST: &str = "duration: 2 s
+/// Groups whose deliveries have counters that are listed.
+const LISTS: &str = "duration: 2 s
 topology: { chain: { hops: 2, link: { rate: 10 Mbit/s } } }
-groups: [{ name: g, members: [n1, n2], delivery: meadcast }]
-flows: [{ name: f, from: n0, to: g, ip: 6, over: udp, app: { cbr: { rate: 100 kbit/s, size: 200 B } } }]
+groups: [{ name: g, members: [n1, n2], delivery: meadcast }, { name: h, members: [n1, n2], delivery: xcast }]
+flows:
+  - { name: f, from: n0, to: g, ip: 6, over: udp, app: { cbr: { rate: 100 kbit/s, size: 200 B } } }
+  - { name: x, from: n0, to: h, ip: 6, over: udp, app: { cbr: { rate: 100 kbit/s, size: 200 B } } }
 ";
 
 fn four_hops(over: &str, app: &str, roles: &str) -> String {
@@ -118,7 +120,7 @@ fn every_name_of_a_layer_is_in_the_documents() {
 #[test]
 fn every_counter_is_in_the_documents() {
     let mut seen = BTreeSet::new();
-    for text in every_transport().chain(stacks()).chain(every_workload()).chain([MEADCAST.to_owned()]) {
+    for text in every_transport().chain(stacks()).chain(every_workload()).chain([LISTS.to_owned()]) {
         let run = document(&text).runs.remove(0);
         let names = run.flows.iter().flat_map(|flow| flow.counters.keys()).chain(run.hosts.keys());
         seen.extend(names.map(|name| listed_as(name)));
@@ -133,6 +135,7 @@ services:
   - { run: igmp-querier, on: n0 }
   - { run: pgm-router, on: n0 }
   - { run: meadcast-router, on: n0 }
+  - { run: xcast-router, on: n0 }
 ";
     let world = World::new(only(&(four_hops("udp", "bulk", "") + told)), 0, None).unwrap();
     seen.extend(world.host_counters(0).into_keys().map(listed_as));

@@ -5,4 +5,5 @@
 //! receivers behind that are marked.
 
 pub mod router;
+pub mod sender;
 pub mod wire;

@@ -1,13 +1,13 @@
 //! `meadcast`: lists of receivers in packets, which routers with the service `meadcast-router` copy.
 
-use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv6Addr};
 
 use hopcast_config::decode::{duration, flag, some_duration, whole};
-use hopcast_core::{Duration, Instant, Item, Machine, Port, Shared, earliest};
+use hopcast_core::Shared;
 use hopcast_explicit::meadcast::router::HOOKS;
 use hopcast_explicit::meadcast::sender::{Config, Sender};
 
+use super::receivers::TimedSender;
 use crate::group::{
     Delivery, DeliveryMachines, DeliveryRow, GroupEnd, GroupReach, SiteDelivery, SiteGroup, SiteSender,
 };
@@ -109,13 +109,7 @@ impl Delivery for Config {
         if !end.sends() {
             return none;
         }
-        let mut changes = Vec::new();
-        for member in end.flow.hearers(end.node) {
-            let IpAddr::V6(address) = end.plan.address(member.node, true) else { continue };
-            let change = |(at, joins)| Change { at, address, joins };
-            changes.extend(member.changes(Duration::ZERO).into_iter().map(change));
-        }
-        let sender = MeadcastSender::new(*self, own, end.address(), changes);
+        let sender = TimedSender::at(end, |receivers| Sender::new(*self, own, end.address(), receivers));
         none.sending("meadcast", sender).with_hooks(HOOKS)
     }
 
@@ -163,64 +157,5 @@ const fn special(address: &IpAddr) -> bool {
                 || address.is_unicast_link_local()
         }
         IpAddr::V4(_) => true,
-    }
-}
-
-/// A receiver that comes or goes.
-#[derive(Clone, Copy)]
-struct Change {
-    at: Instant,
-    address: Ipv6Addr,
-    joins: bool,
-}
-
-/// A sender whose receivers come and go at given times.
-struct MeadcastSender {
-    sender: Sender,
-    /// The changes to come, in the order of time.
-    changes: VecDeque<Change>,
-}
-
-impl MeadcastSender {
-    fn new(config: Config, own: Ipv6Addr, group: IpAddr, mut changes: Vec<Change>) -> Self {
-        // Who is there from the beginning is in the order of the file.
-        changes.sort_by_key(|change| change.at);
-        let begins = changes.iter().take_while(|change| change.at == Instant::ZERO && change.joins).count();
-        let members = changes.drain(..begins).map(|change| change.address);
-        let sender = Sender::new(config, own, group, members);
-        Self { sender, changes: changes.into() }
-    }
-
-    fn change(&mut self, now: Instant) {
-        while let Some(Change { address, joins, .. }) = self.changes.pop_front_if(|change| change.at <= now) {
-            match joins {
-                true => self.sender.join(address),
-                false => self.sender.leave(address),
-            }
-        }
-    }
-}
-
-impl Machine for MeadcastSender {
-    fn handle(&mut self, now: Instant, port: Port, item: Item) {
-        self.change(now);
-        self.sender.handle(now, port, item);
-    }
-
-    fn wake(&mut self, now: Instant) {
-        self.change(now);
-        self.sender.wake(now);
-    }
-
-    fn poll(&mut self, now: Instant) -> Option<(Port, Item)> {
-        self.sender.poll(now)
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        earliest(self.sender.deadline(), self.changes.front().map(|change| change.at))
-    }
-
-    fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
-        self.sender.counters(report);
     }
 }

@@ -6,7 +6,9 @@ mod broadcast;
 mod ip_multicast;
 mod meadcast;
 mod one_hop;
+mod receivers;
 mod unicast;
+mod xcast;
 
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::did_you_mean_one_of;
@@ -21,6 +23,7 @@ pub static DELIVERIES: &[&DeliveryRow] = &[
     &ip_multicast::IP_MULTICAST,
     &one_hop::ONE_HOP,
     &meadcast::MEADCAST,
+    &xcast::XCAST,
 ];
 
 /// The delivery of a flow to several receivers whose transport has no tree of its own and whose file names none.

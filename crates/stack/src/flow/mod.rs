@@ -120,6 +120,8 @@ impl<'a> FlowBuilder<'a> {
             ipv6: flow.spec.ipv6,
             on_kernel: self.nodes.is_on_kernel(),
             plan: flow.plan,
+            mtu: flow.mtu,
+            routes: self.nodes.routes(node),
         };
         let DeliveryMachines { member, sender, hooks } = to_group.group.delivery.settings().machines(&end);
         let mut lower = lower;
@@ -132,6 +134,7 @@ impl<'a> FlowBuilder<'a> {
         }
         match sender {
             Some((name, machine)) => {
+                self.nodes.note_sender(node, to_group.group.delivery.row().name);
                 let slot = self.nodes.add(self.nodes.counter_name(node, name), node, machine);
                 self.nodes.wire(node, (slot, Port::Below(0)), lower);
                 if !hooks.is_empty() {

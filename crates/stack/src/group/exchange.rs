@@ -1,9 +1,11 @@
 //! Who is to hear what is sent to a group's address, and a flow to a group as its delivery sees it.
 
 use std::net::IpAddr;
+use std::rc::Rc;
 
 use super::{Group, Member};
 use crate::network::{Network, NetworkPlan, NodeId, Segments};
+use crate::service::ServiceRoutes;
 
 /// Who is to hear what is sent to a group's address: what a transport asks of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +78,7 @@ pub struct GroupReach<'a> {
 }
 
 /// One end of a flow to a group, or a node that takes part beside its ends, as its delivery sees it.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct GroupEnd<'a> {
     /// The flow.
     pub flow: GroupFlow<'a>,
@@ -90,6 +92,10 @@ pub struct GroupEnd<'a> {
     pub on_kernel: bool,
     /// Nodes, and the links that they are attached to.
     pub plan: &'a NetworkPlan,
+    /// Maximum length of a packet that fits the flow's routes, in bytes.
+    pub mtu: u32,
+    /// The node's routes, which a machine may keep; none on a kernel.
+    pub routes: Rc<dyn ServiceRoutes>,
 }
 
 impl GroupEnd<'_> {

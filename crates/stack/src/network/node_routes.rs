@@ -18,6 +18,13 @@ pub(crate) struct NodeRoutes {
     pub(crate) routes: Rc<RefCell<GlobalRoutes>>,
 }
 
+impl NodeRoutes {
+    /// Notes that a delivery sends from the node, from the beginning on.
+    pub(crate) fn note_sender(&self, delivery: &'static str) {
+        self.routes.borrow_mut().running.change((0, delivery), self.node, true);
+    }
+}
+
 impl Routes for NodeRoutes {
     fn next_hop(&mut self, destination: IpAddr) -> Option<NextHop> {
         let mut routes = self.routes.borrow_mut();

@@ -42,7 +42,7 @@ impl ServiceSpec {
     }
 }
 
-/// The services that run at some moment.
+/// The services that run at some moment, and the deliveries that send, by names of their tables, which differ.
 #[derive(Debug, Default)]
 pub(super) struct RunningServices(BTreeSet<(&'static str, NodeId, usize)>);
 

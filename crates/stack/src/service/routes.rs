@@ -13,7 +13,8 @@ pub trait ServiceRoutes {
     /// A number that changes whenever an answer may have changed. It is cheap to read.
     fn version(&self) -> u64;
 
-    /// Whether a service of this kind (`xcast-router`) runs at the node with an address.
+    /// Whether a service of this kind, a row of the table, runs at the node with an address, or a delivery of it sends
+    /// from there.
     fn runs(&self, kind: &str, at: IpAddr) -> bool;
 
     /// The first node behind this one on the route towards an address that runs a service of a kind, be it the last.

@@ -6,6 +6,7 @@ mod meadcast_router;
 mod pgm_router;
 mod queriers;
 mod vlan;
+pub(crate) mod xcast_router;
 
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::did_you_mean_one_of;
@@ -20,6 +21,7 @@ pub static SERVICES: &[&ServiceRow] = &[
     &queriers::MLD,
     &pgm_router::PGM_ROUTER,
     &meadcast_router::MEADCAST_ROUTER,
+    &xcast_router::XCAST_ROUTER,
 ];
 
 /// The row of the service that `run` names.

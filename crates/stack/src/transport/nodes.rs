@@ -1,6 +1,7 @@
 //! The nodes of a flow, and the machines that it puts on them.
 
 use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
 
 use hopcast_core::plug::{DevicePlug, Plug, TcpPlug};
 use hopcast_core::{Machine, Port, Slot};
@@ -10,6 +11,7 @@ use super::{FlowPlan, Participant};
 use crate::error::{BuildError, Cause};
 use crate::network::NodeId;
 use crate::platform::{BuiltNodes, LowerPort, PlacedMachine, Platform, add};
+use crate::service::ServiceRoutes;
 
 /// The nodes that are built here, and the machines that one flow has put on them so far.
 pub struct FlowNodes<'a> {
@@ -134,6 +136,18 @@ impl<'a> FlowNodes<'a> {
     pub(crate) fn hook(&mut self, node: NodeId, hooks: Vec<Hook>) -> LowerPort {
         let interfaces = self.flow.plan.interfaces(node).len() as u32;
         self.nodes[node].hook(hooks, interfaces, false)
+    }
+
+    /// A node's routes; none on the kernel.
+    pub(crate) fn routes(&self, node: NodeId) -> Rc<dyn ServiceRoutes> {
+        self.nodes[node].platform.routes()
+    }
+
+    /// Notes that a delivery sends from a node, which the routes say to whoever asks.
+    pub(crate) fn note_sender(&self, node: NodeId, delivery: &'static str) {
+        if let Platform::Virtual(host) = &self.nodes[node].platform {
+            host.note_sender(delivery);
+        }
     }
 
     /// Frames of one EtherType on an interface of a node, to any address.
