@@ -26,6 +26,9 @@ pub enum Hook {
         /// The prefix's length in bits; a length past the address's is its whole length.
         length: u8,
     },
+    /// Packets to a group that a host drops because they arrived on another interface than that of their route: a
+    /// router that forwards there learns of another that does. In virtual time alone.
+    WrongInterface,
     /// IPv6 packets with an extension header, in transit and for the host itself.
     ExtensionHeader {
         /// Its number among IP's protocols: 0 hop-by-hop options, 43 routing, 60 destination options.

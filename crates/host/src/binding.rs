@@ -75,6 +75,8 @@ fn selects(hook: Hook, header: &Header, packet: &[u8]) -> bool {
             found.is_some_and(|found| kind.is_none_or(|kind| found.get(2) == Some(&kind)))
         }
         Hook::All => true,
+        // Selected by the host itself, which knows the route.
+        Hook::WrongInterface => false,
         Hook::Protocol(protocol) => header.protocol == protocol,
         Hook::Transport { protocol, port } => {
             let found = || ip::ports(packet.get(header.payload()).unwrap_or_default());
@@ -230,6 +232,12 @@ impl Bindings {
             hooked.filters.iter().any(|filter| filter.is_for_host() && selects(*filter, header, packet))
         };
         self.hooks.iter().skip(from).find(wants).map(|hooked| hooked.above)
+    }
+
+    /// The hook that takes packets which arrived on another interface than that of their route.
+    pub(crate) fn hooked_at_wrong_interface(&self) -> Option<u32> {
+        let wants = |hooked: &&Hooked| hooked.filters.contains(&Hook::WrongInterface);
+        self.hooks.iter().find(wants).map(|hooked| hooked.above)
     }
 
     /// Notes that the hook on `Above(above)` receives a packet: it may hand over the maximum number of answers to it.

@@ -321,7 +321,10 @@ impl Host {
         };
         if !returned && route.as_ref().is_some_and(elsewhere) {
             self.counters.wrong_interface += 1;
-            return packet.recycle();
+            return match self.bindings.hooked_at_wrong_interface() {
+                Some(above) => self.hand_to_hook(now, above, packet, ingress),
+                None => packet.recycle(),
+            };
         }
         // A packet that a hook hands back was delivered when it arrived.
         let for_us = !returned && (is_broadcast(group) || self.groups.admits(group, header.source, ingress));

@@ -10,7 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
 use hopcast_core::{Buffer, Datagram, Frame, Instant, Item, Machine, Membership, Port};
-use hopcast_host::{GroupRoute, GroupRoutes, Host, StaticRoutes};
+use hopcast_host::{GroupRoute, GroupRoutes, Hook, Host, StaticRoutes};
 use hopcast_wire::{ethernet, ip, udp};
 use network::{A, B, address, host, mac};
 use proptest::prelude::*;
@@ -186,6 +186,29 @@ proptest! {
             prop_assert_eq!(out, Vec::from_iter(0..sent));
             let wanted: Memberships = model.joined.iter().map(|&(_, group, source, _)| (group, source)).collect();
             prop_assert_eq!(&*model.noted.0.borrow(), &wanted);
+        }
+    }
+}
+
+#[test]
+fn a_hook_may_take_what_arrives_on_another_interface_than_that_of_its_route() {
+    let mut model = Modelled::new();
+    model.host.hook(9, Hook::WrongInterface);
+    for group in ["239.1.2.3", "ff15::7"] {
+        let group = group.parse().unwrap();
+        model.change((0, group, None, None), true);
+        for (interface, expected) in [(INGRESS, 0), (1, 9)] {
+            let frame = frame(B, group, 0);
+            let packet = frame.bytes[ethernet::HEADER..].to_vec();
+            model.host.handle(Instant::ZERO, Port::Below(interface), Item::Frame(frame));
+            let Some((Port::Above(above), item)) = model.host.poll(Instant::ZERO) else {
+                panic!("it is dropped")
+            };
+            assert_eq!(above, expected);
+            if let Item::Transit(transit) = item {
+                assert_eq!((&transit.packet[..], transit.ingress), (&packet[..], Some(1)), "as it arrived");
+            }
+            assert!(model.host.poll(Instant::ZERO).is_none());
         }
     }
 }
