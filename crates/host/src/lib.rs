@@ -24,6 +24,7 @@
 //! | `udp`, `icmp` | delivery of these two; errors, their limits, and the path MTUs in them |
 //! | [`neighbours`] | resolution of neighbours' Ethernet addresses: ARP and neighbour discovery |
 //! | [`membership`], [`querier`] | IGMP and MLD: the host's side, and the router's |
+//! | [`pim`] | multicast routing by source trees: the Joins, Prunes and Asserts of routers |
 //! | [`RawIp`] | datagrams as a protocol of IP, above a binding |
 //! | [`Udp`] | UDP without a host, for stacks whose packets go into a tunnel |
 //! | [`ping`] | messages as echo requests through a packet port, and their round trips |
@@ -64,6 +65,7 @@ mod icmp;
 pub mod membership;
 pub mod neighbours;
 mod packet_port;
+pub mod pim;
 pub mod ping;
 pub mod prefixes;
 pub mod querier;
