@@ -7,12 +7,14 @@ use std::rc::Rc;
 
 use hopcast_core::plug::{FramesPlug, HookPlug, Plug};
 use hopcast_core::{Assembly, Port, Shared, Slot, Stream};
-use hopcast_host::membership;
-use hopcast_host::{BindError, Hook, Host, Interface, NeighbourConfig};
+use hopcast_host::pim::GroupTable;
+use hopcast_host::{BindError, Hook, Host, Interface, NeighbourConfig, membership};
 
-use crate::network::{Below, NodeGroups, NodeLayers, NodeRoutes, PlacedService};
+use crate::network::{Below, NodeGroups, NodeLayers, NodeRoutes, NodeServices, PlacedService};
 use crate::network::{GlobalRoutes, HOP_LIMIT, Hop, Network, NetworkPlan, NodeId, interface_name};
-use crate::service::{GroupEgresses, HookChain, NoRoutes, OnKernel, Restartable, ServiceRoutes};
+use crate::service::{
+    GroupEgresses, HookChain, MulticastRole, NoRoutes, OnKernel, Restartable, ServiceRoutes,
+};
 
 // Numbers of IP's protocols: RFC 9293, RFC 792, RFC 4443.
 
@@ -158,12 +160,13 @@ pub struct KernelNode {
 }
 
 impl NodeBuilder {
-    /// A node of the virtual world.
+    /// A node of the virtual world; its services draw from `random`.
     pub fn simulated(
         network: Network<'_>,
         plan: &NetworkPlan,
         node: NodeId,
         routes: &Rc<RefCell<GlobalRoutes>>,
+        random: Stream,
     ) -> Self {
         let attachments = plan.interfaces(node).to_vec();
         let layers = plan.layers().node(node);
@@ -181,10 +184,16 @@ impl NodeBuilder {
         };
         let interfaces = (0..).zip(&layers.host).map(interface).collect();
         let config = hopcast_host::Config { interfaces, ..host_config(plan, node) };
-        let groups = NodeGroups::new(node, routes.clone());
         let routes = NodeRoutes { node, routes: routes.clone() };
         let mut assembly = Assembly::new();
-        let of_services: Rc<dyn ServiceRoutes> = Rc::new(routes.clone());
+        let table = GroupTable::new(config.addresses.clone());
+        let role = |placed: &PlacedService| network.services[placed.service].layer.settings().multicast();
+        let is_router = layers.services.iter().any(|placed| role(placed) == Some(MulticastRole::Routes));
+        let of_groups = is_router.then(|| table.clone());
+        let groups = NodeGroups::new(routes.clone(), of_groups, config.interfaces.len());
+        let (of_node, random) = (routes.clone(), RefCell::new(random));
+        let of_services: Rc<dyn ServiceRoutes> =
+            Rc::new(NodeServices { routes: of_node, groups: table, random });
         let (services, below) = put_services(&mut assembly, network, layers, (node, &config, &of_services));
         let mut host = Host::new(config, Box::new(routes.clone()));
         host.set_group_routes(Box::new(groups));
@@ -359,8 +368,30 @@ fn put_services(
         }
         placed.push(PlacedMachine { name: service.name.clone(), node, slot });
     }
+    attach_queriers(assembly, network, layers, &placed);
     let below = layers.host.iter().map(|&place| lower(&placed, place)).collect();
     (placed, below)
+}
+
+/// Attaches the services that report members to the one that routes groups, if there is one.
+fn attach_queriers(
+    assembly: &mut Assembly,
+    network: Network<'_>,
+    layers: &NodeLayers,
+    placed: &[PlacedMachine],
+) {
+    let with = |role: MulticastRole| {
+        let all = layers.services.iter().zip(placed);
+        let has = move |one: &PlacedService| {
+            network.services[one.service].layer.settings().multicast() == Some(role)
+        };
+        all.filter(move |(one, _)| has(one)).map(|(_, machine)| machine.slot)
+    };
+    if let Some(router) = with(MulticastRole::Routes).next() {
+        for (port, querier) in (0..).zip(with(MulticastRole::Reports)) {
+            assembly.wire((querier, Port::Above(0)), (router, Port::Above(port)));
+        }
+    }
 }
 
 impl Platform {

@@ -35,8 +35,14 @@ pub trait Delivery: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Whether routers bring what is sent to the group's address to the members, by idealised trees.
+    /// Whether routers bring what is sent to the group's address to the members, each by its reverse path to the
+    /// sender.
     fn is_routed(&self) -> bool {
+        false
+    }
+
+    /// Whether these trees are those that services of routers make for themselves, for members that report to queriers.
+    fn is_left_to_services(&self) -> bool {
         false
     }
 

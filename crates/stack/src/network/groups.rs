@@ -1,11 +1,12 @@
 //! Idealised trees of groups, converged at once: whoever joins is known everywhere at the same instant, and packets
-//! come to each member by the reverse of its shortest path to their sender.
+//! come to each member by the reverse of its shortest path to their sender. Groups whose delivery leaves them to the
+//! routers' own services have none: what such a service has found is the route.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
-use std::rc::Rc;
+use std::sync::Arc;
 
+use hopcast_host::pim::GroupTable;
 use hopcast_host::{GroupRoute, GroupRoutes};
 
 use super::NodeId;
@@ -20,6 +21,8 @@ pub(super) struct GroupTrees {
     trees: BTreeMap<(IpAddr, IpAddr), Tree>,
     /// Number of changes of members so far.
     pub(super) changes: u64,
+    /// The groups whose trees routers make themselves.
+    by_services: BTreeSet<IpAddr>,
 }
 
 /// The packets of a group that a node wants.
@@ -74,6 +77,11 @@ impl GlobalRoutes {
         self.groups.change(node, group, source, joined);
     }
 
+    /// Leaves the trees of a group to the services of routers.
+    pub fn leave_to_services(&mut self, group: IpAddr) {
+        self.groups.by_services.insert(group);
+    }
+
     /// The route of packets from `source` to `group` through a node. `None` for a source that is no node's address, and
     /// at a node from which the source cannot be reached.
     pub fn group_route(&mut self, node: NodeId, source: IpAddr, group: IpAddr) -> Option<GroupRoute> {
@@ -112,25 +120,53 @@ impl GlobalRoutes {
 }
 
 /// One node's view of the trees, for its host.
-pub(crate) struct NodeGroups(NodeRoutes);
+pub(crate) struct NodeGroups {
+    routes: NodeRoutes,
+    /// The routes of groups that are left to services: those of this node's, or `None` where none runs.
+    table: Option<GroupTable>,
+    /// The numbers of all interfaces, by which a host without such a service sends.
+    all: Arc<[u32]>,
+}
 
 impl NodeGroups {
-    pub(crate) fn new(node: NodeId, routes: Rc<RefCell<GlobalRoutes>>) -> Self {
-        Self(NodeRoutes { node, routes })
+    /// The view of a node with this number of interfaces.
+    pub(crate) fn new(routes: NodeRoutes, table: Option<GroupTable>, interfaces: usize) -> Self {
+        Self { routes, table, all: (0..interfaces as u32).collect() }
+    }
+
+    fn is_left_to_services(&self, group: IpAddr) -> bool {
+        self.routes.routes.borrow().groups.by_services.contains(&group)
     }
 }
 
 impl GroupRoutes for NodeGroups {
     fn route(&mut self, source: IpAddr, group: IpAddr) -> Option<GroupRoute> {
-        self.0.routes.borrow_mut().group_route(self.0.node, source, group)
+        match (self.is_left_to_services(group), &mut self.table) {
+            (false, _) => self.routes.routes.borrow_mut().group_route(self.routes.node, source, group),
+            (true, Some(table)) => table.route(source, group),
+            // A host knows no trees: it sends to all routers beside it, and takes what it is sent.
+            (true, None) => {
+                let owner = self.routes.routes.borrow().addresses().owner(source);
+                let own = || GroupRoute { egress: self.all.clone(), ..GroupRoute::default() };
+                (owner == Some(self.routes.node)).then(own)
+            }
+        }
     }
 
     fn version(&self) -> u64 {
-        self.0.routes.borrow().groups_version()
+        let own = self.table.as_ref().map_or(0, GroupRoutes::version);
+        self.routes.routes.borrow().groups_version() + own
     }
 
     fn member(&mut self, group: IpAddr, source: Option<IpAddr>, joined: bool) {
-        self.0.routes.borrow_mut().groups.change(self.0.node, group, source, joined);
+        match (self.is_left_to_services(group), &mut self.table) {
+            (false, _) => {
+                self.routes.routes.borrow_mut().groups.change(self.routes.node, group, source, joined);
+            }
+            (true, Some(table)) => table.member(group, source, joined),
+            // Its own reports say so.
+            (true, None) => {}
+        }
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) use groups::NodeGroups;
 pub use hopcast_host::Prefix;
 pub use layers::Layers;
 pub(crate) use layers::{Below, NodeLayers, PlacedService};
-pub(crate) use node_routes::NodeRoutes;
+pub(crate) use node_routes::{NodeRoutes, NodeServices};
 pub use numbering::{HOP_LIMIT, MacAddress, addresses_of, interface_name};
 pub use plan::{Hop, NetworkPlan, Path, directions};
 pub use prefixes::read_prefixes;

@@ -4,6 +4,8 @@ use std::cell::RefCell;
 use std::net::IpAddr;
 use std::rc::Rc;
 
+use hopcast_core::Stream;
+use hopcast_host::pim::GroupTable;
 use hopcast_host::{NextHop, RouteEntry, Routes};
 
 use super::NodeId;
@@ -84,6 +86,39 @@ impl ServiceRoutes for NodeRoutes {
             _ => routes.addresses().first(nodes[place], to.is_ipv6()),
         };
         Some(ServiceNode { address, interface, hops: place as u32 + 1 })
+    }
+}
+
+/// What the services of one node share: its routes, its table of groups, and a source of random numbers.
+pub(crate) struct NodeServices {
+    pub(crate) routes: NodeRoutes,
+    pub(crate) groups: GroupTable,
+    pub(crate) random: RefCell<Stream>,
+}
+
+impl ServiceRoutes for NodeServices {
+    fn route(&self, to: IpAddr) -> Option<RouteEntry> {
+        ServiceRoutes::route(&self.routes, to)
+    }
+
+    fn version(&self) -> u64 {
+        ServiceRoutes::version(&self.routes)
+    }
+
+    fn runs(&self, kind: &str, at: IpAddr) -> bool {
+        self.routes.runs(kind, at)
+    }
+
+    fn first_that_runs(&self, kind: &str, to: IpAddr) -> Option<ServiceNode> {
+        self.routes.first_that_runs(kind, to)
+    }
+
+    fn group_table(&self) -> GroupTable {
+        self.groups.clone()
+    }
+
+    fn random(&self) -> Stream {
+        self.random.borrow_mut().fork()
     }
 }
 

@@ -64,10 +64,25 @@ pub trait Service: fmt::Debug + Send + Sync {
         Vec::new()
     }
 
+    /// Its part in multicast routing, if it has one.
+    fn multicast(&self) -> Option<MulticastRole> {
+        None
+    }
+
     /// Its machine at one node: `Below(i)` is interface i of those that it is attached to, `Above(i)` of those that it
     /// makes. Of one that is attached to the host, `Below(0)` is its hook. It may keep the node's `routes`, and look up
     /// what they are at any time; on a kernel there are none.
     fn machine(&self, host: &HostConfig, routes: &Rc<dyn ServiceRoutes>) -> Box<dyn Machine>;
+}
+
+/// The part of a service in multicast routing. At a node, `Above(0)` of each that reports is attached to an `Above`
+/// port of the one that routes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MulticastRole {
+    /// It hands up who is a member of which group on which interface ([`Membership`](hopcast_core::Membership)).
+    Reports,
+    /// It takes those, and fills the node's [table](ServiceRoutes::group_table) of groups, by which the host forwards.
+    Routes,
 }
 
 /// A service cannot be attached to these interfaces; a part of a sentence.

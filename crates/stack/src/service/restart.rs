@@ -1,9 +1,10 @@
 //! A service's machine that events stop, start, and restart with other settings.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
 use std::rc::Rc;
 
-use hopcast_core::{Instant, Item, Machine, Outbox, Port, earliest};
+use hopcast_core::{Instant, Item, Machine, Membership, Outbox, Port, earliest};
 
 use super::{HostConfig, ServiceLayer, ServiceRoutes};
 
@@ -18,6 +19,10 @@ pub(crate) struct Restartable {
     restarts: u64,
     dropped_while_stopped: u64,
     out: Outbox,
+    /// The memberships that the machine was handed and that hold; a new one is handed them, too.
+    heard: Memberships,
+    /// Those that it has handed up; they end with it.
+    told: Memberships,
     /// The counters of machines that have been replaced.
     before: BTreeMap<&'static str, u64>,
 }
@@ -41,6 +46,8 @@ impl Restartable {
             restarts: 0,
             dropped_while_stopped: 0,
             out: Outbox::new(),
+            heard: Memberships::default(),
+            told: Memberships::default(),
             before: BTreeMap::new(),
         }
     }
@@ -52,6 +59,12 @@ impl Restartable {
             if let Some(old) = std::mem::replace(&mut self.running, new) {
                 old.counters(&mut |counter, value| *self.before.entry(counter).or_default() += value);
             }
+            for (port, membership) in std::mem::take(&mut self.told).all() {
+                self.out.push(port, Item::Membership(Membership { joined: false, ..membership }));
+            }
+            if let Some(new) = &mut self.running {
+                self.heard.all().for_each(|(port, held)| new.handle(now, port, Item::Membership(held)));
+            }
         }
     }
 }
@@ -59,11 +72,14 @@ impl Restartable {
 impl Machine for Restartable {
     fn handle(&mut self, now: Instant, port: Port, item: Item) {
         self.change(now);
+        self.heard.note(port, &item);
         match &mut self.running {
             Some(machine) => machine.handle(now, port, item),
             // A hook that does nothing hands back what it is given.
             None => match item {
                 Item::Transit(_) => self.out.push(port, item),
+                // The next machine is handed it.
+                Item::Membership(_) => {}
                 _ => self.dropped_while_stopped += 1,
             },
         }
@@ -77,7 +93,11 @@ impl Machine for Restartable {
     }
 
     fn poll(&mut self, now: Instant) -> Option<(Port, Item)> {
-        self.out.pop().or_else(|| self.running.as_mut()?.poll(now))
+        self.out.pop().or_else(|| {
+            let (port, item) = self.running.as_mut()?.poll(now)?;
+            self.told.note(port, &item);
+            Some((port, item))
+        })
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -92,5 +112,27 @@ impl Machine for Restartable {
         if let Some(machine) = &self.running {
             machine.counters(report);
         }
+    }
+}
+
+/// Memberships that hold, each with the port that it crossed.
+#[derive(Default)]
+struct Memberships(BTreeMap<(Port, IpAddr, Option<IpAddr>, Option<u32>), Membership>);
+
+impl Memberships {
+    /// Takes note of an item that crosses a port.
+    fn note(&mut self, port: Port, item: &Item) {
+        let Item::Membership(membership) = item else { return };
+        let Membership { group, source, interface, joined } = *membership;
+        let key = (port, group, source, interface);
+        if joined {
+            self.0.insert(key, *membership);
+        } else {
+            self.0.remove(&key);
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = (Port, Membership)> {
+        self.0.iter().map(|(&(port, ..), &membership)| (port, membership))
     }
 }

@@ -2,7 +2,9 @@
 
 use std::net::IpAddr;
 
+use hopcast_core::{Seed, Stream};
 use hopcast_host::RouteEntry;
+use hopcast_host::pim::GroupTable;
 
 /// The routes of a node, and who runs which service: all as it is at the moment of the question.
 pub trait ServiceRoutes {
@@ -20,6 +22,17 @@ pub trait ServiceRoutes {
     /// The first node behind this one on the route towards an address that runs a service of a kind, be it the last.
     /// `None` if there is none, or no route.
     fn first_that_runs(&self, kind: &str, to: IpAddr) -> Option<ServiceNode>;
+
+    /// The node's table of groups, for a service that [routes](super::MulticastRole::Routes) them: what is in it the
+    /// host forwards by.
+    fn group_table(&self) -> GroupTable {
+        GroupTable::default()
+    }
+
+    /// Random numbers of a machine, other ones at each call.
+    fn random(&self) -> Stream {
+        Seed::new(0, 0).stream(&["service"], 0)
+    }
 }
 
 /// A node on a route that runs a service.

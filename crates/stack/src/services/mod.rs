@@ -4,6 +4,7 @@
 
 mod meadcast_router;
 mod pgm_router;
+mod pim;
 mod queriers;
 mod vlan;
 pub(crate) mod xcast_router;
@@ -19,6 +20,7 @@ pub static SERVICES: &[&ServiceRow] = &[
     &vlan::VLAN,
     &queriers::IGMP,
     &queriers::MLD,
+    &pim::PIM,
     &pgm_router::PGM_ROUTER,
     &meadcast_router::MEADCAST_ROUTER,
     &xcast_router::XCAST_ROUTER,

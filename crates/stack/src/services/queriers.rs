@@ -8,7 +8,7 @@ use hopcast_host::Hook;
 use hopcast_host::querier::{Config, Interface, Querier};
 use hopcast_wire::ip;
 
-use crate::service::{HostConfig, Service, ServiceRoutes, ServiceRow};
+use crate::service::{HostConfig, MulticastRole, Service, ServiceRoutes, ServiceRow};
 use crate::table::{Form, Opt, Options, Worlds};
 
 pub(super) static IGMP: ServiceRow = ServiceRow {
@@ -86,6 +86,10 @@ impl Service for Settings {
             // MLD bears a hop-by-hop header with Router Alert.
             true => vec![Hook::ExtensionHeader { header: 0, kind: None }],
         }
+    }
+
+    fn multicast(&self) -> Option<MulticastRole> {
+        Some(MulticastRole::Reports)
     }
 
     fn machine(&self, host: &HostConfig, _: &Rc<dyn ServiceRoutes>) -> Box<dyn Machine> {

@@ -76,6 +76,9 @@ impl<'a> FlowPlan<'a> {
     ) -> Result<Self, BuildError> {
         // A group may have every node of a large network, and the search for a route is one through all of it. Where
         // links agree on their MTU, or packets come by one tree, a route to one member says what else is to be known.
+        if let Some(group) = spec.group.filter(|group| group.delivery.settings().is_left_to_services()) {
+            global.borrow_mut().leave_to_services(group.address(spec.ipv6));
+        }
         let has_tree = spec.group.is_some_and(|group| group.delivery.settings().is_routed());
         let one_does = has_tree || spec.group.is_some() && plan.has_one_mtu();
         let searched = if one_does { &spec.to[..1] } else { spec.to };

@@ -11,7 +11,7 @@ use super::events::{events, schedule};
 use super::files::{self, Contents};
 use super::flows::Flows;
 use super::groups::Groups;
-use super::model::{Capture, Case, Measure, NodeId, Plan, Scenario, WorldChoice};
+use super::model::{Capture, Case, Measure, NodeId, Plan, Reporting, Scenario, WorldChoice};
 use super::programs::{LiveOnly, execs};
 use super::published;
 use super::routing;
@@ -281,6 +281,16 @@ fn scenario(root: &Node, contents: &mut Contents) -> Result<(Scenario, Vec<Strin
     let roles = roles(fields.get("roles"), &topology)?;
     let flows = Flows::of(flows, (&topology, &segment_map, &roles), &mut groups, &variants, contents)?;
     let Groups { groups, events: mut acts, .. } = groups;
+    if let Some(group) = groups.iter().find(|group| group.delivery.settings().is_left_to_services())
+        && membership == Reporting::Plan
+    {
+        let place =
+            ["membership", "groups", "flows"].into_iter().find_map(|key| fields.get(key)).unwrap_or(root);
+        return Err(place.error(format!(
+            "`membership`: expected `report`: routers learn the members of `{}` by IGMP and MLD alone",
+            group.delivery
+        )));
+    }
     acts.extend(services.events);
     let services = services.services;
     let events = events(fields.get("events"), (&topology, &roles), &flows, acts, (duration, contents))?;

@@ -41,7 +41,10 @@ impl World {
         };
         let mut links: Vec<Wired> = (0..scenario.links.len()).map(wired).collect();
         let mut nodes: Vec<NodeBuilder> = (0..scenario.nodes.len())
-            .map(|node| NodeBuilder::simulated(network, &plan, node, &routes))
+            .map(|node| {
+                let random = seed.stream(&["services", &scenario.nodes[node].name], 0);
+                NodeBuilder::simulated(network, &plan, node, &routes, random)
+            })
             .collect();
         if scenario.membership == Reporting::Report {
             for (node, spec) in nodes.iter_mut().zip(&scenario.nodes) {
