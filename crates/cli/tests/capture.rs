@@ -311,3 +311,109 @@ fn tshark_reads_tags_queries_and_reports() {
     assert!(lines("igmp", "ip.ttl").iter().all(|hops| hops == "1"));
     assert!(lines("igmp and not ip.opt.ra", "frame.number").is_empty());
 }
+
+/// The segment of r1, r2, r3 and m has the packets of both r2, which is designated, and r1, at which r3 joins.
+const TREES: &str = "\
+title: Trees of routers
+duration: 30 s
+membership: report
+topology:
+  nodes: [s, r0, r1, r2, r3, m, far]
+  links:
+    - { between: [s, r0], rate: 10 Mbit/s }
+    - { between: [r0, r1], rate: 10 Mbit/s, delay: 1 ms }
+    - { between: [r0, r2], rate: 10 Mbit/s, delay: 5 ms }
+    - { switch: [r1, r2, r3, m], rate: 10 Mbit/s }
+    - { between: [r3, far], rate: 10 Mbit/s }
+groups: [{ name: film, members: [], delivery: { ip-multicast: { routing: pim } } }]
+services:
+  - { name: pim, run: pim, on: [r0, r1, r3] }
+  - { name: first, run: pim, on: [r2], priority: 9 }
+  - { run: igmp-querier, on: [r0, r1, r2, r3] }
+  - { run: mld-querier, on: [r0, r1, r2, r3] }
+events:
+  - { at: 11 s, group: film, join: [m, far] }
+  - { at: 18 s, group: film, leave: [m, far] }
+flows:
+  - { name: four, from: s, to: film, ip: 4, over: udp, app: { cbr: { rate: 8 kbit/s, size: 100 B } } }
+  - { name: six, from: s, to: film, ip: 6, over: udp, app: { cbr: { rate: 8 kbit/s, size: 100 B } } }
+";
+
+#[test]
+fn tshark_reads_what_routers_and_members_of_a_tree_say() {
+    let (_dir, file) = captured(TREES, "all", &[]);
+    let select = |filter: &str, fields: &[&str]| {
+        // Some fields stand in a subtree once more.
+        let mut arguments = vec!["-Y", filter, "-T", "fields", "-E", "separator= ", "-E", "occurrence=f"];
+        fields.iter().for_each(|field| arguments.extend(["-e", field]));
+        tshark(&file, &arguments)
+    };
+    let broken = "_ws.malformed or _ws.expert.severity == error or pim.cksum.status == 0 \
+                  or igmp.checksum.status == 0 or icmpv6.checksum.status == 0";
+    let Some(broken) = select(broken, &["frame.number"]) else { return };
+    assert_eq!(broken, "");
+    let lines = |filter: &str, fields: &[&str]| -> BTreeSet<String> {
+        select(filter, fields).unwrap().lines().map(|line| line.trim_end().to_owned()).collect()
+    };
+    // Hello: from each router, with what it is set to.
+    let fields =
+        ["ip.src", "ip.dst", "ip.ttl", "pim.version", "pim.holdtime", "pim.t", "pim.propagation_delay"];
+    let fields = [&fields[..], &["pim.override_interval", "pim.dr_priority"]].concat();
+    let hello =
+        |router: u8, priority: u8| format!("10.0.0.{router} 224.0.0.13 1 2 105 False 500 2500 {priority}");
+    let hello = [(2, 1), (3, 1), (4, 9), (5, 1)].map(|(router, priority)| hello(router, priority));
+    let found = lines("pim.type == 0 and ip", &fields);
+    assert_eq!(
+        found.iter().map(|line| line.replace(" 0 500", " False 500")).collect::<BTreeSet<_>>(),
+        hello.into()
+    );
+    let links: BTreeSet<String> = lines("pim.type == 0 and ipv6", &["ipv6.src", "pim.address_list_ip6"]);
+    let others: BTreeSet<&str> = links.iter().filter_map(|line| line.split(' ').nth(1)).collect();
+    assert_eq!(others, BTreeSet::from(["fd00::2", "fd00::3", "fd00::4", "fd00::5"]));
+    assert!(links.iter().all(|line| line.starts_with("fe80::")), "{links:?}");
+    let generations = lines("pim.type == 0", &["pim.generation_id"]);
+    assert_eq!(generations.len(), 2 * (3 + 2 + 2 + 2), "one of each interface and version: {generations:?}");
+    // Join/Prune: r3 joins at r1, and then, after the Assert, at r2; both join at r0, and all prune in the end.
+    let fields =
+        ["ip.src", "pim.upstream_neighbor", "pim.holdtime", "pim.numgroups", "pim.group", "pim.join_ip"];
+    let joins = lines("pim.type == 3 and ip and pim.join_ip", &fields);
+    let join = |from: u8, to: u8| format!("10.0.0.{from} 10.0.0.{to} 210 1 232.0.1.0 10.0.0.1");
+    assert_eq!(joins, [(5, 3), (3, 2), (4, 2), (5, 4)].map(|(from, to)| join(from, to)).into());
+    let prunes =
+        lines("pim.type == 3 and ip and pim.prune_ip", &["ip.src", "pim.upstream_neighbor", "pim.prune_ip"]);
+    for (from, to) in [(3, 2), (4, 2), (5, 4)] {
+        assert!(prunes.contains(&format!("10.0.0.{from} 10.0.0.{to} 10.0.0.1")), "{prunes:?}");
+    }
+    let fields = ["pim.upstream_neighbor_ip6", "pim.group_ip6", "pim.join_ip6", "pim.group_mask"];
+    let joins = lines("pim.type == 3 and ipv6 and pim.join_ip6", &fields);
+    let routers: BTreeSet<&str> = links.iter().filter_map(|line| line.split(' ').next()).collect();
+    for line in &joins {
+        let (upstream, rest) = line.split_once(' ').unwrap();
+        assert!(routers.contains(upstream), "{line}");
+        assert!(rest.starts_with("ff38::8000:0 fd00::1"), "{line}");
+    }
+    assert_eq!(joins.len(), 4, "{joins:?}");
+    // Assert: both are two hops from the sender, and the higher address wins.
+    let fields = ["ip.src", "pim.group", "pim.source", "pim.rpt", "pim.metric_pref", "pim.metric"];
+    let asserts = lines("pim.type == 5 and ip", &fields);
+    let shown: BTreeSet<String> = asserts.iter().map(|line| line.replace(" False ", " 0 ")).collect();
+    assert!(shown.contains("10.0.0.4 232.0.1.0 10.0.0.1 0 110 2"), "{asserts:?}");
+    let asserts = lines("pim.type == 5 and ipv6", &["pim.group_ip6", "pim.source_ip6", "pim.metric"]);
+    assert!(asserts.contains("ff38::8000:0 fd00::1 2"), "{asserts:?}");
+    // What members say, and what they are asked.
+    let reports = lines("igmp.type == 0x22", &["ip.src", "igmp.record_type", "igmp.maddr", "igmp.saddr"]);
+    for (member, kind) in [(6, 5), (6, 6), (7, 5), (7, 6)] {
+        assert!(reports.contains(&format!("10.0.0.{member} {kind} 232.0.1.0 10.0.0.1")), "{reports:?}");
+    }
+    let fields = [
+        "icmpv6.mldr.mar.record_type",
+        "icmpv6.mldr.mar.multicast_address",
+        "icmpv6.mldr.mar.source_address",
+    ];
+    let reports = lines("icmpv6.type == 143", &fields);
+    for kind in [5, 6] {
+        assert!(reports.contains(&format!("{kind} ff38::8000:0 fd00::1")), "{reports:?}");
+    }
+    let asked = lines("icmpv6.type == 130", &["icmpv6.mld.multicast_address"]);
+    assert_eq!(asked, ["::", "ff38::8000:0"].map(str::to_owned).into());
+}
