@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hopcast_core::{Duration, Instant, Stream};
 
 use super::series::SeriesId;
-use super::wire::{MemberId, MessageId, Sent, Series, Summary};
+use super::wire::{MAX_HELD, MemberId, MessageId, Sent, Series, Summary};
 use crate::runs::Runs;
 
 /// A member that is heard.
@@ -34,6 +34,8 @@ pub(super) struct Told {
     pub(super) newest: u32,
     /// Messages that it holds.
     pub(super) held: Runs,
+    /// Whether it said as many runs as fit, so that it may hold more before them.
+    is_cut: bool,
 }
 
 /// The members that are heard.
@@ -137,6 +139,11 @@ impl Neighbours {
         let is_there =
             move |(_, neighbour): &(&MemberId, &Neighbour)| now.since(neighbour.last) < self.dead_after;
         self.all.iter().filter(is_there).map(|(&member, neighbour)| (member, neighbour))
+    }
+
+    /// Whether there are neighbours on an interface other than this one.
+    pub(super) fn are_others_on(&self, now: Instant, interface: Option<u32>, than: MemberId) -> bool {
+        self.present(now).any(|(member, other)| member != than && other.interface == interface)
     }
 
     pub(super) fn count(&self, now: Instant) -> usize {
@@ -256,12 +263,18 @@ impl Neighbours {
 
 impl Told {
     fn new(series: &Series) -> Self {
-        let held = Runs::of(&series.held);
-        Self { is_wanted: series.is_wanted, newest: series.newest, held }
+        let (held, is_cut) = (Runs::of(&series.held), series.held.len() >= MAX_HELD);
+        Self { is_wanted: series.is_wanted, newest: series.newest, held, is_cut }
+    }
+
+    /// The first message of which it has said whether it holds it.
+    pub(super) fn says_from(&self) -> u32 {
+        self.held.ranges().next().filter(|_| self.is_cut).map_or(0, |run| run.start)
     }
 
     fn update(&mut self, series: &Series) {
         (self.is_wanted, self.newest) = (series.is_wanted, series.newest);
+        self.is_cut = series.held.len() >= MAX_HELD;
         if !self.held.ranges().eq(series.held.iter().cloned()) {
             self.held = Runs::of(&series.held);
         }
@@ -271,6 +284,11 @@ impl Told {
 impl Neighbour {
     fn answers(&self, now: Instant) -> bool {
         self.unanswered < MAX_UNANSWERED || now.since(self.given_up) >= RETRIED_AFTER
+    }
+
+    /// The interface on which it was heard last.
+    pub(super) const fn interface(&self) -> Option<u32> {
+        self.interface
     }
 
     /// Whether it is known to hold a message.

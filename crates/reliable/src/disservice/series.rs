@@ -1,7 +1,7 @@
 //! The messages of one publisher to one group: which are known of, which are held, and which are handed up next.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::ops::Range;
+use std::ops::{Bound, Range};
 
 use hopcast_core::{Duration, Instant};
 
@@ -270,6 +270,12 @@ impl Catalogue {
 
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = (SeriesId, &Series)> {
         self.all.iter().map(|(&id, series)| (id, series))
+    }
+
+    /// The series from one on; all of them if none is named.
+    pub(super) fn iter_from(&self, first: Option<SeriesId>) -> impl Iterator<Item = (SeriesId, &Series)> {
+        let from = first.map_or(Bound::Unbounded, Bound::Included);
+        self.all.range((from, Bound::Unbounded)).map(|(&id, series)| (id, series))
     }
 
     pub(super) fn len(&self) -> usize {

@@ -95,7 +95,12 @@ impl Peer {
             asking: Asking::new(policy, config.links, random.fork()),
             serving: Serving::new(policy.repairs.memory, draws),
             forwards: Forwards::new(policy.forwarding, policy.forward_delay, random.fork()),
-            pushes: Pushes::new(policy.replication.clone(), policy.dead_after, policy.summaries.0 * 2),
+            pushes: Pushes::new(
+                policy.replication.clone(),
+                policy.dead_after,
+                policy.summaries.0 * 2,
+                policy.ask_interval(),
+            ),
             trickle: Trickle::new(Instant::ZERO, policy.summaries, config.links, random.fork()),
             unsent: VecDeque::new(),
             unsent_bytes: 0,
@@ -269,10 +274,11 @@ impl Machine for Peer {
             return Some(Instant::ZERO);
         }
         let departure = self.pacer.departure();
-        let sends = !self.unsent.is_empty() || !self.control.is_empty() || self.pushes.has_more();
+        let sends = !self.unsent.is_empty() || !self.control.is_empty();
         let paced = [
             sends.then_some(departure),
             self.serving.deadline().map(|at| at.max(departure)),
+            self.pushes.deadline().map(|at| at.max(departure)),
             self.forwards.deadline().map(|at| at.max(departure)),
         ];
         let timers = [self.asking.deadline(), Some(self.trickle.deadline()), self.cache.next_expiry()];

@@ -61,6 +61,8 @@ impl Peer {
         }
         if data.is_repair {
             self.neighbours.answered(from);
+            let heard = (datagram.attributes.interface, from);
+            self.pushes.heard_repair(now, heard, &self.neighbours, &mut self.random);
             self.asking.repair(now, from, (id, part), data.is_last);
         }
         if id.publisher == self.config.member {
@@ -234,6 +236,9 @@ impl Peer {
             if theirs.is_wanted && self.config.links > 1 && self.is_only_holder(now, id, theirs, interface) {
                 self.trickle.has_to_speak();
             }
+            if self.pushes.is_on() && self.is_to_be_pushed(id, theirs) {
+                self.trickle.has_to_speak();
+            }
         }
         if self.knows_more(now, summary) {
             self.trickle.reset(now);
@@ -241,7 +246,7 @@ impl Peer {
         } else if is_same {
             self.trickle.heard_the_same(interface);
         }
-        self.pushes.told(now, summary.from.member, &self.neighbours);
+        self.pushes.told(now, summary.from.member, &self.neighbours, &mut self.random);
         is_same
     }
 
@@ -254,6 +259,15 @@ impl Peer {
         let mut held = series.held.clone();
         theirs.held.iter().for_each(|run| held.remove_run(run.start.into()..run.end.into()));
         self.neighbours.lack(now, id, interface, held)
+    }
+
+    /// Whether this member lacks something that a neighbour holds of a series, and does not ask for it: it is pushed
+    /// that only if it says what it holds.
+    fn is_to_be_pushed(&self, id: SeriesId, theirs: &Series) -> bool {
+        let Some(series) = self.catalogue.get(id).filter(|series| !self.asking.asks_for(series)) else {
+            return false;
+        };
+        theirs.held.iter().any(|run| series.missing_in(run.clone()).next().is_some())
     }
 
     /// Whether a neighbour that says all that it knows of should have heard of more.

@@ -91,16 +91,15 @@ impl Peer {
 
     /// Takes what is pushed next, now that nothing else is to be repaired; whether there is something.
     fn push(&mut self, now: Instant) -> bool {
-        let pushed = self.pushes.next(now, &self.catalogue, &self.cache, &self.neighbours);
-        for &id in &pushed {
-            // What is yet to be sent is sent to all.
-            let is_sent =
-                next_of(id.into(), &self.unsent).is_none_or(|(next, _)| id.sequence < next.sequence);
-            if let Some(message) = self.cache.get(id).filter(|_| is_sent) {
-                self.serving.push(now, id, message);
-            }
+        let Some(id) = self.pushes.next(now, &self.catalogue, &self.cache, &self.neighbours) else {
+            return false;
+        };
+        // What is yet to be sent is sent to all.
+        let is_sent = next_of(id.into(), &self.unsent).is_none_or(|(next, _)| id.sequence < next.sequence);
+        if let Some(message) = self.cache.get(id).filter(|_| is_sent) {
+            self.serving.push(now, id, message);
         }
-        !pushed.is_empty()
+        true
     }
 
     fn send_new(&mut self, now: Instant) -> bool {

@@ -3,6 +3,7 @@
 mod disruption;
 mod hostile;
 mod meeting;
+mod pushing;
 mod random;
 mod scale;
 mod serving;

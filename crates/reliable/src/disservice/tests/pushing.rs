@@ -1,0 +1,66 @@
+//! Members that bring each other what they lack without being asked, and that hear each other do so.
+
+use hopcast_core::{Duration, Instant};
+
+use super::super::config::Replication;
+use super::*;
+use crate::testing::contents;
+
+/// Messages that are published, one in 200 ms.
+const MESSAGES: u64 = 300;
+const EVERY: Duration = Duration::from_millis(200);
+
+fn pushing() -> Policy {
+    Policy { replication: Replication::Push, ..policy() }
+}
+
+fn packets(net: &Network) -> u64 {
+    net.members.iter().map(|member| member.packets).sum()
+}
+
+fn lacking(net: &Network) -> Vec<(usize, usize)> {
+    let held = net.members.iter().map(|member| member.session.messages());
+    held.enumerate().filter(|&(_, held)| held < MESSAGES as usize).collect()
+}
+
+/// A publisher on a segment whose members lose a hundredth each, until all hold all.
+fn published(members: usize, subscription: Option<Subscription>) -> Network {
+    let mut net = Network::new(1);
+    for member in 0..members {
+        join(&mut net, config(member, subscription, &pushing()), link(0.01));
+    }
+    for at in 0..MESSAGES {
+        publish(&mut net, 0, &contents(1000, at));
+        net.run(EVERY * (at + 1), |_| false);
+    }
+    net.run(EVERY * MESSAGES + Duration::from_secs(60), |net| lacking(net).is_empty());
+    assert_eq!(lacking(&net), []);
+    net
+}
+
+/// All that held a message pushed it to whoever lacked it: fifty members sent fifty times as much as one.
+#[test]
+fn what_one_that_comes_late_lacks_is_pushed_once_however_many_hold_it() {
+    for members in [3, 20, 50] {
+        let mut net = published(members, Some(everything()));
+        let before = packets(&net);
+        join(&mut net, config(members, None, &pushing()), link(0.01));
+        let until = net.now.since(Instant::ZERO) + Duration::from_secs(60);
+        net.run(until, |net| lacking(net).is_empty());
+        assert_eq!(lacking(&net), []);
+        let sent = packets(&net) - before;
+        assert!(sent < MESSAGES * 6 / 5, "{sent} packets for {MESSAGES} messages of {members} members");
+    }
+}
+
+/// Each message is published once, and what some lost of it is pushed once or twice: that some lost it grows with the
+/// members, up to all messages, and what each of these costs does not.
+#[test]
+fn what_some_of_many_lost_is_pushed_by_few() {
+    for (subscription, per_message) in [(None, [1.8, 2.2, 3.3]), (Some(everything()), [1.8, 2.2, 2.8])] {
+        for (members, per_message) in [10, 20, 50].into_iter().zip(per_message) {
+            let sent = packets(&published(members, subscription)) as f64 / MESSAGES as f64;
+            assert!(sent < per_message, "{sent} packets a message among {members}");
+        }
+    }
+}
