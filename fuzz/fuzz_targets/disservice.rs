@@ -14,7 +14,7 @@ use hopcast_fuzz::member::{Member, Sent};
 use hopcast_fuzz::timers::Timers;
 use hopcast_reliable::disservice::wire::{Packet, Sent as Transmission, Summary};
 use hopcast_reliable::disservice::{
-    Config, Forwarding, Peer, Policy, PublisherRepairs, Repairs, Replication, Requests, Servers,
+    Bodies, Config, Forwarding, Peer, Policy, PublisherRepairs, Repairs, Replication, Requests, Servers,
 };
 use hopcast_reliable::{Join, MemberId, Order, Subscription};
 use libfuzzer_sys::fuzz_target;
@@ -109,6 +109,7 @@ fn member(which: u8) -> Member<Peer, Bytes> {
         unit_credit: false,
         links: 1,
         has_store: false,
+        bodies: Bodies::default(),
         slack: Duration::ZERO,
         overhead: OVERHEAD,
         policy,

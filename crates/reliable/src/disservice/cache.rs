@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use hopcast_core::Instant;
 
+use super::bodies::Bodies;
 use super::message::{Arrival, Message};
 use super::wire::{MessageId, Shape, Symbol};
 
@@ -41,6 +42,7 @@ pub(super) struct Cache {
     bytes: usize,
     max: usize,
     stamp: u64,
+    bodies: Bodies,
     /// The last messages that were dropped for want of room.
     pub(super) dropped: VecDeque<Dropped>,
 }
@@ -56,7 +58,8 @@ struct Held {
 const MAX_DROPPED: usize = 64;
 
 impl Cache {
-    pub(super) fn new(max: u64) -> Self {
+    /// Messages of so many bytes at most, whose bodies are shared with other members of this process.
+    pub(super) fn new(max: u64, bodies: Bodies) -> Self {
         Self {
             messages: BTreeMap::new(),
             order: BTreeSet::new(),
@@ -64,6 +67,7 @@ impl Cache {
             bytes: 0,
             max: usize::try_from(max).unwrap_or(usize::MAX),
             stamp: 0,
+            bodies,
             dropped: VecDeque::new(),
         }
     }
@@ -96,8 +100,9 @@ impl Cache {
     }
 
     /// Adds a message.
-    pub(super) fn insert(&mut self, id: MessageId, message: Message, value: Value) {
+    pub(super) fn insert(&mut self, id: MessageId, mut message: Message, value: Value) {
         self.remove(id);
+        message.share(id, &self.bodies);
         self.bytes += message.size();
         self.expiries.extend(message.expires.map(|at| (at, id)));
         self.stamp += 1;
@@ -110,6 +115,9 @@ impl Cache {
         let Some(held) = self.messages.get_mut(&id) else { return Arrival::Known };
         let before = held.message.size();
         let arrival = held.message.receive(now, symbol);
+        if arrival == Arrival::Whole {
+            held.message.share(id, &self.bodies);
+        }
         self.bytes = self.bytes + held.message.size() - before;
         arrival
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use hopcast_core::{Duration, Rate};
 
+use super::bodies::Bodies;
 use super::wire::{DATA_OVERHEAD, MemberId};
 use crate::Subscription;
 
@@ -32,6 +33,8 @@ pub struct Config {
     pub links: u32,
     /// Whether it hands what it holds to a store at its second upper port, and takes it from there after a restart.
     pub has_store: bool,
+    /// Bodies of messages that it has in memory together with other members of this process, if there are some.
+    pub bodies: Bodies,
     /// How late a program of a kernel may be woken without losing rate.
     pub slack: Duration,
     /// Bytes that lower layers add to each packet, which its rate counts.

@@ -45,6 +45,7 @@
 //!   the counts of series, neighbours and requests; packets by the rate.
 
 mod asking;
+mod bodies;
 mod cache;
 mod combinations;
 mod config;
@@ -64,6 +65,7 @@ mod trickle;
 mod turns;
 pub mod wire;
 
+pub use bodies::Bodies;
 pub use cache::Dropped;
 pub use config::{
     Config, Forwarding, Group, Policy, PublisherRepairs, Repairs, Replication, Requests, Servers,

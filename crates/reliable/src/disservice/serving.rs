@@ -251,7 +251,7 @@ impl Serving {
     /// Adds all fragments of a message that is held.
     pub(super) fn push(&mut self, now: Instant, id: MessageId, message: &Message) {
         if let Some(job) = self.job(id, now) {
-            job.fragments.insert_set(message.present());
+            job.fragments.insert_set(&message.present());
         }
     }
 

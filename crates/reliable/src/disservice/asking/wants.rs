@@ -83,8 +83,9 @@ impl Asking {
         is_newest: bool,
     ) -> Vec<Want> {
         // It may still be coming.
-        let comes = is_newest && now.since(message.last_new) < self.every * u64::from(self.tail_after);
-        let end = if comes { message.highest } else { message.shape.fragments() };
+        let tail = self.every * u64::from(self.tail_after);
+        let comes = is_newest && message.last_new().is_some_and(|last| now.since(last) < tail);
+        let end = if comes { message.highest() } else { message.shape.fragments() };
         if self.is_coded {
             // A chunk is asked for when it is over: one combination then serves what several members lost of it.
             let end = if comes { message.shape.fragments_of(message.shape.chunk_of(end)).start } else { end };

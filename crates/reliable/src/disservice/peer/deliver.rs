@@ -54,7 +54,7 @@ impl Peer {
         if let Some(series) = self.catalogue.get_mut(series) {
             series.whole(sequence, 0);
         }
-        self.cache.insert(id, Message::whole(now, shape, expires, &object), Value::Unsent);
+        self.cache.insert(id, Message::whole(shape, expires, &object), Value::Unsent);
         self.store_published(now, id, object);
         self.store_series(series);
         self.asking.set_fragments_each(shape.fragments());
@@ -201,7 +201,7 @@ impl Peer {
                 series.whole(id.sequence, history);
                 self.asking.set_fragments_each(shape.fragments());
                 let value = self.restored_value(id);
-                self.cache.insert(id, Message::whole(now, shape, expires, object), value);
+                self.cache.insert(id, Message::whole(shape, expires, object), value);
                 self.shrink(id);
             }
         }

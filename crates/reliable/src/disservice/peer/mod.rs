@@ -90,7 +90,7 @@ impl Peer {
         let draws = matches!(policy.requests.servers, super::Servers::Anyone(_));
         Self {
             catalogue,
-            cache: Cache::new(policy.cache),
+            cache: Cache::new(policy.cache, config.bodies.clone()),
             neighbours: Neighbours::new(policy.dead_after),
             asking: Asking::new(policy, config.links, random.fork()),
             serving: Serving::new(policy.repairs.memory, draws),

@@ -241,6 +241,7 @@ impl Pushes {
 mod tests {
     use hopcast_core::Seed;
 
+    use super::super::bodies::Bodies;
     use super::super::cache::Value;
     use super::super::message::Message;
     use super::super::tests::{id, member};
@@ -271,7 +272,7 @@ mod tests {
             let mut holder = Self {
                 pushes: Pushes::new(policy, AGAIN, SETTLES, GAP),
                 catalogue: Catalogue::new(Duration::from_secs(1000)),
-                cache: Cache::new(1 << 24),
+                cache: Cache::new(1 << 24, Bodies::default()),
                 neighbours: Neighbours::new(Duration::from_secs(100)),
                 random: Seed::new(1, 0).stream(&["test"], 0),
             };
@@ -283,7 +284,7 @@ mod tests {
             let shape = Shape { length: 3, fragment: 3, chunk: 1, digest: 0 };
             self.catalogue.heard(at(0), OWN, id);
             self.catalogue.get_mut(id.into()).unwrap().whole(id.sequence, 0);
-            self.cache.insert(id, Message::whole(at(0), shape, None, b"abc"), Value::Others);
+            self.cache.insert(id, Message::whole(shape, None, b"abc"), Value::Others);
         }
 
         /// A neighbour says that it holds these of the messages.

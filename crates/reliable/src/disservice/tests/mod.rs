@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use hopcast_core::{Duration, Instant, Item, Message, Rate, Seed};
 
 use super::wire::MessageId;
-use super::{Config, Group, Peer, Policy};
+use super::{Bodies, Config, Group, Peer, Policy};
 use crate::testing::{HEADERS, Link, Net, address, group};
 use crate::{Join, MemberId, Order, Subscription};
 
@@ -68,6 +68,7 @@ pub(super) fn config(member: usize, subscription: Option<Subscription>, policy: 
         unit_credit: false,
         links: 1,
         has_store: false,
+        bodies: Bodies::default(),
         slack: Duration::ZERO,
         overhead: HEADERS as u16,
         policy: policy.clone(),

@@ -2,6 +2,7 @@
 
 use hopcast_core::{Duration, Instant, Seed, Stream};
 
+use super::super::bodies::Bodies;
 use super::super::cache::{Cache, Value};
 use super::super::message::Message;
 use super::super::object::digest;
@@ -25,7 +26,7 @@ fn hold(cache: &mut Cache, id: MessageId, fragments: u32, held: &[u32]) {
     let length = object.len() as u32;
     let shape = Shape { length, fragment: FRAGMENT, chunk: CHUNK, digest: digest(&object) };
     let message = if held.is_empty() {
-        Message::whole(Instant::ZERO, shape, None, &object)
+        Message::whole(shape, None, &object)
     } else {
         let mut message = Message::new(Instant::ZERO, shape, None);
         let bytes = &object[..FRAGMENT.into()];
@@ -39,7 +40,7 @@ fn hold(cache: &mut Cache, id: MessageId, fragments: u32, held: &[u32]) {
 
 /// A cache with one message of this many fragments, of which these are held.
 fn holding(fragments: u32, held: &[u32]) -> Cache {
-    let mut cache = Cache::new(1 << 20);
+    let mut cache = Cache::new(1 << 20, Bodies::default());
     hold(&mut cache, id(0), fragments, held);
     cache
 }
@@ -185,7 +186,7 @@ fn only_a_request_to_anyone_is_not_answered_by_what_was_heard_of_late() {
 
 #[test]
 fn of_messages_in_a_row_those_that_are_absent_are_passed_on() {
-    let mut cache = Cache::new(1 << 20);
+    let mut cache = Cache::new(1 << 20, Bodies::default());
     [(1, &[][..]), (3, &[1]), (4, &[]), (6, &[])]
         .into_iter()
         .for_each(|(sequence, held)| hold(&mut cache, id(sequence), 2, held));
@@ -340,7 +341,7 @@ fn where_anyone_answers_the_order_is_drawn() {
 
 #[test]
 fn requests_for_everything_are_bounded() {
-    let mut cache = Cache::new(1 << 24);
+    let mut cache = Cache::new(1 << 24, Bodies::default());
     (0..3000).for_each(|sequence| hold(&mut cache, id(sequence), 1, &[]));
     let mut serving = serving();
     // Those for which there is no room are asked for again, with what follows them.
@@ -351,7 +352,7 @@ fn requests_for_everything_are_bounded() {
         (0..1024).collect::<Vec<_>>()
     );
     // Every other one is absent.
-    let mut cache = Cache::new(1 << 24);
+    let mut cache = Cache::new(1 << 24, Bodies::default());
     (0..1000).for_each(|sequence| hold(&mut cache, id(sequence * 2), 1, &[]));
     let rest = take(&mut serving, &[whole(id(0), 2000)], &cache);
     assert_eq!(rest.len(), MAX_WANTS);

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use hopcast_core::{Instant, Machine};
 use hopcast_reliable::disservice::wire::DATA_OVERHEAD;
-use hopcast_reliable::disservice::{Config, Forwarding, Group, Peer, Policy, Replication};
+use hopcast_reliable::disservice::{Bodies, Config, Forwarding, Group, Peer, Policy, Replication};
 use hopcast_reliable::{Join, MemberId, Subscription};
 
 use self::options::{OPTIONS, read};
@@ -42,6 +42,8 @@ struct DisService {
     /// Names of the nodes that messages are brought to.
     targets: Vec<String>,
     subscription: Subscription,
+    /// Bodies of messages, which the members of a flow have in common.
+    bodies: Bodies,
 }
 
 impl Default for DisService {
@@ -53,6 +55,7 @@ impl Default for DisService {
             targets: Vec::new(),
             // What a subscriber has missed others still hold: that is what they are for.
             subscription: Subscription { join: Join::Everything, ..Subscription::default() },
+            bodies: Bodies::default(),
         }
     }
 }
@@ -126,6 +129,7 @@ impl Transport for DisService {
             unit_credit: end.depth == 0 && flow.is_granted() && !flow.peers.contains(&node),
             links,
             has_store: false,
+            bodies: self.bodies.clone(),
             slack: flow.slack,
             overhead: flow.overhead(end.depth + 1) as u16,
             policy,

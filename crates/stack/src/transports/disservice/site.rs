@@ -2,7 +2,7 @@
 
 use hopcast_core::{Duration, Message, Rate};
 use hopcast_reliable::disservice::wire::MAX_NUMBER;
-use hopcast_reliable::disservice::{Config, Group, Peer, Policy, Replication, aged};
+use hopcast_reliable::disservice::{Bodies, Config, Group, Peer, Policy, Replication, aged};
 use hopcast_reliable::{MemberId, Order, Subscription};
 
 use super::DisService;
@@ -43,6 +43,7 @@ impl StoreAndForward for DisService {
             unit_credit: false,
             links: 1,
             has_store: true,
+            bodies: Bodies::default(),
             slack: member.slack,
             overhead: member.overhead,
             policy,
