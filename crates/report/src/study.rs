@@ -244,7 +244,8 @@ pub(crate) fn value(parameters: &Parameters, path: &str) -> String {
     }
 }
 
-/// The last elements of each path, enough to tell it from the others: `events.0.loss` is `loss`.
+/// The last elements of each path, enough to tell it from the others: `events.0.loss` is `loss`. A `count` says what it
+/// counts.
 pub(crate) fn short_names(paths: &[String]) -> Vec<String> {
     let tail = |path: &str, count: usize| {
         let parts: Vec<&str> = path.split('.').collect();
@@ -255,7 +256,8 @@ pub(crate) fn short_names(paths: &[String]) -> Vec<String> {
         let unique = |count: &usize| {
             paths.iter().filter(|other| *other != path).all(|other| tail(other, *count) != tail(path, *count))
         };
-        tail(path, (1..longest).find(unique).unwrap_or(longest))
+        let shortest = if path.ends_with(".count") { 3.min(longest) } else { 1 };
+        tail(path, (shortest..longest).find(unique).unwrap_or(longest))
     };
     paths.iter().map(shorten).collect()
 }
@@ -410,5 +412,7 @@ mod tests {
     fn a_path_is_as_short_as_its_neighbours_allow() {
         let paths = ["events.loss.loss", "flows.a.over", "flows.b.over", "seed"].map(String::from);
         assert_eq!(short_names(&paths), ["loss", "a.over", "b.over", "seed"]);
+        let paths = ["topology.nodes.a.count", "flows.a.over"].map(String::from);
+        assert_eq!(short_names(&paths), ["nodes.a.count", "over"]);
     }
 }
