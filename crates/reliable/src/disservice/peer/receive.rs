@@ -243,7 +243,7 @@ impl Peer {
         if self.knows_more(now, summary) {
             self.trickle.reset(now);
             is_same = false;
-        } else if is_same {
+        } else if is_same && !self.hears_many_more(now, summary) {
             self.trickle.heard_the_same(interface);
         }
         self.pushes.told(now, summary.from.member, &self.neighbours, &mut self.random);
@@ -259,6 +259,14 @@ impl Peer {
         let mut held = series.held.clone();
         theirs.held.iter().for_each(|run| held.remove_run(run.start.into()..run.end.into()));
         self.neighbours.lack(now, id, interface, held)
+    }
+
+    /// Whether this member hears many more on its one link than a neighbour does: what the neighbour says reaches few
+    /// of them, and does not spare this member saying the same. Of several links each counts for itself.
+    fn hears_many_more(&self, now: Instant, summary: &Summary) -> bool {
+        self.config.links <= 1
+            && self.neighbours.is_crowd()
+            && usize::from(summary.neighbours) * 3 < self.neighbours.count(now) * 2
     }
 
     /// Whether this member lacks something that a neighbour holds of a series, and does not ask for it: it is pushed
