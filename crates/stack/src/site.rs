@@ -139,7 +139,7 @@ impl SiteDeliveryLayer {
     pub fn read(node: &Node) -> Result<Self, Diagnostic> {
         let names: Vec<&str> = at_sites().map(|row| row.name).collect();
         choice(node, "over", &names)?;
-        deliveries::read(node).map(Self)
+        deliveries::read(node, std::iter::empty()).map(Self)
     }
 
     /// The delivery.

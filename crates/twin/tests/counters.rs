@@ -133,6 +133,7 @@ membership: report
 services:
   - { run: vlan, on: [n0, n1], interfaces: n0-n1 }
   - { run: igmp-querier, on: n0 }
+  - { run: pim, on: n0 }
   - { run: pgm-router, on: n0 }
   - { run: meadcast-router, on: n0 }
   - { run: xcast-router, on: n0 }

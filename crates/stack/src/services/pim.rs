@@ -17,6 +17,7 @@ pub(super) static PIM: ServiceRow = ServiceRow {
     about: "joins and prunes the trees of sources by reverse path, for the queriers' members (PIM-SM, RFC 7761)",
     worlds: Worlds::Virtual,
     on_host: true,
+    for_sites: false,
     options: || OPTIONS.docs(&Config::default()),
     read: |row, node| OPTIONS.service(row, node, Config::default()),
 };

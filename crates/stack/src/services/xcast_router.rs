@@ -17,6 +17,7 @@ pub(super) static XCAST_ROUTER: ServiceRow = ServiceRow {
     about: "sorts the lists of Xcast's packets by next hop, and makes plain packets of them at the end (RFC 5058); IPv6",
     worlds: Worlds::Virtual,
     on_host: true,
+    for_sites: false,
     options: || OPTIONS.docs(&Settings::default()),
     read: |row, node| OPTIONS.service(row, node, Settings::default()),
 };
