@@ -377,7 +377,7 @@ fn tshark_reads_what_routers_and_members_of_a_tree_say() {
     let fields =
         ["ip.src", "pim.upstream_neighbor", "pim.holdtime", "pim.numgroups", "pim.group", "pim.join_ip"];
     let joins = lines("pim.type == 3 and ip and pim.join_ip", &fields);
-    let join = |from: u8, to: u8| format!("10.0.0.{from} 10.0.0.{to} 210 1 232.0.1.0 10.0.0.1");
+    let join = |from: u8, to: u8| format!("10.0.0.{from} 10.0.0.{to} 210 1 232.0.1.1 10.0.0.1");
     assert_eq!(joins, [(5, 3), (3, 2), (4, 2), (5, 4)].map(|(from, to)| join(from, to)).into());
     let prunes =
         lines("pim.type == 3 and ip and pim.prune_ip", &["ip.src", "pim.upstream_neighbor", "pim.prune_ip"]);
@@ -390,20 +390,20 @@ fn tshark_reads_what_routers_and_members_of_a_tree_say() {
     for line in &joins {
         let (upstream, rest) = line.split_once(' ').unwrap();
         assert!(routers.contains(upstream), "{line}");
-        assert!(rest.starts_with("ff38::8000:0 fd00::1"), "{line}");
+        assert!(rest.starts_with("ff38::8000:1 fd00::1"), "{line}");
     }
     assert_eq!(joins.len(), 4, "{joins:?}");
     // Assert: both are two hops from the sender, and the higher address wins.
     let fields = ["ip.src", "pim.group", "pim.source", "pim.rpt", "pim.metric_pref", "pim.metric"];
     let asserts = lines("pim.type == 5 and ip", &fields);
     let shown: BTreeSet<String> = asserts.iter().map(|line| line.replace(" False ", " 0 ")).collect();
-    assert!(shown.contains("10.0.0.4 232.0.1.0 10.0.0.1 0 110 2"), "{asserts:?}");
+    assert!(shown.contains("10.0.0.4 232.0.1.1 10.0.0.1 0 110 2"), "{asserts:?}");
     let asserts = lines("pim.type == 5 and ipv6", &["pim.group_ip6", "pim.source_ip6", "pim.metric"]);
-    assert!(asserts.contains("ff38::8000:0 fd00::1 2"), "{asserts:?}");
+    assert!(asserts.contains("ff38::8000:1 fd00::1 2"), "{asserts:?}");
     // What members say, and what they are asked.
     let reports = lines("igmp.type == 0x22", &["ip.src", "igmp.record_type", "igmp.maddr", "igmp.saddr"]);
     for (member, kind) in [(6, 5), (6, 6), (7, 5), (7, 6)] {
-        assert!(reports.contains(&format!("10.0.0.{member} {kind} 232.0.1.0 10.0.0.1")), "{reports:?}");
+        assert!(reports.contains(&format!("10.0.0.{member} {kind} 232.0.1.1 10.0.0.1")), "{reports:?}");
     }
     let fields = [
         "icmpv6.mldr.mar.record_type",
@@ -412,8 +412,8 @@ fn tshark_reads_what_routers_and_members_of_a_tree_say() {
     ];
     let reports = lines("icmpv6.type == 143", &fields);
     for kind in [5, 6] {
-        assert!(reports.contains(&format!("{kind} ff38::8000:0 fd00::1")), "{reports:?}");
+        assert!(reports.contains(&format!("{kind} ff38::8000:1 fd00::1")), "{reports:?}");
     }
     let asked = lines("icmpv6.type == 130", &["icmpv6.mld.multicast_address"]);
-    assert_eq!(asked, ["::", "ff38::8000:0"].map(str::to_owned).into());
+    assert_eq!(asked, ["::", "ff38::8000:1"].map(str::to_owned).into());
 }
