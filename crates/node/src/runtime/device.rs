@@ -92,9 +92,9 @@ impl Device {
         for (network, prefix) in routes {
             let version = if network.is_ipv6() { "-6" } else { "-4" };
             // The kernel has a route of all IPv6 groups for each device in its local table, which it looks into first.
-            let table = if network.is_ipv6() && network.is_multicast() { "table local" } else { "" };
+            let table = if network.is_ipv6() && network.is_multicast() { " table local" } else { "" };
             // `add` never replaces a route of the host, which would be lost with the device.
-            ip(&format!("{version} route add {network}/{prefix} dev {name} {table}"))?;
+            ip(&format!("{version} route add {network}/{prefix} dev {name}{table}"))?;
         }
         poller.add(&device, Token { plug, key: 0 }, EventFlags::IN)?;
         Ok(Self {
