@@ -431,7 +431,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "delivery: ip-multicast",
         "delivery: { ip-multicast: { one-sources: true } }",
-        "bad.yaml:3:71: unknown key `one-sources` in `ip-multicast`: did you mean `one-source`? (allowed here: one-source)",
+        "bad.yaml:3:71: unknown key `one-sources` in `ip-multicast`: did you mean `one-source`? (allowed here: one-source, routing)",
     ),
     ("to: film", "to: flim", "bad.yaml:5:25: `to`: there is no node or group `flim`: did you mean `film`?"),
     (
