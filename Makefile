@@ -3,7 +3,7 @@
 CARGO ?= cargo
 PURE := hopcast-core hopcast-code hopcast-wire hopcast-config hopcast-link hopcast-bridge hopcast-coded hopcast-reliable hopcast-explicit hopcast-host hopcast-peers hopcast-stack hopcast-twin
 
-.PHONY: run test check lint unit docs compiler purity deny arm fuzz miri bench bench-codes clean
+.PHONY: run test check lint unit docs compiler purity deny arm fuzz interop miri bench bench-codes clean
 
 ## Send a real file over six lossy hops under each transport; print the table, write the report.
 run:
@@ -52,6 +52,10 @@ arm:
 ## A few seconds of each fuzz target, with the same seed each time. For longer: scripts/fuzz SECONDS [TARGET ...]
 fuzz:
 	@scripts/fuzz --smoke
+
+## Ten transfers each way with libnorm and with OpenPGM at each loss, and streams of ten minutes: about half an hour.
+interop:
+	$(CARGO) test --package hopcast-live --test norm --test pgm -- --ignored
 
 ## Undefined behaviour in the codes, as far as Miri can interpret them. Takes minutes, so it is no part of `make test`.
 miri:
