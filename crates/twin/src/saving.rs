@@ -8,7 +8,7 @@ use crate::results::{Flow, Parameters, Run};
 pub const ANY: &str = "any";
 
 /// Fills in the savings of runs against those that have the values of `reference`, and otherwise the same parameters
-/// and repeat. A run whose reference is not there has none, and so has the reference itself.
+/// and repeat; of several of these, the first. A run whose reference is not there has none, and so has each reference.
 pub fn relate(runs: &mut [Run], reference: &Parameters) {
     if reference.is_empty() {
         return;
@@ -18,14 +18,21 @@ pub fn relate(runs: &mut [Run], reference: &Parameters) {
         let compared: Vec<_> = parameters.iter().filter(|(path, _)| !is_any(path)).collect();
         (serde_json::to_string(&compared).unwrap_or_default(), repeat)
     };
-    let places: BTreeMap<_, usize> =
-        runs.iter().enumerate().map(|(place, run)| (key(&run.parameters, run.repeat), place)).collect();
+    let is_reference = |run: &Run| {
+        reference
+            .iter()
+            .all(|(path, value)| value == ANY || run.parameters.get(path).is_none_or(|found| found == value))
+    };
+    let mut places = BTreeMap::new();
+    for (place, run) in runs.iter().enumerate().filter(|(_, run)| is_reference(run)) {
+        places.entry(key(&run.parameters, run.repeat)).or_insert(place);
+    }
     for place in 0..runs.len() {
         let mut parameters = runs[place].parameters.clone();
         for (path, value) in reference.iter().filter(|(path, _)| runs[place].parameters.contains_key(*path)) {
             parameters.insert(path.clone(), value.clone());
         }
-        let other = places.get(&key(&parameters, runs[place].repeat)).filter(|other| **other != place);
+        let other = places.get(&key(&parameters, runs[place].repeat)).filter(|_| !is_reference(&runs[place]));
         let savings: Vec<[Option<f64>; 3]> = match other.map(|other| &runs[*other]) {
             Some(other) => {
                 let run = &runs[place];
@@ -91,6 +98,14 @@ mod tests {
         assert_eq!(runs[1].flows[0].figures.network_saving, None);
         relate(&mut runs, json!({ "delivery": "unicast", "receivers": ANY }).as_object().unwrap());
         assert_eq!(runs[1].flows[0].figures.network_saving, Some(0.75));
+        // Of two references neither saves against the other, and the first is the one.
+        let mut runs = [
+            run("unicast", "14", 0, [1000, 100, 4000]),
+            run("unicast", "28", 0, [8000, 800, 8000]),
+            run("multicast", "28", 0, [250, 50, 1000]),
+        ];
+        relate(&mut runs, json!({ "delivery": "unicast", "receivers": ANY }).as_object().unwrap());
+        assert_eq!(runs.map(|run| run.flows[0].figures.network_saving), [None, None, Some(0.75)]);
     }
 
     #[test]

@@ -188,7 +188,8 @@ fn picture(
         let ours = mark.ours.map(|ours| ours + mark.ci95.unwrap_or(0.0));
         ours.into_iter().chain(mark.published)
     });
-    let bottoms = marks.iter().filter_map(|mark| Some(mark.ours? - mark.ci95.unwrap_or(0.0)));
+    let least = least(measure);
+    let bottoms = marks.iter().filter_map(|mark| Some((mark.ours? - mark.ci95.unwrap_or(0.0)).max(least)));
     let values = tops.chain(bottoms.filter(|bottom| *bottom < 0.0));
     let unit = if measure.unit.is_empty() { String::new() } else { format!(" [{}]", measure.unit) };
     let y = Axis::from_zero(format!("{}{unit}", measure.title), values);
@@ -204,14 +205,19 @@ fn picture(
     let paint = |size: Size| {
         chart(size, &caption, (x, &y), &legend(), |canvas, frame| {
             for (line, marks) in &lines {
-                draw_line(canvas, frame, *line, marks);
+                draw_line(canvas, frame, (*line, least), marks);
             }
         })
     };
     Plot::new(Section::Throughput, &stem, caption.clone(), keys.to_vec(), paint)
 }
 
-fn draw_line(canvas: &mut Canvas<'_>, frame: &Frame<'_>, style: usize, marks: &[&Mark]) {
+/// The least that a figure can be, below which no interval is drawn.
+fn least(measure: &Measure) -> f64 {
+    if measure.name.ends_with("_saving") { f64::NEG_INFINITY } else { 0.0 }
+}
+
+fn draw_line(canvas: &mut Canvas<'_>, frame: &Frame<'_>, (style, least): (usize, f64), marks: &[&Mark]) {
     let mut marks = marks.to_vec();
     marks.sort_by(|a, b| a.x.total_cmp(&b.x));
     let means = marks.iter().filter_map(|mark| Some(frame.place(mark.x, mark.ours?)));
@@ -222,10 +228,7 @@ fn draw_line(canvas: &mut Canvas<'_>, frame: &Frame<'_>, style: usize, marks: &[
     let marks: Vec<&Mark> = marks.iter().step_by(marks.len().div_ceil(MAX_MARKS).max(1)).copied().collect();
     let bar = |mark: &&Mark| Some((mark.x, mark.ours?, mark.ci95?));
     for (x, mean, ci95) in marks.iter().filter_map(bar) {
-        let (low, high) = (
-            frame.place(x, if mean < 0.0 { mean - ci95 } else { (mean - ci95).max(0.0) }),
-            frame.place(x, mean + ci95),
-        );
+        let (low, high) = (frame.place(x, (mean - ci95).max(least)), frame.place(x, mean + ci95));
         canvas.path(&[low, high], Ink::Line(style), 1.4);
         for (x, y) in [low, high] {
             canvas.path(&[(x - 4.0, y), (x + 4.0, y)], Ink::Line(style), 1.4);

@@ -173,10 +173,13 @@ impl Receiver {
         let mut ask =
             Ask { config: &self.config, node: self.node, random: &mut self.random, counts: &mut self.counts };
         let Some(remote) = self.remotes.get_mut(&from) else { return };
-        if has_place && !remote.begin(now, heard, header, &mut ask, out) {
-            return;
+        if has_place {
+            // Before what it had begun is forgotten: who begins anew has no more time for that.
+            remote.begin_turn(now);
+            if !remote.begin(now, heard, header, &mut ask, out) {
+                return;
+            }
         }
-        remote.begin_turn(now);
         let place = out.delivered.len();
         match &heard.message.body {
             Body::Info(info) => remote.info(now, info, &mut ask, out),

@@ -467,12 +467,13 @@ impl Remote {
     /// Nothing more comes of what was sent so far: what is not complete is missing.
     pub(super) fn close(&mut self, ask: &mut Ask<'_>, out: &mut Output) {
         let place = out.delivered.len();
-        let next = self.progress.last.map_or(0, |(last, _)| last + 1);
-        let wanted: Vec<u64> = self.objects.wanted(next.saturating_sub(1)).collect();
-        for number in wanted {
-            self.is_gone(number, ask, out);
+        if let Some((last, _)) = self.progress.last {
+            let wanted: Vec<u64> = self.objects.wanted(last).collect();
+            for number in wanted {
+                self.is_gone(number, ask, out);
+            }
+            self.objects.clear(last + 1);
         }
-        self.objects.clear(next);
         self.in_order.order(&mut out.delivered, place, u64::MAX);
         self.requests.stop();
         self.leaves = None;

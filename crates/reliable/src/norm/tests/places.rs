@@ -165,7 +165,12 @@ fn what_a_sender_had_that_has_gone_before_its_turn_is_a_loss_that_is_counted() {
 
 /// A symbol of an object of 256 MiB, in blocks of `source` symbols.
 fn symbol(sender: u32, number: u64, source: u16, payload: &[u8]) -> Vec<u8> {
-    let header = Header { instance: 1, grtt: 255, backoff: 15, group_size: 15 };
+    symbol_of((sender, 1), number, source, payload)
+}
+
+/// The same of an instance of the sender.
+fn symbol_of((sender, instance): (u32, u16), number: u64, source: u16, payload: &[u8]) -> Vec<u8> {
+    let header = Header { instance, grtt: 255, backoff: 15, group_size: 15 };
     let fti = Fti {
         fec: Fec::ReedSolomon8,
         object_size: 256 << 20,
@@ -222,6 +227,12 @@ fn who_sends_only_to_keep_a_place_loses_it() {
     // As few as there is room for.
     let few = beside(|step| step.is_multiple_of(100).then(|| symbol(77, step, 8, &[7; 1000])));
     assert!((60.0..65.0).contains(&few), "{few} s");
+    // The same, by a sender that begins anew each 50 seconds: two packets in a row are another instance.
+    let anew = beside(|step| {
+        let sender = (77, (step / 5000) as u16);
+        (step.is_multiple_of(100) || step % 5000 == 1).then(|| symbol_of(sender, step, 8, &[7; 1000]))
+    });
+    assert!((60.0..65.0).contains(&anew), "{anew} s");
     // Whole blocks of few bytes, each in time.
     let slow = beside(|step| step.is_multiple_of(100).then(|| symbol(77, step, 1, &[7; 500])));
     assert!((60.0..150.0).contains(&slow), "{slow} s");
@@ -244,6 +255,7 @@ fn forged_senders_that_find_no_place_take_bounded_memory_and_are_forgotten_first
     }
     // The one that waits, and 63 of these.
     assert_eq!(net.counter(receiver, "senders_forgotten"), 1000 - 63);
+    assert_eq!(net.counter(receiver, "objects_given_up"), 0, "they have sent none");
     assert!(net.run(Duration::from_secs(10), |net| has_all(net, receiver, &files)));
 }
 
