@@ -7,47 +7,14 @@ mod common;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use common::{counter, document, frames};
+use common::scenarios::scenarios;
+use common::{counter, document, frames, tree_of_routers};
 use hopcast_twin::results::Run;
 use hopcast_twin::scenario::Overrides;
 
-/// A source behind r0; a, b and c behind r1, and d and e behind r2. One datagram of 500 bytes each 10 ms, from 1 s on.
+/// The tree of routers with one group of all receivers.
 fn tree(delivery: &str, services: &str) -> Run {
-    network(&[("all", "[a, b, c, d, e]", delivery)], services)
-}
-
-/// The same with a flow to each of these groups: name, members and delivery.
-fn network(groups: &[(&str, &str, &str)], services: &str) -> Run {
-    let listed = groups.iter().map(|(name, members, delivery)| {
-        format!("  - {{ name: {name}, members: {members}, delivery: {delivery} }}\n")
-    });
-    let flows = groups.iter().zip(["f", "g"]).map(|((to, ..), name)| {
-        let app = "{ cbr: { rate: 400 kbit/s, size: 500 B, start: 1 s } }";
-        format!("  - {{ name: {name}, from: s, to: {to}, ip: 6, over: udp, app: {app} }}\n")
-    });
-    let (groups, flows): (String, String) = (listed.collect(), flows.collect());
-    let text = format!(
-        "
-title: A tree of routers
-seed: 3
-duration: 31 s
-topology:
-  nodes: [s, r0, r1, r2, a, b, c, d, e]
-  links:
-    - {{ between: [s, r0], rate: 10 Mbit/s, delay: 2 ms }}
-    - {{ between: [r0, r1], rate: 10 Mbit/s, delay: 2 ms }}
-    - {{ between: [r0, r2], rate: 10 Mbit/s, delay: 2 ms }}
-    - {{ between: [r1, a], rate: 10 Mbit/s, delay: 2 ms }}
-    - {{ between: [r1, b], rate: 10 Mbit/s, delay: 2 ms }}
-    - {{ between: [r1, c], rate: 10 Mbit/s, delay: 2 ms }}
-    - {{ between: [r2, d], rate: 10 Mbit/s, delay: 2 ms }}
-    - {{ between: [r2, e], rate: 10 Mbit/s, delay: 2 ms }}
-groups:
-{groups}flows:
-{flows}{services}
-"
-    );
-    document(&text).runs.into_iter().next().unwrap()
+    tree_of_routers(&[("all", "[a, b, c, d, e]", delivery)], services)
 }
 
 const ROUTERS: &str = "services: [{ name: mead, run: meadcast-router, on: [r0, r1, r2] }]";
@@ -122,7 +89,7 @@ fn a_router_that_stops_costs_no_more_than_the_time_to_the_next_discovery() {
 fn two_groups_of_one_node_are_both_sent_in_lists() {
     let delivery = "{ meadcast: { delay: 0s, interval: 0s } }";
     let groups = [("all", "[a, b, c]", delivery), ("some", "[b, c, d, e]", delivery)];
-    let run = network(&groups, ROUTERS);
+    let run = tree_of_routers(&groups, ROUTERS);
     assert_eq!(run.flows.len(), 2);
     for (flow, receivers) in run.flows.iter().zip([3, 4]) {
         let counter = |name: &str| flow.counters[&format!("meadcast_sender_{name}")];
@@ -186,8 +153,7 @@ flows: [{{ name: f, from: s, to: g, ip: 6, over: {{ norm: {{ rate: 3 Mbit/s }} }
 /// Bytes that all links and the sender's have carried, in datagrams of this size, for a group of these nodes of the
 /// thesis' network: each frame once on a link.
 fn testbed(from: &str, to: &str, delivery: &str, routers: &str, size: u32) -> (f64, f64) {
-    let network =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/networks/meadcast-testbed.yaml");
+    let network = scenarios().join("networks/meadcast-testbed.yaml");
     let text = format!(
         "
 duration: 7 s

@@ -6,6 +6,7 @@ mod common;
 
 use std::path::Path;
 
+use common::scenarios::scenarios;
 use common::{document, frames};
 use hopcast_runner::load_text;
 use hopcast_twin::results::Run;
@@ -173,8 +174,7 @@ fn a_router_that_dies_on_a_segment_of_two_is_replaced_after_its_holdtime() {
 /// The thesis' first use case of 14 receivers on its network; all frames of each direction of a link, without those of
 /// the start.
 fn testbed(ip: u8, delivery: &str, services: &str) -> (Vec<(String, String, u64)>, Run) {
-    let network =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/networks/meadcast-testbed.yaml");
+    let network = scenarios().join("networks/meadcast-testbed.yaml");
     let run = run(&format!(
         "
 title: UC1

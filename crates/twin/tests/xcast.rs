@@ -6,7 +6,8 @@ mod common;
 
 use std::path::Path;
 
-use common::{counter, document, frames};
+use common::scenarios::scenarios;
+use common::{counter, document, frames, tree_of_routers};
 use hopcast_twin::results::Run;
 use hopcast_twin::scenario::Overrides;
 
@@ -15,29 +16,9 @@ fn list(receivers: u64) -> u64 {
     24 + 8 + 16 * receivers
 }
 
-/// A source behind r0; a, b and c behind r1, and d and e behind r2. One datagram of 500 bytes each 10 ms, from 1 s on.
+/// The tree of routers with one group of all receivers.
 fn tree(delivery: &str, services: &str) -> Run {
-    let text = format!(
-        "
-seed: 3
-duration: 31 s
-topology:
-  nodes: [s, r0, r1, r2, a, b, c, d, e]
-  links:
-    - {{ between: [s, r0], rate: 10 Mbit/s, delay: 2 ms }}
-    - {{ between: [r0, r1], rate: 10 Mbit/s, delay: 2 ms }}
-    - {{ between: [r0, r2], rate: 10 Mbit/s, delay: 2 ms }}
-    - {{ between: [r1, a], rate: 10 Mbit/s, delay: 2 ms }}
-    - {{ between: [r1, b], rate: 10 Mbit/s, delay: 2 ms }}
-    - {{ between: [r1, c], rate: 10 Mbit/s, delay: 2 ms }}
-    - {{ between: [r2, d], rate: 10 Mbit/s, delay: 2 ms }}
-    - {{ between: [r2, e], rate: 10 Mbit/s, delay: 2 ms }}
-groups: [{{ name: g, members: [a, b, c, d, e], delivery: {delivery} }}]
-flows: [{{ name: f, from: s, to: g, ip: 6, over: udp, app: {{ cbr: {{ rate: 400 kbit/s, size: 500 B, start: 1 s }} }} }}]
-{services}
-"
-    );
-    document(&text).runs.into_iter().next().unwrap()
+    tree_of_routers(&[("g", "[a, b, c, d, e]", delivery)], services)
 }
 
 const ROUTERS: &str = "services: [{ name: x, run: xcast-router, on: [r0, r1, r2] }]";
@@ -168,8 +149,7 @@ flows: [{ from: n0, to: g, over: udp, app: { cbr: { rate: 100 kbit/s } } }]
 
 /// What the links of the thesis' network have carried for its first use case: packets and bytes of each direction.
 fn testbed(to: &str, delivery: &str, services: &str) -> (Run, Vec<[u64; 2]>) {
-    let network =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/networks/meadcast-testbed.yaml");
+    let network = scenarios().join("networks/meadcast-testbed.yaml");
     let text = format!(
         "
 duration: 4 s

@@ -94,7 +94,7 @@ impl Scale {
             // The middle of its step: links of one are as wide.
             Self::Bytes { top } => {
                 let step = BYTE_STEPS.iter().filter(|step| load.bytes >= **step * top * 1e6).count();
-                (step as f64 + 0.5) / 5.0
+                (step as f64 + 0.5) / (BYTE_STEPS.len() + 1) as f64
             }
         };
         share.clamp(0.0, 1.0)

@@ -26,13 +26,12 @@ pub(crate) fn plots(study: &Study<'_>) -> (Vec<Plot>, usize) {
         measure.better != Better::Neither
             && study.rows.iter().any(|row| row.summary.published.contains_key(measure.name))
     };
-    let is_saving = |measure: &&Measure| {
-        measure.name.ends_with("_saving")
-            && study.rows.iter().any(|row| figure(row.summary, measure.name).is_some())
+    let has_saving = |measure: &&Measure| {
+        is_saving(measure) && study.rows.iter().any(|row| figure(row.summary, measure.name).is_some())
     };
     // What a file wants to have compared comes first, and then what stands beside figures of others.
-    let rank = |measure: &&Measure| (!is_saving(measure), !published(measure));
-    let is_drawn = |measure: &&Measure| measure.rank == 0 || published(measure) || is_saving(measure);
+    let rank = |measure: &&Measure| (!has_saving(measure), !published(measure));
+    let is_drawn = |measure: &&Measure| measure.rank == 0 || published(measure) || has_saving(measure);
     let mut measures: Vec<&Measure> = MEASURES.iter().filter(is_drawn).collect();
     measures.sort_by_key(rank);
     let several = measures.len() > 1;
@@ -212,9 +211,13 @@ fn picture(
     Plot::new(Section::Throughput, &stem, caption.clone(), keys.to_vec(), paint)
 }
 
+fn is_saving(measure: &Measure) -> bool {
+    measure.name.ends_with("_saving")
+}
+
 /// The least that a figure can be, below which no interval is drawn.
 fn least(measure: &Measure) -> f64 {
-    if measure.name.ends_with("_saving") { f64::NEG_INFINITY } else { 0.0 }
+    if is_saving(measure) { f64::NEG_INFINITY } else { 0.0 }
 }
 
 fn draw_line(canvas: &mut Canvas<'_>, frame: &Frame<'_>, (style, least): (usize, f64), marks: &[&Mark]) {

@@ -34,14 +34,18 @@ pub(crate) struct Flows {
     names: BTreeMap<String, FlowId>,
 }
 
+/// What a scenario has beside its flows: nodes, links, roles and variants.
+pub(crate) type Scene<'s> =
+    (&'s Topology, &'s SegmentMap<'s>, &'s BTreeMap<String, Vec<NodeId>>, &'s Variants);
+
 impl Flows {
     pub(crate) fn of(
         node: &Node,
-        (topology, segment_map, roles): (&Topology, &SegmentMap<'_>, &BTreeMap<String, Vec<NodeId>>),
+        scene: Scene<'_>,
         groups: &mut Groups,
-        variants: &Variants,
         contents: &mut Contents,
     ) -> Result<Self, Diagnostic> {
+        let (topology, segment_map, ..) = scene;
         let mut flows = Self { flows: Vec::new(), live: None, names: BTreeMap::new() };
         let mut written = Vec::new();
         for (number, item) in list(node, "flows")?.iter().enumerate() {
@@ -69,80 +73,8 @@ impl Flows {
                 if flows.names.insert(own_name.clone(), flows.flows.len()).is_some() {
                     return Err(span.error(format!("the flow name `{own_name}` is taken already")));
                 }
-                let to_node = fields.need("to", "to: n6")?;
-                let group = named_group(to_node, groups, topology);
-                let to = match group {
-                    Some(group) => groups::receivers(&groups.groups[group], from),
-                    None => receivers(to_node, groups, topology)?,
-                };
-                check_receivers(to_node, from, &to, segment_map)?;
-                let over = fields.need("over", "over: tcp-cubic")?;
-                let stack = variants.stack(over)?;
-                let app_node = fields.need("app", "app: bulk")?;
-                let live = [programs::live_app(app_node), programs::live_stack(over, &stack.layers)];
-                programs::carries_something(&stack, over, app_node)?;
-                let app = app(app_node, &stack, contents)?;
-                flows.live = flows.live.or_else(|| live.into_iter().flatten().next());
-                let delivery = fields.read("delivery", |node, _| variants.delivery(node))?;
-                let group = match (group, &delivery, to.len()) {
-                    (Some(_), Some(_), _) => {
-                        let node = fields.need("delivery", "")?;
-                        return Err(node.error("`delivery`: the group of `to` has one of its own"));
-                    }
-                    (Some(group), None, _) => Some(group),
-                    // A tree of its own needs no delivery, so that one may stand beside transports that do.
-                    (None, _, _) if relaying(&stack, |row| row.receivers) == Some(0) => None,
-                    (None, None, 1) => None,
-                    (None, _, _) => {
-                        let delivery = delivery.unwrap_or_else(deliveries::default_delivery);
-                        Some(groups.add(String::new(), &to, delivery, item)?)
-                    }
-                };
-                if group.is_some() {
-                    serves_members(to_node, &stack)?;
-                }
-                if group.is_some() || to.len() > 1 {
-                    needs_no_answer(to_node, &app, group.map(|group| &groups.groups[group]), &to)?;
-                    several_may_read(app_node, &app, &stack)?;
-                }
-                let ipv6 = fields.read("ip", ip_version)?.unwrap_or(false);
-                if let Some(group) = group.map(|group| &groups.groups[group]) {
-                    let named = roles.get("peer").map_or(&[][..], Vec::as_slice);
-                    is_reached(to_node, (group, from, &to, ipv6), &stack, named, segment_map)?;
-                }
-                if matches!(app, App::ShortFlows { .. }) {
-                    flows.have_ports_left(from, app_node, topology)?;
-                }
-                if let App::Program { program: Program::GroupFile(file), .. } = &app {
-                    let name = file.with.name();
-                    if group.is_none() {
-                        return Err(to_node.error(format!(
-                            "`to`: `{name}` sends to groups: add `delivery: ip-multicast`, also for one receiver"
-                        )));
-                    }
-                    if let Some(node) = fields.get("ip").filter(|_| ipv6) {
-                        return Err(node.error(format!("`ip`: `{name}` sends over IPv4 alone")));
-                    }
-                }
-                let paths = match fields.get("paths") {
-                    Some(node) => paths(node, &stack, &to, group)?,
-                    None => 1,
-                };
-                let flow = Flow {
-                    name: own_name,
-                    senders: together.then(|| name.clone()),
-                    from,
-                    to,
-                    group,
-                    protocol: stack.protocol,
-                    over: stack.layers,
-                    app,
-                    ipv6,
-                    paths,
-                };
-                flows.flows.push(flow);
-                let ip = fields.get("ip").filter(|_| ipv6);
-                written.push(Written { to: to_node, app: app_node, ip, paths: fields.get("paths") });
+                let names = (own_name, together.then(|| name.clone()));
+                written.push(flows.add((item, fields), names, from, scene, groups, contents)?);
             }
         }
         if flows.flows.is_empty() {
@@ -150,6 +82,92 @@ impl Flows {
         }
         fits::check(&flows.flows, &groups.groups, &written, segment_map)?;
         Ok(flows)
+    }
+
+    /// Adds the flow of one sender: its name, and that which it has together with those of others.
+    fn add<'n>(
+        &mut self,
+        (item, fields): (&'n Node, Fields<'n>),
+        (name, senders): (String, Option<String>),
+        from: NodeId,
+        (topology, segment_map, roles, variants): Scene<'_>,
+        groups: &mut Groups,
+        contents: &mut Contents,
+    ) -> Result<Written<'n>, Diagnostic> {
+        let to_node = fields.need("to", "to: n6")?;
+        let group = named_group(to_node, groups, topology);
+        let to = match group {
+            Some(group) => groups::receivers(&groups.groups[group], from),
+            None => receivers(to_node, groups, topology)?,
+        };
+        check_receivers(to_node, from, &to, segment_map)?;
+        let over = fields.need("over", "over: tcp-cubic")?;
+        let stack = variants.stack(over)?;
+        let app_node = fields.need("app", "app: bulk")?;
+        let live = [programs::live_app(app_node), programs::live_stack(over, &stack.layers)];
+        programs::carries_something(&stack, over, app_node)?;
+        let app = app(app_node, &stack, contents)?;
+        self.live = self.live.take().or_else(|| live.into_iter().flatten().next());
+        let delivery = fields.read("delivery", |node, _| variants.delivery(node))?;
+        let group = match (group, &delivery, to.len()) {
+            (Some(_), Some(_), _) => {
+                let node = fields.need("delivery", "")?;
+                return Err(node.error("`delivery`: the group of `to` has one of its own"));
+            }
+            (Some(group), None, _) => Some(group),
+            // A tree of its own needs no delivery, so that one may stand beside transports that do.
+            (None, _, _) if relaying(&stack, |row| row.receivers) == Some(0) => None,
+            (None, None, 1) => None,
+            (None, _, _) => {
+                let delivery = delivery.unwrap_or_else(deliveries::default_delivery);
+                Some(groups.add(String::new(), &to, delivery, item)?)
+            }
+        };
+        if group.is_some() {
+            serves_members(to_node, &stack)?;
+        }
+        if group.is_some() || to.len() > 1 {
+            needs_no_answer(to_node, &app, group.map(|group| &groups.groups[group]), &to)?;
+            several_may_read(app_node, &app, &stack)?;
+        }
+        let ipv6 = fields.read("ip", ip_version)?.unwrap_or(false);
+        if let Some(group) = group.map(|group| &groups.groups[group]) {
+            let named = roles.get("peer").map_or(&[][..], Vec::as_slice);
+            is_reached(to_node, (group, from, &to, ipv6), &stack, named, segment_map)?;
+        }
+        if matches!(app, App::ShortFlows { .. }) {
+            self.have_ports_left(from, app_node, topology)?;
+        }
+        if let App::Program { program: Program::GroupFile(file), .. } = &app {
+            let name = file.with.name();
+            if group.is_none() {
+                return Err(to_node.error(format!(
+                    "`to`: `{name}` sends to groups: add `delivery: ip-multicast`, also for one receiver"
+                )));
+            }
+            if let Some(node) = fields.get("ip").filter(|_| ipv6) {
+                return Err(node.error(format!("`ip`: `{name}` sends over IPv4 alone")));
+            }
+        }
+        let paths = match fields.get("paths") {
+            Some(node) => paths(node, &stack, &to, group)?,
+            None => 1,
+        };
+        let flow = Flow {
+            name,
+            senders,
+            from,
+            to,
+            group,
+            protocol: stack.protocol,
+            over: stack.layers,
+            app,
+            ipv6,
+            paths,
+        };
+        self.flows.push(flow);
+        let ip = fields.get("ip").filter(|_| ipv6);
+        Ok(Written { to: to_node, app: app_node, ip, paths: fields.get("paths") })
     }
 
     /// Checks that ports are left for one more flow of `short-flows` from a node.

@@ -279,7 +279,7 @@ fn scenario(root: &Node, contents: &mut Contents) -> Result<(Scenario, Vec<Strin
     let routes = routing::routes(fields.get("routes"), &topology, &segment_map)?;
     let mut groups = Groups::of(fields.get("groups"), fields.get("events"), &topology, &variants, duration)?;
     let roles = roles(fields.get("roles"), &topology)?;
-    let flows = Flows::of(flows, (&topology, &segment_map, &roles), &mut groups, &variants, contents)?;
+    let flows = Flows::of(flows, (&topology, &segment_map, &roles, &variants), &mut groups, contents)?;
     let Groups { groups, events: mut acts, .. } = groups;
     if let Some(group) = groups.iter().find(|group| group.delivery.settings().is_left_to_services())
         && membership == Reporting::Plan

@@ -30,6 +30,41 @@ pub(crate) fn flow(text: &str) -> Flow {
     document.runs.into_iter().next().unwrap().flows.remove(0)
 }
 
+/// The run of a source s behind r0, with a, b and c behind r1, and d and e behind r2. To each of these groups (name,
+/// members and delivery) there goes one datagram of 500 bytes each 10 ms over IPv6, from 1 s on.
+pub(crate) fn tree_of_routers(groups: &[(&str, &str, &str)], services: &str) -> Run {
+    let listed = groups.iter().map(|(name, members, delivery)| {
+        format!("  - {{ name: {name}, members: {members}, delivery: {delivery} }}\n")
+    });
+    let flows = groups.iter().zip(["f", "g"]).map(|((to, ..), name)| {
+        let app = "{ cbr: { rate: 400 kbit/s, size: 500 B, start: 1 s } }";
+        format!("  - {{ name: {name}, from: s, to: {to}, ip: 6, over: udp, app: {app} }}\n")
+    });
+    let (groups, flows): (String, String) = (listed.collect(), flows.collect());
+    let text = format!(
+        "
+title: A tree of routers
+seed: 3
+duration: 31 s
+topology:
+  nodes: [s, r0, r1, r2, a, b, c, d, e]
+  links:
+    - {{ between: [s, r0], rate: 10 Mbit/s, delay: 2 ms }}
+    - {{ between: [r0, r1], rate: 10 Mbit/s, delay: 2 ms }}
+    - {{ between: [r0, r2], rate: 10 Mbit/s, delay: 2 ms }}
+    - {{ between: [r1, a], rate: 10 Mbit/s, delay: 2 ms }}
+    - {{ between: [r1, b], rate: 10 Mbit/s, delay: 2 ms }}
+    - {{ between: [r1, c], rate: 10 Mbit/s, delay: 2 ms }}
+    - {{ between: [r2, d], rate: 10 Mbit/s, delay: 2 ms }}
+    - {{ between: [r2, e], rate: 10 Mbit/s, delay: 2 ms }}
+groups:
+{groups}flows:
+{flows}{services}
+"
+    );
+    document(&text).runs.into_iter().next().unwrap()
+}
+
 /// Frames that a direction of a link has sent.
 #[track_caller]
 pub(crate) fn frames(run: &Run, from: &str, to: &str) -> u64 {
