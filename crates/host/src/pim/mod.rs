@@ -279,12 +279,7 @@ impl Pim {
     /// Forgets what a neighbour has said that is gone or has started anew.
     fn forget_neighbour(&mut self, now: Instant, interface: u32, neighbour: IpAddr) {
         for channel in self.channels() {
-            let is_of_link = channel.1.is_ipv4() == neighbour.is_ipv4();
-            self.change(now, channel, |tree, _| {
-                if is_of_link {
-                    tree.forget_neighbour(interface, neighbour);
-                }
-            });
+            self.change(now, channel, |tree, _| tree.forget_neighbour(interface, neighbour));
         }
     }
 
@@ -294,15 +289,17 @@ impl Pim {
         let has_moved = std::mem::replace(&mut self.version, version) != version;
         let wanted = self.table.wanted();
         for &channel in &wanted {
-            if self.open(channel) {
-                self.change(now, channel, |tree, _| tree.set_own(true));
-            }
+            self.open(channel);
         }
         for channel in self.channels() {
             let rpf = if has_moved { Some(self.rpf(channel.0)) } else { None };
-            let is_wanted = wanted.contains(&channel);
+            let is_own = wanted.contains(&channel);
+            // What else a tree follows changes it when it changes.
+            if rpf.is_none() && self.trees.get(&channel).is_none_or(|tree| tree.is_own() == is_own) {
+                continue;
+            }
             self.change(now, channel, |tree, _| {
-                tree.set_own(is_wanted);
+                tree.set_own(is_own);
                 rpf.into_iter().for_each(|rpf| tree.set_rpf(rpf));
             });
         }

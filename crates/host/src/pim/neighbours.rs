@@ -40,6 +40,8 @@ impl Neighbours {
         if hello.holdtime == 0 {
             return if self.0.remove(&from).is_some() { Heard::Gone } else { Heard::Known(false) };
         }
+        // Section 4.3.4: an address is that of the router that has named it last, and never that of another's messages.
+        hello.addresses.retain(|address| !self.0.contains_key(address));
         let heard = match self.0.get(&from) {
             None if self.0.len() >= max => return Heard::Full,
             None => Heard::New,
@@ -49,8 +51,6 @@ impl Neighbours {
                 Heard::Known(*priority != hello.priority || *addresses != hello.addresses)
             }
         };
-        // Section 4.3.4: an address is that of the router that has named it last, and never that of another's messages.
-        hello.addresses.retain(|address| !self.0.contains_key(address));
         for other in self.0.values_mut() {
             other.hello.addresses.retain(|address| *address != from && !hello.addresses.contains(address));
         }

@@ -87,6 +87,11 @@ impl Tree {
         }
     }
 
+    /// Whether machines on the host itself want the channel.
+    pub(super) const fn is_own(&self) -> bool {
+        self.is_own
+    }
+
     /// Notes whether a machine on the router itself is a member.
     pub(super) const fn set_own(&mut self, joined: bool) {
         self.is_own = joined;

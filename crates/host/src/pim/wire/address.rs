@@ -12,6 +12,7 @@ use hopcast_core::bytes::{Malformed, Reader};
 use hopcast_wire::ip::Version;
 
 use crate::groups::is_link_scope;
+use crate::icmp::is_one_host;
 use crate::pim::refusal::Refusal;
 
 /// Numbers of address families (IANA).
@@ -40,24 +41,11 @@ pub(super) const fn len(version: Version) -> usize {
     }
 }
 
-/// Whether an address may be that of one host or router.
-pub(super) const fn is_host(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(address) => {
-            !(address.is_unspecified()
-                || address.is_loopback()
-                || address.is_multicast()
-                || address.is_broadcast())
-        }
-        IpAddr::V6(address) => !(address.is_unspecified() || address.is_loopback() || address.is_multicast()),
-    }
-}
-
 /// Reads an address of one host, or none: unspecified.
 pub(super) fn unicast(reader: &mut Reader<'_>, version: Version) -> Result<IpAddr, Refusal> {
     family(reader, version)?;
     let address = bare(reader, version)?;
-    if is_host(address) || address.is_unspecified() { Ok(address) } else { Err(Refusal::Listed) }
+    if is_one_host(address) || address.is_unspecified() { Ok(address) } else { Err(Refusal::Listed) }
 }
 
 /// Reads a group beyond the link.
@@ -79,7 +67,11 @@ pub(super) fn source(reader: &mut Reader<'_>, version: Version) -> Result<(IpAdd
     if usize::from(mask) != 8 * len(version) {
         return Err(Refusal::Mask);
     }
-    if is_host(address) { Ok((address, flags & (WILDCARD | SHARED_TREE) != 0)) } else { Err(Refusal::Listed) }
+    if is_one_host(address) {
+        Ok((address, flags & (WILDCARD | SHARED_TREE) != 0))
+    } else {
+        Err(Refusal::Listed)
+    }
 }
 
 pub(super) fn put_unicast(bytes: &mut Vec<u8>, address: IpAddr) {

@@ -14,6 +14,7 @@ use hopcast_core::bytes::Reader;
 use hopcast_wire::ip::Version;
 
 use super::address;
+use crate::icmp::is_one_host;
 use crate::pim::refusal::Refusal;
 
 const HOLDTIME: u16 = 1;
@@ -84,7 +85,7 @@ impl Hello {
                     hello.addresses.clear();
                     while !value.is_empty() {
                         let address = address::unicast(&mut value, version)?;
-                        if !address::is_host(address) || hello.addresses.len() == Self::MAX_ADDRESSES {
+                        if !is_one_host(address) || hello.addresses.len() == Self::MAX_ADDRESSES {
                             return Err(Refusal::Listed);
                         }
                         hello.addresses.push(address);

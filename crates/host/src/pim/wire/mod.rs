@@ -20,6 +20,7 @@ use hopcast_wire::checksum;
 use hopcast_wire::ip::{self, Header, Version};
 
 use super::refusal::Refusal;
+use crate::icmp::is_one_host;
 pub use hello::{Hello, LanDelay};
 pub(super) use join_prune::room;
 pub use join_prune::{GroupEntry, JoinPrune, MAX_RECORDS};
@@ -80,10 +81,10 @@ impl Assert {
     fn parse(reader: &mut Reader<'_>, version: Version) -> Result<Self, Refusal> {
         let group = address::group(reader, version)?;
         let source = address::unicast(reader, version)?;
-        let word = reader.u32("metric preference").map_err(|_| Refusal::Truncated)?;
-        let metric = reader.u32("metric").map_err(|_| Refusal::Truncated)?;
+        let word = reader.u32("metric preference")?;
+        let metric = reader.u32("metric")?;
         let shared_tree = word >> 31 == 1;
-        if !shared_tree && !address::is_host(source) {
+        if !shared_tree && !is_one_host(source) {
             return Err(Refusal::Listed);
         }
         Ok(Self { group, source, shared_tree, preference: word & 0x7fff_ffff, metric })
@@ -115,11 +116,11 @@ pub fn parse(packet: &[u8], header: &Header) -> Result<Message, Refusal> {
         // RFC 7761 section 4.9: the source of a message in IPv6 is an address of the link.
         IpAddr::V6(source) => source.is_unicast_link_local(),
     };
-    if !from_link || !address::is_host(header.source) {
+    if !from_link || !is_one_host(header.source) {
         return Err(Refusal::Sender);
     }
     let mut reader = Reader::new(message);
-    let [first, _, _, _] = reader.array::<HEADER>("header").map_err(|_| Refusal::Truncated)?;
+    let [first, _, _, _] = reader.array::<HEADER>("header")?;
     if first >> 4 != VERSION {
         return Err(Refusal::Version);
     }
