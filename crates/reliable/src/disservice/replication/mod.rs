@@ -4,7 +4,7 @@ mod hold_off;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use hopcast_core::{Duration, Instant, Stream};
+use hopcast_core::{Duration, Instant, Stream, earliest};
 
 use hold_off::HoldOffs;
 
@@ -168,7 +168,7 @@ impl Pushes {
             };
             let interface = neighbour.interface();
             if let Some(until) = self.hold_offs.until(now, interface, member) {
-                held_off = Some(held_off.map_or(until, |first| first.min(until)));
+                held_off = earliest(held_off, Some(until));
                 self.turns.push_back(member);
                 continue;
             }

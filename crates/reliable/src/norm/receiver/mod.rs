@@ -170,9 +170,8 @@ impl Receiver {
         if !has_place && !self.finds_place(now, heard, header, out) {
             return;
         }
-        let mut ask =
-            Ask { config: &self.config, node: self.node, random: &mut self.random, counts: &mut self.counts };
-        let Some(remote) = self.remotes.get_mut(&from) else { return };
+        let (remotes, _, mut ask) = self.parts();
+        let Some(remote) = remotes.get_mut(&from) else { return };
         if has_place {
             // Before what it had begun is forgotten: who begins anew has no more time for that.
             remote.begin_turn(now);
@@ -222,10 +221,16 @@ impl Receiver {
         }
     }
 
-    fn wake_remotes(&mut self, now: Instant, out: &mut Output) {
-        let mut ask =
+    /// The senders with a place, those that wait, and what both are given.
+    fn parts(&mut self) -> (&mut BTreeMap<NodeId, Remote>, &mut BTreeMap<NodeId, Waiting>, Ask<'_>) {
+        let ask =
             Ask { config: &self.config, node: self.node, random: &mut self.random, counts: &mut self.counts };
-        for remote in self.remotes.values_mut() {
+        (&mut self.remotes, &mut self.waiting, ask)
+    }
+
+    fn wake_remotes(&mut self, now: Instant, out: &mut Output) {
+        let (remotes, _, mut ask) = self.parts();
+        for remote in remotes.values_mut() {
             remote.wake(now, &mut ask, out);
         }
     }

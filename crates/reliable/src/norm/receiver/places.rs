@@ -6,8 +6,6 @@
 //! for all of them, as by a receiver that has come late: that it is silent by then does not matter, if it still holds
 //! them.
 
-use std::collections::BTreeMap;
-
 use hopcast_core::{Duration, Instant};
 
 use super::remote::Remote;
@@ -140,7 +138,7 @@ impl Receiver {
             let remote = Remote::new(from, header.instance, heard.from, now);
             self.waiting.insert(from, Waiting { remote, since: None });
         }
-        let (waiting, mut ask) = self.waiting_and_ask();
+        let (_, waiting, mut ask) = self.parts();
         let Some(Waiting { remote, since }) = waiting.get_mut(&from) else { return false };
         if !remote.begin(now, heard, header, &mut ask, out) {
             return false;
@@ -170,7 +168,7 @@ impl Receiver {
             }
             let Some(Waiting { mut remote, .. }) = self.waiting.remove(&next) else { break };
             remote.turn = Turn::new(now);
-            let (_, mut ask) = self.waiting_and_ask();
+            let (_, _, mut ask) = self.parts();
             remote.look(now, &mut ask);
             self.remotes.insert(next, remote);
             any = true;
@@ -197,7 +195,7 @@ impl Receiver {
     fn take_place(&mut self, now: Instant, node: NodeId, out: &mut Output) {
         let Some(mut remote) = self.remotes.remove(&node) else { return };
         if remote.lacks_any() {
-            let (_, mut ask) = self.waiting_and_ask();
+            let (_, _, mut ask) = self.parts();
             remote.close(&mut ask, out);
             self.counts.forgotten += 1;
             let last_heard = remote.last_heard;
@@ -216,7 +214,7 @@ impl Receiver {
                 |(_, waiting): &(&NodeId, &Waiting)| (waiting.since.is_some(), waiting.remote.last_heard);
             let Some(node) = self.waiting.iter().min_by_key(silent).map(|(&node, _)| node) else { return };
             let Some(mut waiting) = self.waiting.remove(&node) else { return };
-            let (_, mut ask) = self.waiting_and_ask();
+            let (_, _, mut ask) = self.parts();
             waiting.remote.close(&mut ask, out);
             self.counts.forgotten += 1;
         }
@@ -224,7 +222,7 @@ impl Receiver {
 
     /// Those without a place that have left are over.
     pub(super) fn wake_waiting(&mut self, now: Instant, out: &mut Output) {
-        let (waiting, mut ask) = self.waiting_and_ask();
+        let (_, waiting, mut ask) = self.parts();
         for Waiting { remote, since } in waiting.values_mut() {
             if remote.leaves.is_some_and(|at| at <= now) {
                 remote.close(&mut ask, out);
@@ -236,11 +234,5 @@ impl Receiver {
     /// When the next of those without a place is gone.
     pub(super) fn next_leaving(&self) -> Option<Instant> {
         self.waiting.values().filter_map(|waiting| waiting.remote.leaves).min()
-    }
-
-    fn waiting_and_ask(&mut self) -> (&mut BTreeMap<NodeId, Waiting>, Ask<'_>) {
-        let ask =
-            Ask { config: &self.config, node: self.node, random: &mut self.random, counts: &mut self.counts };
-        (&mut self.waiting, ask)
     }
 }
