@@ -18,7 +18,8 @@
 //! designated router of Xcast+ a packet for a group makes a copy for each interface with members, and for each router
 //! that has registered. Routers bound the rate of copies and of responses.
 //!
-//! All of them can be chosen in scenarios, as deliveries and services of virtual time.
+//! MEADcast and Xcast can be chosen in scenarios, as deliveries and services, MEADcast on kernels too; Xcast+ is not
+//! attached to the stack yet.
 
 mod address;
 mod bitmap;

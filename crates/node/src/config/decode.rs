@@ -62,8 +62,11 @@ pub(super) fn config(root: &Node) -> Result<Config, Diagnostic> {
     let mtu = fields.read("mtu", |node, key| whole(node, key, 576..=9000))?.unwrap_or(1500) as u16;
     let services = fields.get("services").map_or_else(|| Ok(Vec::new()), host::services)?;
     let senders = fields.get("send").map_or_else(|| Ok(Vec::new()), |node| host::senders(node, mtu))?;
-    if [carriers.is_empty(), groups.is_empty(), relays.is_empty(), services.is_empty(), senders.is_empty()]
-        == [true; 5]
+    if carriers.is_empty()
+        && groups.is_empty()
+        && relays.is_empty()
+        && services.is_empty()
+        && senders.is_empty()
     {
         return Err(root.error(
             "a node needs something to do: `carry` at a site, `relay` between two peers, `services` or `send` for its host",
@@ -389,11 +392,8 @@ fn lanes(root: &Node, config: &Config) -> Result<(), Diagnostic> {
 
 /// Checks that each TUN device belongs to one carrier or group, and that no connection is taken over by two.
 fn devices(root: &Node, config: &Config) -> Result<(), Diagnostic> {
-    let carried = config.carriers.iter().filter_map(|carrier| carrier.packets.as_ref());
-    let carried = carried.map(|packets| (&packets.tun, &packets.addresses));
-    let sent = config.senders.iter().map(|sender| (&sender.tun, &sender.addresses));
     let mut known: Vec<(&String, &Vec<(IpAddr, u8)>)> = Vec::new();
-    for (tun, addresses) in carried.chain(sent) {
+    for (tun, addresses) in config.devices() {
         if known.iter().any(|(before, _)| *before == tun) {
             return Err(root.error(format!("`tun`: two carriers or groups cannot both have `{tun}`")));
         }

@@ -267,6 +267,13 @@ impl Default for Timing {
 }
 
 impl Config {
+    /// The TUN devices of carriers and senders: the name of each, and the host's addresses on it.
+    pub(crate) fn devices(&self) -> impl Iterator<Item = (&String, &Vec<(IpAddr, u8)>)> {
+        let carried = self.carriers.iter().filter_map(|carrier| carrier.packets.as_ref());
+        let carried = carried.map(|packets| (&packets.tun, &packets.addresses));
+        carried.chain(self.senders.iter().map(|sender| (&sender.tun, &sender.addresses)))
+    }
+
     /// Reads a file.
     pub fn load(path: &Path) -> Result<Self, Diagnostic> {
         let name = path.display().to_string();

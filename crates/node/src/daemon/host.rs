@@ -1,11 +1,12 @@
 //! What the node does for its host: services for what that forwards, and senders to groups of hosts.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use hopcast_core::plug::{DevicePlug, HookPlug, Plug};
 use hopcast_core::{Port, Slot};
 use hopcast_stack::site::{HookChain, SiteGroup, SiteSender};
 
+use super::report;
 use super::site::Site;
 use super::stack::Stack;
 use crate::config::{Config, HostSender};
@@ -78,16 +79,12 @@ impl Stack {
 
 impl HostPart {
     pub(super) fn status(&self, site: &Site) -> HostStatus {
-        let mut counters = BTreeMap::new();
-        site.machines.machine(self.slot).counters(&mut |name, count| {
-            *counters.entry(name.to_owned()).or_insert(0) += count;
-        });
         HostStatus {
             name: self.name.clone(),
             role: if self.shown.is_some() { "sender" } else { "service" }.to_owned(),
             over: self.over.clone(),
             shown: self.shown.as_ref().map(|shown| shown()).unwrap_or_default(),
-            counters,
+            counters: report::counters(site, &[self.slot]),
         }
     }
 }

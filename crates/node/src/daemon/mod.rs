@@ -229,9 +229,7 @@ fn build(config: &Config, random: u64) -> Built {
 /// Checks that the names of the TUN devices are free: existing interfaces are not touched.
 fn free_devices(config: &Config) -> Result<(), Error> {
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").map_err(Error::Sockets)?;
-    let carried = config.carriers.iter().filter_map(|carrier| carrier.packets.as_ref());
-    let sent = config.senders.iter().map(|sender| &sender.tun);
-    for tun in carried.map(|packets| &packets.tun).chain(sent) {
+    for (tun, _) in config.devices() {
         if name_to_index(&socket, tun).is_ok() {
             return Err(Error::DeviceInUse(tun.clone()));
         }

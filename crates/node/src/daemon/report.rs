@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use hopcast_core::{Duration, Instant};
+use hopcast_core::{Duration, Instant, Slot};
 use log::warn;
 
 use super::complaints::Complaints;
@@ -161,12 +161,6 @@ fn status_of(peer: &Peer, now: Instant, headers: u16) -> PeerStatus {
 }
 
 fn carrier(part: &Part, site: &Site) -> CarrierStatus {
-    let mut counters = BTreeMap::new();
-    for &slot in &part.slots {
-        site.machines.machine(slot).counters(&mut |name, count| {
-            *counters.entry(name.to_owned()).or_insert(0) += count;
-        });
-    }
     CarrierStatus {
         name: part.name.clone(),
         via: part.via.clone(),
@@ -174,6 +168,17 @@ fn carrier(part: &Part, site: &Site) -> CarrierStatus {
         role: if part.relay { "relay" } else { "site" }.to_owned(),
         channel: part.tag.channel(),
         connections: part.streams() as u64,
-        counters,
+        counters: counters(site, &part.slots),
     }
+}
+
+/// The counters of machines, each summed over them.
+pub(super) fn counters(site: &Site, slots: &[Slot]) -> BTreeMap<String, u64> {
+    let mut counters = BTreeMap::new();
+    for &slot in slots {
+        site.machines.machine(slot).counters(&mut |name, count| {
+            *counters.entry(name.to_owned()).or_insert(0) += count;
+        });
+    }
+    counters
 }

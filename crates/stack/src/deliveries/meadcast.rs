@@ -109,7 +109,9 @@ impl Delivery for Config {
         if !end.sends() {
             return none;
         }
-        let sender = TimedSender::at(end, |receivers| Sender::new(*self, own, end.address(), receivers));
+        let sender = TimedSender::at(end, [Sender::join, Sender::leave], |receivers| {
+            Sender::new(*self, own, end.address(), receivers)
+        });
         none.sending("meadcast", sender).with_hooks(HOOKS)
     }
 

@@ -4,38 +4,8 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv6Addr};
 
 use hopcast_core::{Duration, Instant, Item, Machine, Port, earliest};
-use hopcast_explicit::{meadcast, xcast};
 
 use crate::group::GroupEnd;
-
-/// A sender that knows its receivers by their addresses.
-pub(super) trait ListSender: Machine {
-    /// Adds a receiver.
-    fn join(&mut self, receiver: Ipv6Addr);
-
-    /// Takes a receiver out.
-    fn leave(&mut self, receiver: Ipv6Addr);
-}
-
-impl ListSender for meadcast::sender::Sender {
-    fn join(&mut self, receiver: Ipv6Addr) {
-        self.join(receiver);
-    }
-
-    fn leave(&mut self, receiver: Ipv6Addr) {
-        self.leave(receiver);
-    }
-}
-
-impl ListSender for xcast::sender::Sender {
-    fn join(&mut self, receiver: Ipv6Addr) {
-        self.join(receiver);
-    }
-
-    fn leave(&mut self, receiver: Ipv6Addr) {
-        self.leave(receiver);
-    }
-}
 
 /// A receiver that comes or goes.
 #[derive(Clone, Copy)]
@@ -48,14 +18,22 @@ struct Change {
 /// A sender whose receivers come and go at given times.
 pub(super) struct TimedSender<S> {
     sender: S,
+    /// Adds a receiver.
+    join: fn(&mut S, Ipv6Addr),
+    /// Takes a receiver out.
+    leave: fn(&mut S, Ipv6Addr),
     /// The changes to come, in the order of time.
     changes: VecDeque<Change>,
 }
 
-impl<S: ListSender> TimedSender<S> {
-    /// The sender at an end of a flow, made of those receivers that are there from the beginning, in the order of the
-    /// file.
-    pub(super) fn at(end: &GroupEnd<'_>, sender: impl FnOnce(Vec<Ipv6Addr>) -> S) -> Self {
+impl<S: Machine> TimedSender<S> {
+    /// The sender at an end of a flow, with how receivers join and leave it, made of those receivers that are there
+    /// from the beginning, in the order of the file.
+    pub(super) fn at(
+        end: &GroupEnd<'_>,
+        [join, leave]: [fn(&mut S, Ipv6Addr); 2],
+        sender: impl FnOnce(Vec<Ipv6Addr>) -> S,
+    ) -> Self {
         let mut changes = Vec::new();
         for member in end.flow.hearers(end.node) {
             let IpAddr::V6(address) = end.plan.address(member.node, true) else { continue };
@@ -65,20 +43,20 @@ impl<S: ListSender> TimedSender<S> {
         changes.sort_by_key(|change| change.at);
         let begins = changes.iter().take_while(|change| change.at == Instant::ZERO && change.joins).count();
         let sender = sender(changes.drain(..begins).map(|change| change.address).collect());
-        Self { sender, changes: changes.into() }
+        Self { sender, join, leave, changes: changes.into() }
     }
 
     fn change(&mut self, now: Instant) {
         while let Some(Change { address, joins, .. }) = self.changes.pop_front_if(|change| change.at <= now) {
             match joins {
-                true => self.sender.join(address),
-                false => self.sender.leave(address),
+                true => (self.join)(&mut self.sender, address),
+                false => (self.leave)(&mut self.sender, address),
             }
         }
     }
 }
 
-impl<S: ListSender> Machine for TimedSender<S> {
+impl<S: Machine> Machine for TimedSender<S> {
     fn handle(&mut self, now: Instant, port: Port, item: Item) {
         self.change(now);
         self.sender.handle(now, port, item);

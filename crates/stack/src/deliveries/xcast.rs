@@ -69,8 +69,9 @@ impl Delivery for Xcast {
         }
         let config = sender::Config { mtu: end.mtu as usize, ..self.config };
         let next_hops = Box::new(XcastRoutes::new(end.routes.clone(), self.tunnel));
-        let sender =
-            TimedSender::at(end, |receivers| Sender::new(config, own, end.address(), receivers, next_hops));
+        let sender = TimedSender::at(end, [Sender::join, Sender::leave], |receivers| {
+            Sender::new(config, own, end.address(), receivers, next_hops)
+        });
         none.sending("xcast", sender).with_hooks(HOOKS)
     }
 }

@@ -25,6 +25,18 @@ impl NodeRoutes {
     pub(crate) fn note_sender(&self, delivery: &'static str) {
         self.routes.borrow_mut().running.change((0, delivery), self.node, true);
     }
+
+    /// The route towards an address, and the nodes on it. `None` if there is none, and for the node's own addresses.
+    fn route_and_nodes(&self, to: IpAddr) -> Option<(RouteEntry, Vec<NodeId>)> {
+        let mut routes = self.routes.borrow_mut();
+        routes.addresses().owner(to)?;
+        let leg = routes.leg(self.node, to)?;
+        let nodes = routes.nodes_towards(self.node, to);
+        let neighbour = routes.neighbour_on(leg, to)?;
+        let interface = routes.paths.interface(leg.own);
+        let route = RouteEntry { interface, neighbour, metric: nodes.len() as u32 };
+        (!nodes.is_empty()).then_some((route, nodes))
+    }
 }
 
 impl Routes for NodeRoutes {
@@ -58,13 +70,7 @@ impl Routes for NodeRoutes {
 
 impl ServiceRoutes for NodeRoutes {
     fn route(&self, to: IpAddr) -> Option<RouteEntry> {
-        let mut routes = self.routes.borrow_mut();
-        routes.addresses().owner(to)?;
-        let leg = routes.leg(self.node, to)?;
-        let hops = routes.nodes_towards(self.node, to);
-        let neighbour = routes.neighbour_on(leg, to)?;
-        let interface = routes.paths.interface(leg.own);
-        (!hops.is_empty()).then_some(RouteEntry { interface, neighbour, metric: hops.len() as u32 })
+        self.route_and_nodes(to).map(|(route, _)| route)
     }
 
     fn version(&self) -> u64 {
@@ -77,9 +83,8 @@ impl ServiceRoutes for NodeRoutes {
     }
 
     fn first_that_runs(&self, kind: &str, to: IpAddr) -> Option<ServiceNode> {
-        let RouteEntry { interface, neighbour, .. } = ServiceRoutes::route(self, to)?;
-        let mut routes = self.routes.borrow_mut();
-        let nodes = routes.nodes_towards(self.node, to);
+        let (RouteEntry { interface, neighbour, .. }, nodes) = self.route_and_nodes(to)?;
+        let routes = self.routes.borrow();
         let place = nodes.iter().position(|&node| routes.running.runs(kind, node))?;
         let address = match place {
             0 => neighbour,

@@ -1,6 +1,6 @@
 //! A service's machine that events stop, start, and restart with other settings.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::rc::Rc;
 
@@ -117,7 +117,7 @@ impl Machine for Restartable {
 
 /// Memberships that hold, each with the port that it crossed.
 #[derive(Default)]
-struct Memberships(BTreeMap<(Port, IpAddr, Option<IpAddr>, Option<u32>), Membership>);
+struct Memberships(BTreeSet<(Port, IpAddr, Option<IpAddr>, Option<u32>)>);
 
 impl Memberships {
     /// Takes note of an item that crosses a port.
@@ -126,13 +126,15 @@ impl Memberships {
         let Membership { group, source, interface, joined } = *membership;
         let key = (port, group, source, interface);
         if joined {
-            self.0.insert(key, *membership);
+            self.0.insert(key);
         } else {
             self.0.remove(&key);
         }
     }
 
     fn all(&self) -> impl Iterator<Item = (Port, Membership)> {
-        self.0.iter().map(|(&(port, ..), &membership)| (port, membership))
+        self.0.iter().map(|&(port, group, source, interface)| {
+            (port, Membership { group, source, interface, joined: true })
+        })
     }
 }

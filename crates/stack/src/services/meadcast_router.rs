@@ -7,6 +7,7 @@ use hopcast_core::Machine;
 use hopcast_explicit::meadcast::router::{Config, HOOKS, Router};
 use hopcast_host::Hook;
 
+use super::{COPIES_PER_SECOND, per_second};
 use crate::service::{HostConfig, Service, ServiceRoutes, ServiceRow};
 use crate::table::{Form, Opt, Options, Worlds, on_off, shown};
 
@@ -37,20 +38,16 @@ static OPTIONS: Options<Config> = Options(&[
     },
     Opt {
         key: "copies-per-second",
-        about: "Maximum number of copies and plain packets in a second, a tenth of them at once. With fewer, data is dropped; with more, a forged packet costs more.",
+        about: COPIES_PER_SECOND,
         form: Form::Count,
-        set: |config, node, key| {
-            whole(node, key, 10..=1_000_000_000).map(|found| config.copies_per_second = found as u32)
-        },
+        set: |config, node, key| per_second(node, key).map(|found| config.copies_per_second = found),
         show: |config| shown(&config.copies_per_second),
     },
     Opt {
         key: "responses-per-second",
         about: "Maximum number of responses to discovery in a second, a tenth of them at once. With fewer, senders do not learn of the router; with more, forged requests cost more.",
         form: Form::Count,
-        set: |config, node, key| {
-            whole(node, key, 10..=1_000_000_000).map(|found| config.responses_per_second = found as u32)
-        },
+        set: |config, node, key| per_second(node, key).map(|found| config.responses_per_second = found),
         show: |config| shown(&config.responses_per_second),
     },
 ]);

@@ -10,7 +10,7 @@ mod vlan;
 pub(crate) mod xcast_router;
 
 use hopcast_config::Diagnostic;
-use hopcast_config::decode::did_you_mean_one_of;
+use hopcast_config::decode::{did_you_mean_one_of, whole};
 use hopcast_config::yaml::Node;
 
 use crate::service::ServiceRow;
@@ -36,4 +36,12 @@ pub fn find(run: &Node, name: &str) -> Result<&'static ServiceRow, Diagnostic> {
         let hint = did_you_mean_one_of(name, &names);
         run.error(format!("there is no service `{name}`{hint} (services: {})", names.join(", ")))
     })
+}
+
+/// The documentation of `copies-per-second`.
+const COPIES_PER_SECOND: &str = "Maximum number of copies and plain packets in a second, a tenth of them at once. With fewer, data is dropped; with more, a forged packet costs more.";
+
+/// Reads a maximum number of packets in a second.
+fn per_second(node: &Node, key: &str) -> Result<u32, Diagnostic> {
+    whole(node, key, 10..=1_000_000_000).map(|found| found as u32)
 }

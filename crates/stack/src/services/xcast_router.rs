@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::rc::Rc;
 
-use hopcast_config::decode::{flag, whole};
+use hopcast_config::decode::flag;
 use hopcast_core::Machine;
 use hopcast_explicit::xcast::router::{Config, HOOKS, Hop, NextHops, Router};
 use hopcast_host::Hook;
 
+use super::{COPIES_PER_SECOND, per_second};
 use crate::service::{HostConfig, Service, ServiceNode, ServiceRoutes, ServiceRow};
 use crate::table::{Form, Opt, Options, Worlds, on_off, shown};
 
@@ -48,10 +49,10 @@ static OPTIONS: Options<Settings> = Options(&[
     },
     Opt {
         key: "copies-per-second",
-        about: "Maximum number of copies and plain packets in a second, a tenth of them at once. With fewer, data is dropped; with more, a forged packet costs more.",
+        about: COPIES_PER_SECOND,
         form: Form::Count,
         set: |settings, node, key| {
-            whole(node, key, 10..=1_000_000_000).map(|found| settings.config.copies_per_second = found as u32)
+            per_second(node, key).map(|found| settings.config.copies_per_second = found)
         },
         show: |settings| shown(&settings.config.copies_per_second),
     },

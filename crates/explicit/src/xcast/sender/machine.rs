@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use hopcast_core::{Datagram, Instant, Item, Machine, Outbox, Port};
+use hopcast_core::{Datagram, Instant, Item, Machine, Outbox, Port, Reactive};
 use hopcast_wire::{ip, udp};
 
 use super::Config;
@@ -122,8 +122,8 @@ impl Sender {
 /// Hop limit of packets unless the application has another: the maximum (RFC 8200).
 const HOP_LIMIT: u8 = 255;
 
-impl Machine for Sender {
-    fn handle(&mut self, now: Instant, port: Port, item: Item) {
+impl Reactive for Sender {
+    fn react(&mut self, now: Instant, port: Port, item: Item) {
         match (port, item) {
             (Port::Above(0), Item::Datagram(datagram)) if datagram.remote.ip() == self.group => {
                 self.send(now, datagram);
@@ -135,14 +135,8 @@ impl Machine for Sender {
         }
     }
 
-    fn wake(&mut self, _now: Instant) {}
-
-    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
+    fn next(&mut self) -> Option<(Port, Item)> {
         self.out.pop()
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        None
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
