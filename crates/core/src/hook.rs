@@ -29,6 +29,9 @@ pub enum Hook {
     /// Packets to a group that a host drops because they arrived on another interface than that of their route: a
     /// router that forwards there learns of another that does. In virtual time alone.
     WrongInterface,
+    /// Packets that the host itself sends to a group whose scope is wider than a link, before its members on this host
+    /// are given them: a router may bring them to members by other means than routes. In virtual time alone.
+    OwnToGroup,
     /// IPv6 packets with an extension header, in transit and for the host itself.
     ExtensionHeader {
         /// Its number among IP's protocols: 0 hop-by-hop options, 43 routing, 60 destination options.

@@ -75,8 +75,8 @@ fn selects(hook: Hook, header: &Header, packet: &[u8]) -> bool {
             found.is_some_and(|found| kind.is_none_or(|kind| found.get(2) == Some(&kind)))
         }
         Hook::All => true,
-        // Selected by the host itself, which knows the route.
-        Hook::WrongInterface => false,
+        // Selected by the host itself, which knows the route, or who sends them.
+        Hook::WrongInterface | Hook::OwnToGroup => false,
         Hook::Protocol(protocol) => header.protocol == protocol,
         Hook::Transport { protocol, port } => {
             let found = || ip::ports(packet.get(header.payload()).unwrap_or_default());
@@ -231,6 +231,12 @@ impl Bindings {
         let wants = |hooked: &&Hooked| {
             hooked.filters.iter().any(|filter| filter.is_for_host() && selects(*filter, header, packet))
         };
+        self.hooks.iter().skip(from).find(wants).map(|hooked| hooked.above)
+    }
+
+    /// The first hook that takes the host's own packets to groups, from place `from` of the list on.
+    pub(crate) fn hooked_own(&self, from: usize) -> Option<u32> {
+        let wants = |hooked: &&Hooked| hooked.filters.contains(&Hook::OwnToGroup);
         self.hooks.iter().skip(from).find(wants).map(|hooked| hooked.above)
     }
 

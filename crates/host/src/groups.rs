@@ -129,7 +129,7 @@ impl Host {
     }
 
     /// Sends a packet of the host's own to a group: on one interface, or by the group's route; and to itself, if it is
-    /// a member.
+    /// a member. A hook for such packets comes first, unless it is the one that sends.
     pub(crate) fn send_to_group(
         &mut self,
         now: Instant,
@@ -137,6 +137,13 @@ impl Host {
         (source, group): (IpAddr, IpAddr),
         interface: Option<u32>,
     ) {
+        if interface.is_none()
+            && group.is_multicast()
+            && !is_link_scope(group)
+            && let Some(above) = self.bindings.hooked_own(self.loopback_from)
+        {
+            return self.hand_to_hook(now, above, packet, None);
+        }
         if group.is_multicast() && self.groups.admits(group, source, None) && !is_all_hosts(group) {
             self.loopback.push_back(packet.clone());
         }

@@ -352,7 +352,7 @@ impl Host {
         }
     }
 
-    fn hand_to_hook(&mut self, now: Instant, above: u32, packet: Buffer, ingress: Option<u32>) {
+    pub(crate) fn hand_to_hook(&mut self, now: Instant, above: u32, packet: Buffer, ingress: Option<u32>) {
         self.counters.hooked += 1;
         self.bindings.allow_answers(above, now);
         let transit = Transit { packet, ingress, egress: Egress::Routes };

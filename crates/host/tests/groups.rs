@@ -212,3 +212,31 @@ fn a_hook_may_take_what_arrives_on_another_interface_than_that_of_its_route() {
         }
     }
 }
+
+#[test]
+fn a_hook_may_take_what_the_host_itself_sends_to_a_group() {
+    let mut model = Modelled::new();
+    for above in [8, 9] {
+        model.host.hook(above, Hook::OwnToGroup);
+    }
+    for group in ["239.1.2.3", "ff15::7"] {
+        let group: IpAddr = group.parse().unwrap();
+        model.change((0, group, None, None), true);
+        let own = SocketAddr::new(address(A, group.is_ipv6()), port(0));
+        let mut sent = Datagram::new(own, SocketAddr::new(group, port(0)), Buffer::copy_from(b"film"));
+        model.host.handle(Instant::ZERO, Port::Above(0), Item::Datagram(sent.clone()));
+        // One after the other, and when both have handed it back, it leaves, and the host itself hears it.
+        for hook in [8, 9] {
+            let Some((Port::Above(above), item)) = model.host.poll(Instant::ZERO) else { panic!("nothing") };
+            let Item::Transit(transit) = &item else { panic!("{item:?}") };
+            assert_eq!((above, transit.ingress), (hook, None));
+            assert!(model.host.poll(Instant::ZERO).is_none());
+            model.host.handle(Instant::ZERO, Port::Above(above), item);
+        }
+        assert_eq!(model.drain(), (vec![0], vec![0, 1]));
+        // What names its interface is not for routers to bring anywhere.
+        sent.attributes.interface = Some(1);
+        model.host.handle(Instant::ZERO, Port::Above(0), Item::Datagram(sent));
+        assert_eq!(model.drain(), (vec![0], vec![1]));
+    }
+}

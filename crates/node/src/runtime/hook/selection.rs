@@ -26,7 +26,9 @@ struct Selection {
 /// Whether a plug may take packets of IPv4, and of IPv6.
 pub(super) fn versions(hooks: &[Hook]) -> [bool; 2] {
     let of = |hook: &Hook| match *hook {
-        Hook::All | Hook::Protocol(_) | Hook::Transport { .. } | Hook::WrongInterface => [true; 2],
+        Hook::All | Hook::Protocol(_) | Hook::Transport { .. } | Hook::WrongInterface | Hook::OwnToGroup => {
+            [true; 2]
+        }
         Hook::Destination { prefix, .. } => [prefix.is_ipv4(), prefix.is_ipv6()],
         Hook::ExtensionHeader { .. } => [false, true],
     };
@@ -99,7 +101,7 @@ fn selections(hook: &Hook) -> Result<Vec<Selection>, PlugError> {
             both(format!("meta l4proto {protocol} th dport {port}"))
         }
         // Netfilter comes before the kernel's multicast routing, which alone knows the interface.
-        Hook::WrongInterface => return Err(PlugError::NoSelection(*hook)),
+        Hook::WrongInterface | Hook::OwnToGroup => return Err(PlugError::NoSelection(*hook)),
         Hook::Destination { prefix, length } => {
             let (v6, version, max) = match prefix {
                 IpAddr::V4(_) => (false, "ip", 32),
