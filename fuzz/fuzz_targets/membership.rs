@@ -39,6 +39,8 @@ struct Link {
     host: MembershipReports,
     router: Querier,
     known: BTreeSet<(IpAddr, Option<IpAddr>)>,
+    /// Those that it has told as the querier.
+    served: BTreeSet<(IpAddr, Option<IpAddr>)>,
     /// Packets since the beginning that queries may have caused, and those that the host's own changes may have.
     sent: u64,
     changed: u64,
@@ -52,8 +54,8 @@ fuzz_target!(|steps: Vec<Step>| {
     let config = querier::Config { max_groups: GROUPS, max_sources: SOURCES, ..Default::default() };
     let interface = querier::Interface { mtu: MTU, v4, v6: Some(link_local(7)) };
     let router = Querier::new(config, &[interface]);
-    let (known, now) = (BTreeSet::new(), Instant::ZERO);
-    let mut link = Link { now, host, router, known, sent: 0, changed: 0 };
+    let (known, served, now) = (BTreeSet::new(), BTreeSet::new(), Instant::ZERO);
+    let mut link = Link { now, host, router, known, served, sent: 0, changed: 0 };
     link.settle();
     for step in &steps {
         link.step(step);
@@ -139,6 +141,10 @@ impl Link {
                     let key = (one.group, one.source);
                     assert!(if one.joined { self.known.insert(key) } else { self.known.remove(&key) });
                 }
+                (Port::Above(1), Item::Membership(one)) => {
+                    let key = (one.group, one.source);
+                    assert!(if one.joined { self.served.insert(key) } else { self.served.remove(&key) });
+                }
                 (Port::Below(0), Item::Transit(transit)) => {
                     if transit.ingress.is_none() {
                         look(&transit.packet);
@@ -149,6 +155,9 @@ impl Link {
         }
         let told: BTreeSet<_> = self.router.memberships().map(|one| (one.group, one.source)).collect();
         assert_eq!(told, self.known);
+        let is_querier = |group: IpAddr| self.router.is_querier(0, ip::Version::of(group));
+        let mine = told.iter().filter(|(group, _)| is_querier(*group)).copied().collect();
+        assert_eq!(self.served, mine);
         assert!(told.len() <= 2 * GROUPS * SOURCES);
         let seconds = self.now.as_nanos() / 1_000_000_000 + 1;
         // 100 a second, 10 at once, and an answer of several packets; a change is said 7 times at most, in two packets.

@@ -187,6 +187,33 @@ fn of_two_routers_the_one_with_the_lower_address_asks_and_both_know_the_members(
 }
 
 #[test]
+fn of_two_routers_the_querier_alone_serves_the_members_and_the_other_does_when_it_falls_silent() {
+    for group in GROUPS {
+        let mut link = SharedLink::new(&[Default::default()], &[Default::default(); 2]);
+        link.set(0, group, Filter::Any);
+        link.run(secs(60));
+        let (all, none) = (any(&[group]), any(&[]));
+        assert_eq!(
+            (link.known.clone(), link.served.clone()),
+            (vec![all.clone(); 2], vec![all.clone(), none.clone()])
+        );
+        let last = link.queries(0).last().unwrap().0;
+        link.off.insert(Station::Router(0));
+        link.run(Duration::from_millis(last + 254_999 - link.millis()));
+        assert_eq!(link.served[1], none);
+        link.run(Duration::from_millis(1));
+        assert_eq!(link.served[1], all, "it has known the members all the time");
+        // The other is back, and asks in time.
+        link.off.clear();
+        link.run(secs(130));
+        assert_eq!(link.served[1], none);
+        link.set(0, group, Filter::None);
+        link.run(secs(10));
+        assert_eq!((link.known.clone(), link.served.clone()), (vec![none.clone(); 2], vec![none; 2]));
+    }
+}
+
+#[test]
 fn a_router_takes_over_when_the_querier_falls_silent_and_gives_way_when_it_is_back() {
     let mut link = SharedLink::new(&[Default::default()], &[Default::default(); 2]);
     link.set(0, GROUPS[0], Filter::Any);
@@ -561,6 +588,11 @@ fn churn(changes: &[Change], hosts: &[membership::Config], loss: f64, silence: D
     }
     for known in &link.known {
         assert_eq!(*known, expected, "{wishes:?}");
+    }
+    for (router, served) in link.routers.iter().zip(&link.served) {
+        let is_querier = |group: IpAddr| router.is_querier(INTERFACE, ip::Version::of(group));
+        let own = expected.iter().filter(|(group, _)| is_querier(*group)).copied().collect();
+        assert_eq!(*served, own);
     }
     for router in &link.routers {
         let told: BTreeSet<_> = router.memberships().map(|one| (one.group, one.source)).collect();

@@ -61,6 +61,7 @@ impl Router {
                 match (port, item) {
                     (Port::Below(0), item) => self.host.handle(self.now, Port::Above(QUERIER), item),
                     (Port::Above(0), Item::Membership(membership)) => self.told.push(membership),
+                    (Port::Above(1), Item::Membership(_)) => {}
                     other => panic!("{other:?}"),
                 }
             } else {

@@ -14,6 +14,8 @@
 //!   MLD are handed back unchanged.
 //! - `Above(0)` carries [`Item::Membership`], up: a group, or one source of it, has members on an interface from now
 //!   on, or has none any more.
+//! - `Above(1)` carries the same of the interfaces whose querier this router is, for a machine that serves a link
+//!   alone: with the role memberships begin, and they end with it.
 //!
 //! On a [`Host`](crate::Host) these hooks select them: `Hook::Protocol(ip::IGMP)`, and for MLD, which is all that hosts
 //! send with hop-by-hop options, `Hook::ExtensionHeader { header: 0, kind: None }`. A router must receive them for

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use hopcast_core::{Agenda, Duration, Egress, Instant, Item, Membership, Outbox, Pace, Transit};
+use hopcast_core::{Agenda, Duration, Egress, Instant, Item, Membership, Outbox, Pace, Port, Transit};
 use hopcast_wire::ip;
 use hopcast_wire::membership::{
     Message, Query, RecordType, Sources, Version, is_reported, is_source_specific,
@@ -15,6 +15,11 @@ use super::counters::Counters;
 use super::election::Election;
 use super::group::{Group, Questions, limit};
 use super::{Config, packet};
+
+/// The port of all memberships.
+const ALL: Port = Port::Above(0);
+/// The port of those of the interfaces whose querier this router is.
+const AS_QUERIER: Port = Port::Above(1);
 
 /// The members on a link, of one IP version.
 #[derive(Debug)]
@@ -99,7 +104,9 @@ impl Segment {
 
     /// Ends the timers and sends the queries that are due.
     pub(super) fn wake(&mut self, now: Instant, shared: &mut Shared<'_>) {
+        let was_querier = self.is_querier();
         if self.election.is_due(now, shared.config) {
+            self.tell_role(was_querier, shared);
             let response = self.election.timing().query_response_interval;
             self.send(None, response, false, &[], shared);
         }
@@ -139,7 +146,10 @@ impl Segment {
         sources: Sources<'_>,
         shared: &mut Shared<'_>,
     ) {
-        if !self.election.heard(now, from, query, shared.config) || query.suppress {
+        let was_querier = self.is_querier();
+        let gives_way = self.election.heard(now, from, query, shared.config);
+        self.tell_role(was_querier, shared);
+        if !gives_way || query.suppress {
             return;
         }
         let Some(group) = query.group.filter(|group| self.groups.contains_key(group)) else { return };
@@ -154,6 +164,16 @@ impl Segment {
             }
             sources.for_each(|source| state.lower_source(source, until));
         });
+    }
+
+    /// Hands up the memberships as of a router that has become the querier, or has ceased to be it.
+    fn tell_role(&self, was_querier: bool, shared: &mut Shared<'_>) {
+        let joined = self.is_querier();
+        if joined != was_querier {
+            for membership in self.memberships() {
+                shared.out.push(AS_QUERIER, Item::Membership(Membership { joined, ..membership }));
+            }
+        }
     }
 
     /// Takes a record of a report; false if it is ignored.
@@ -244,7 +264,11 @@ impl Segment {
         let interface = Some(self.number);
         let begun = after.difference(&before).map(|&source| (source, true));
         for (source, joined) in begun.chain(before.difference(&after).map(|&source| (source, false))) {
-            shared.out.up(Item::Membership(Membership { group, source, interface, joined }));
+            let membership = Membership { group, source, interface, joined };
+            shared.out.push(ALL, Item::Membership(membership));
+            if self.election.is_querier() {
+                shared.out.push(AS_QUERIER, Item::Membership(membership));
+            }
         }
         for Question { suppress, sources } in questions {
             if sources.is_empty() {

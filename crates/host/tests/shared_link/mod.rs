@@ -19,6 +19,8 @@ pub(crate) struct SharedLink {
     pub(crate) routers: Vec<Querier>,
     /// The memberships that each router has told and not taken back.
     pub(crate) known: Vec<BTreeSet<(IpAddr, Option<IpAddr>)>>,
+    /// The same of those that each has told as the querier.
+    pub(crate) served: Vec<BTreeSet<(IpAddr, Option<IpAddr>)>>,
     /// All that routers have told, each with the milliseconds, in order.
     pub(crate) told: Vec<(u64, usize, Membership)>,
     /// All packets, each with the milliseconds and its sender, in order.
@@ -56,9 +58,10 @@ impl SharedLink {
             })
             .collect();
         let known = vec![BTreeSet::new(); routers.len()];
+        let served = known.clone();
         let (told, packets, off) = (Vec::new(), Vec::new(), BTreeSet::new());
         let lost = Box::new(|_| false);
-        Self { now: Instant::ZERO, hosts, routers, known, told, packets, off, lost }
+        Self { now: Instant::ZERO, hosts, routers, known, served, told, packets, off, lost }
     }
 
     /// A host and a router of the defaults, past the startup.
@@ -110,6 +113,7 @@ impl SharedLink {
                 while let Some((port, item)) = self.routers[number].poll(self.now) {
                     match (port, item) {
                         (Port::Above(0), Item::Membership(membership)) => self.tell(number, membership),
+                        (Port::Above(1), Item::Membership(membership)) => self.serve(number, membership),
                         (Port::Below(0), Item::Transit(Transit { packet, ingress: None, egress })) => {
                             assert_eq!(egress, Egress::Group([INTERFACE].into()));
                             line.push_back((Station::Router(number), packet));
@@ -145,18 +149,16 @@ impl SharedLink {
     }
 
     fn tell(&mut self, router: usize, membership: Membership) {
-        let Membership { group, source, interface, joined } = membership;
-        assert_eq!(interface, Some(INTERFACE));
-        let news = if joined {
-            self.known[router].insert((group, source))
-        } else {
-            self.known[router].remove(&(group, source))
-        };
-        assert!(news, "told twice: {membership:?}");
+        let Membership { group, source, joined, .. } = membership;
+        note(&mut self.known[router], membership);
         self.told.push((self.now.as_nanos() / 1_000_000, router, membership));
         let has: BTreeSet<_> =
             self.routers[router].memberships().map(|one| (one.group, one.source)).collect();
         assert!(!joined || has.contains(&(group, source)) || self.known[router].len() > has.len());
+    }
+
+    fn serve(&mut self, router: usize, membership: Membership) {
+        note(&mut self.served[router], membership);
     }
 
     /// Milliseconds since the beginning.
@@ -184,6 +186,14 @@ impl SharedLink {
         });
         counters
     }
+}
+
+/// Takes what a router has told, which must be news.
+fn note(known: &mut BTreeSet<(IpAddr, Option<IpAddr>)>, membership: Membership) {
+    let Membership { group, source, interface, joined } = membership;
+    assert_eq!(interface, Some(INTERFACE));
+    let news = if joined { known.insert((group, source)) } else { known.remove(&(group, source)) };
+    assert!(news, "told twice: {membership:?}");
 }
 
 /// The addresses of a station; the lower the number of a router, the lower its address.

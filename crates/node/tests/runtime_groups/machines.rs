@@ -126,6 +126,7 @@ impl Router {
                     // The kernel has memberships of its own everywhere, such as that of all its solicited nodes.
                     (Port::Above(0), Item::Membership(change)) if change.interface == Some(0) => {}
                     (Port::Above(0), Item::Membership(change)) => self.branch.change(change),
+                    (Port::Above(1), Item::Membership(_)) => {}
                     other => panic!("{other:?}"),
                 }
             } else {
