@@ -102,10 +102,10 @@ fn designated() -> Router {
         Router::new(Config::default(), &[own.into()], next_hops).designated(PlusConfig::default())
     };
     let mut far = router(PEER, Box::new(Nothing) as Box<dyn NextHops>);
-    far.handle(Instant::ZERO, Port::Below(1), channel(5));
+    far.handle(Instant::ZERO, Port::Above(1), channel(5));
     let Some((_, Item::Packet(registration))) = far.poll(Instant::ZERO) else { panic!("a registration") };
     let mut near = router(OWN, Box::new(Hops));
-    near.handle(Instant::ZERO, Port::Below(1), channel(2));
+    near.handle(Instant::ZERO, Port::Above(1), channel(2));
     near.handle(Instant::ZERO, Port::Below(0), Item::Transit(Transit::arrived(registration, 1)));
     assert!(near.poll(Instant::ZERO).is_none(), "a registration ends here");
     near

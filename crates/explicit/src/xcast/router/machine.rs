@@ -116,7 +116,7 @@ impl Router {
     /// Sends a packet on to the next hops of its destinations; one without an ingress is the host's own.
     fn sort(&mut self, now: Instant, packet: &Packet<'_>, ingress: Option<u32>) -> Result<(), Refusal> {
         self.admit(now, packet.hop_limit, ingress)?;
-        let copies = self.divide(packet, ingress);
+        let copies = self.divide(now, packet, ingress);
         self.copies.sent(now, copies);
         Ok(())
     }
@@ -133,7 +133,7 @@ impl Router {
     }
 
     /// Makes the copies of a packet; their number.
-    fn divide(&mut self, packet: &Packet<'_>, ingress: Option<u32>) -> u64 {
+    fn divide(&mut self, now: Instant, packet: &Packet<'_>, ingress: Option<u32>) -> u64 {
         self.counters.packets += 1;
         let mut sorted = std::mem::take(&mut self.sorted);
         let mut copies = 0;
@@ -165,6 +165,10 @@ impl Router {
         }
         if let Some(group) = to_group {
             copies += self.send_multicast(packet.source, group, packet, ingress);
+            let channel = (packet.source, group);
+            if self.plus.as_mut().is_some_and(|plus| plus.is_to_leave(now, channel)) {
+                self.register(channel, 0);
+            }
         }
         for (hop, marks) in sorted.drain(..) {
             copies += 1;
@@ -216,10 +220,15 @@ impl Router {
         (self.plus.is_some() && packet.stays && is_channel((packet.source, group))).then_some(group)
     }
 
+    /// Whether this router is the designated one of a source: a host on one of its links, or its own.
+    fn serves(&self, source: Ipv6Addr) -> bool {
+        self.addresses.contains(&source) || self.next_hops.is_attached(source)
+    }
+
     /// Registers a channel with the router of its source, unless that is this one.
     fn register(&mut self, (source, group): Channel, hold: u16) {
         let Some(&router) = self.addresses.first() else { return };
-        if self.next_hops.is_attached(source) {
+        if self.serves(source) {
             return;
         }
         self.counters.registrations_sent += 1;
@@ -234,10 +243,10 @@ impl Router {
     /// Whether a packet was a registration for a source here.
     fn take_registration(&mut self, now: Instant, packet: &[u8]) -> bool {
         let Some(registration) = Registration::read(packet) else { return false };
-        let Some(plus) = &mut self.plus else { return false };
-        if !self.next_hops.is_attached(registration.channel.0) {
+        if !self.serves(registration.channel.0) {
             return false;
         }
+        let Some(plus) = &mut self.plus else { return false };
         // Anybody else would have a source send to any number of victims.
         let is_noted = self.next_hops.is_router(registration.router) && plus.register(now, &registration);
         let counters = &mut self.counters;
@@ -249,14 +258,18 @@ impl Router {
     fn take_multicast(&mut self, now: Instant, transit: &Transit) -> Result<bool, Refusal> {
         let bytes = &transit.packet[..];
         let read = ip::parse(bytes).ok().filter(|header| header.header_len == ip::V6_HEADER);
-        let (Some(read), Some(plus), Some(ingress)) = (read, &self.plus, transit.ingress) else {
+        let (Some(read), Some(plus), ingress) = (read, &self.plus, transit.ingress) else {
             return Ok(false);
         };
         let (IpAddr::V6(source), IpAddr::V6(group)) = (read.source, read.destination) else {
             return Ok(false);
         };
         let channel = (source, group);
-        if !is_channel(channel) || !self.next_hops.is_attached(source) {
+        let is_of_source = match ingress {
+            Some(_) => self.next_hops.is_attached(source),
+            None => self.addresses.contains(&source),
+        };
+        if !is_channel(channel) || !is_of_source {
             return Ok(false);
         }
         let (routers, max) = (plus.routers(channel), plus.config.max_list.clamp(1, MAX_LIST));
@@ -292,11 +305,11 @@ impl Router {
         if !lists.clone().all(|packet| packet.fits()) {
             return Err(Refusal::Payload);
         }
-        self.admit(now, read.hop_limit, Some(ingress))?;
+        self.admit(now, read.hop_limit, ingress)?;
         self.counters.from_multicast += 1;
-        let mut copies = self.send_multicast(source, group, &packet, Some(ingress));
+        let mut copies = self.send_multicast(source, group, &packet, ingress);
         for packet in lists {
-            copies += self.divide(&packet, Some(ingress));
+            copies += self.divide(now, &packet, ingress);
         }
         self.copies.sent(now, copies);
         Ok(true)
@@ -339,7 +352,7 @@ impl Machine for Router {
             (Port::Above(0), Item::Packet(packet)) => {
                 self.receive(now, Transit { packet, ingress: None, egress: Egress::Routes });
             }
-            (Port::Below(1), Item::Membership(change)) if self.plus.is_some() => {
+            (Port::Above(_), Item::Membership(change)) if self.plus.is_some() => {
                 let changed = self.plus.as_mut().and_then(|plus| plus.change(now, change));
                 if let Some((channel, hold)) = changed {
                     self.register(channel, hold);

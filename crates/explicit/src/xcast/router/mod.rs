@@ -15,8 +15,8 @@
 //! sorted as if it had arrived, and leaves as the host's own.
 //!
 //! A [designated](Router::designated) router speaks Xcast+ too: it registers the channels that its hosts join, of which
-//! it hears on `Below(1)` ([`Item::Membership`](hopcast_core::Item::Membership), from a querier), and turns packets to
-//! groups into packets of Xcast to the routers that have registered, and back.
+//! it hears on any `Above` port ([`Item::Membership`](hopcast_core::Item::Membership), from a querier), and turns
+//! packets to groups into packets of Xcast to the routers that have registered, and back.
 //!
 //! # Bounds
 //!
@@ -29,7 +29,8 @@
 //! A designated router has state: channels with members, and the routers that have registered for the channels of
 //! sources here, both [bounded](PlusConfig). Of one packet it makes more: to a group one copy for each interface with
 //! members (X2M), and of a source's packet one for each router that has registered (M2X). All count as copies. It
-//! accepts registrations of routers that [`NextHops`] knows alone; their source address is not authenticated.
+//! accepts registrations of routers that [`NextHops`] knows alone; their source address is not authenticated. For
+//! packets that it has no members for it leaves again, once in a second.
 //!
 //! # Departures
 //!
@@ -88,6 +89,6 @@ pub trait NextHops {
     /// Whether an address is that of another Xcast router, which tunnels and registrations may come from.
     fn is_router(&self, address: Ipv6Addr) -> bool;
 
-    /// Whether an address is that of a host on a link of this node, for which this node is the designated router.
+    /// Whether this node is the designated router of another: a host on one of its links, which is none itself.
     fn is_attached(&self, address: Ipv6Addr) -> bool;
 }

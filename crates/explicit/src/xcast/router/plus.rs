@@ -13,7 +13,9 @@
 //! ```
 //!
 //! The packet of Xcast must stay as it is (X), and its channel identifier is the group. Registrations hold for a time
-//! and are repeated before it ends; one that holds for no time is a leave.
+//! and are repeated before it ends: after a second first, then after twice as long each time, so that a lost one costs
+//! a second or two. One that holds for no time is a leave; a router that is sent packets without having members leaves
+//! again, so that a lost leave costs a second too.
 //!
 //! No specification of the request's bytes was at hand: these are ours, with a port for experiments (RFC 4727).
 
@@ -32,17 +34,18 @@ pub const REGISTRATION_PORT: u16 = 1022;
 pub const REGISTRATION: usize = 40;
 
 /// The hooks that select what designated routers take beside the packets of Xcast: registrations, and what sources
-/// send to groups.
-pub const PLUS_HOOKS: [Hook; 2] = [
+/// send to groups, the node itself among them.
+pub const PLUS_HOOKS: [Hook; 3] = [
     Hook::Transport { protocol: ip::UDP, port: Some(REGISTRATION_PORT) },
     Hook::Destination { prefix: IpAddr::V6(Ipv6Addr::new(0xff00, 0, 0, 0, 0, 0, 0, 0)), length: 8 },
+    Hook::OwnToGroup,
 ];
 
 /// The settings of a designated router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlusConfig {
-    /// Time between registrations. Default: 60 s. With less, they cost more; with more, a router that has lost its
-    /// state is without them for longer.
+    /// Maximum time between registrations. Default: 60 s. With less, they cost more; with more, a router that has lost
+    /// its state is without them for longer.
     pub refresh: Duration,
     /// Time for which a registration holds, less than 65,536 s. Default: 210 s, so that three in a row may be lost.
     /// With less than the other, channels have gaps; with more, packets go on to routers that are gone. Registrations
@@ -82,18 +85,37 @@ pub(super) struct Registration {
 /// Maximum number of routers that are registered for a channel: more than that is no small group any more.
 const MAX_REGISTERED: usize = 4 * MAX_LIST;
 
+/// Time from a channel's first registration to its second, and minimum time between leaves for packets that nobody
+/// wants. Chosen: a few round trips of a long path; with less, a channel costs more packets when it begins, and with
+/// more, a lost registration costs members that much.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Minimum time between registrations of a channel, whatever the settings say.
+const MIN_REFRESH: Duration = Duration::from_millis(100);
+
+/// A channel with members.
+#[derive(Debug)]
+struct Members {
+    /// The interfaces with members.
+    interfaces: BTreeSet<u32>,
+    /// Time from the next registration to the one after it.
+    pause: Duration,
+}
+
 /// The state of a designated router.
 #[derive(Debug)]
 pub(super) struct Plus {
     pub(super) config: PlusConfig,
-    /// The interfaces with members of each channel.
-    members: BTreeMap<Channel, BTreeSet<u32>>,
+    /// The channels with members.
+    members: BTreeMap<Channel, Members>,
     /// When to register each of these again.
     refreshes: Agenda<Channel>,
     /// The routers that have registered for the channels of sources here.
     registered: BTreeMap<Channel, BTreeSet<Ipv6Addr>>,
     /// Until when each registration holds.
     ends: Agenda<(Channel, Ipv6Addr)>,
+    /// Time from which on a packet that nobody wants has this router leave again.
+    may_leave: Instant,
 }
 
 impl Plus {
@@ -104,6 +126,7 @@ impl Plus {
             refreshes: Agenda::new(),
             registered: BTreeMap::new(),
             ends: Agenda::new(),
+            may_leave: Instant::ZERO,
         }
     }
 
@@ -123,23 +146,27 @@ impl Plus {
             if self.members.len() >= self.config.max_channels && !self.members.contains_key(&channel) {
                 return None;
             }
-            let interfaces = self.members.entry(channel).or_default();
-            let is_first = interfaces.is_empty();
-            interfaces.insert(interface);
-            if !is_first {
+            if let Some(members) = self.members.get_mut(&channel) {
+                members.interfaces.insert(interface);
                 return None;
             }
-            self.refreshes.set(channel, Some(now + self.config.refresh));
+            self.members
+                .insert(channel, Members { interfaces: BTreeSet::from([interface]), pause: AGAIN * 2 });
+            self.refreshes.set(channel, Some(now + AGAIN.min(self.refresh())));
             return Some((channel, self.hold()));
         }
-        let interfaces = self.members.get_mut(&channel)?;
-        interfaces.remove(&interface);
-        if !interfaces.is_empty() {
+        let members = self.members.get_mut(&channel)?;
+        members.interfaces.remove(&interface);
+        if !members.interfaces.is_empty() {
             return None;
         }
         self.members.remove(&channel);
         self.refreshes.set(channel, None);
         Some((channel, 0))
+    }
+
+    fn refresh(&self) -> Duration {
+        self.config.refresh.max(MIN_REFRESH)
     }
 
     fn hold(&self) -> u16 {
@@ -149,8 +176,21 @@ impl Plus {
     /// A channel to register again now, with the time for which that holds; call until `None`.
     pub(super) fn due(&mut self, now: Instant) -> Option<(Channel, u16)> {
         let channel = self.refreshes.expired(now)?;
-        self.refreshes.set(channel, Some(now + self.config.refresh.max(Duration::from_secs(1))));
+        let refresh = self.refresh();
+        let members = self.members.get_mut(&channel)?;
+        let pause = members.pause.min(refresh);
+        members.pause = pause * 2;
+        self.refreshes.set(channel, Some(now + pause));
         Some((channel, self.hold()))
+    }
+
+    /// Whether to leave a channel again, of which a packet has come although it has no members here.
+    pub(super) fn is_to_leave(&mut self, now: Instant, channel: Channel) -> bool {
+        let leaves = !self.members.contains_key(&channel) && self.may_leave <= now;
+        if leaves {
+            self.may_leave = now + AGAIN;
+        }
+        leaves
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
@@ -159,7 +199,7 @@ impl Plus {
 
     /// The interfaces with members of a channel.
     pub(super) fn interfaces(&self, channel: Channel) -> impl Iterator<Item = u32> {
-        self.members.get(&channel).into_iter().flatten().copied()
+        self.members.get(&channel).into_iter().flat_map(|members| &members.interfaces).copied()
     }
 
     /// Forgets the registrations that have ended.

@@ -75,19 +75,20 @@ fn a_channel_is_registered_with_its_first_member_again_in_time_and_left_with_its
     let mut router = designated("fd14::b", Table::default());
     let mut held = Vec::new();
     for (interface, joined) in [(1, true), (2, true), (1, true), (1, false), (7, false)] {
-        router.handle(NOW, Port::Below(1), membership(interface, joined));
+        router.handle(NOW, Port::Above(1), membership(interface, joined));
         held.extend(registrations(&mut router, NOW));
     }
     assert_eq!(held.len(), 1);
     assert_eq!(held[0][52..54], 210_u16.to_be_bytes());
-    for minute in 1..=3 {
-        let now = NOW + Duration::from_secs(60 * minute);
+    // Soon, in case the first is lost, and then up to a minute apart.
+    for seconds in [1, 3, 7, 15, 31, 63, 123, 183] {
+        let now = NOW + Duration::from_secs(seconds);
         assert_eq!(router.deadline(), Some(now));
         router.wake(now);
         assert_eq!(registrations(&mut router, now).len(), 1);
     }
     let now = NOW + Duration::from_secs(200);
-    router.handle(now, Port::Below(1), membership(2, false));
+    router.handle(now, Port::Above(1), membership(2, false));
     let left = registrations(&mut router, now);
     assert_eq!((left.len(), &left[0][52..54]), (1, &[0, 0][..]));
     assert_eq!(router.deadline(), None);
@@ -103,8 +104,8 @@ fn what_a_source_sends_comes_to_the_members_links_over_xcast() {
     assert_eq!(answers(&mut near, NOW, Transit::arrived(multicast(), 3)), [Left::Plain(multicast())]);
     let mut far = ["fd14::b", "fd14::c"].map(|own| designated(own, Table::default()));
     for router in &mut far {
-        router.handle(NOW, Port::Below(1), membership(5, true));
-        router.handle(NOW, Port::Below(1), membership(6, true));
+        router.handle(NOW, Port::Above(1), membership(5, true));
+        router.handle(NOW, Port::Above(1), membership(6, true));
         for packet in registrations(router, NOW) {
             assert_eq!(answers(&mut near, NOW, Transit::arrived(packet, 2)), [], "it ends here");
         }
@@ -128,8 +129,8 @@ fn what_a_source_sends_comes_to_the_members_links_over_xcast() {
 #[test]
 fn members_at_the_sources_own_router_need_no_registration() {
     let mut router = at_source(&[]);
-    router.handle(NOW, Port::Below(1), membership(3, true));
-    router.handle(NOW, Port::Below(1), membership(4, true));
+    router.handle(NOW, Port::Above(1), membership(3, true));
+    router.handle(NOW, Port::Above(1), membership(4, true));
     assert_eq!(registrations(&mut router, NOW), Vec::<Buffer>::new());
     router.handle(NOW, Port::Below(0), Item::Transit(Transit::arrived(multicast(), 3)));
     let (groups, others) = to_group(&mut router, NOW);
@@ -137,10 +138,52 @@ fn members_at_the_sources_own_router_need_no_registration() {
     assert_eq!(others, []);
 }
 
+#[test]
+fn what_a_router_itself_sends_to_a_group_becomes_xcast_there() {
+    let hop = Hop::Neighbour { interface: 1, address: at("fd14::b") };
+    let hops = [(at("fd14::b"), hop)].into();
+    let mut router = designated(SOURCE, Table { hops, routers: vec![at("fd14::b")], ..Table::default() });
+    let own = || Transit { packet: multicast(), ingress: None, egress: Egress::Routes };
+    assert_eq!(answers(&mut router, NOW, own()), [Left::Plain(multicast())], "nobody has registered");
+    register(&mut router, "fd14::b");
+    let left = answers(&mut router, NOW, own());
+    let [Left::Neighbour(1, _, copy)] = &left[..] else { panic!("{left:?}") };
+    assert_eq!(Packet::parse(copy).unwrap().hop_limit, 64);
+    // What only says that it is of this node is not.
+    let forged = Transit::arrived(multicast(), 3);
+    assert_eq!(answers(&mut router, NOW, forged), [Left::Plain(multicast())]);
+    // Its own members need no registration.
+    router.handle(NOW, Port::Above(1), membership(4, true));
+    router.handle(NOW, Port::Below(0), Item::Transit(own()));
+    let (groups, others) = to_group(&mut router, NOW);
+    assert_eq!((groups.len(), &groups[0].0[..], others.len()), (1, &[4][..], 1));
+}
+
+#[test]
+fn a_router_that_is_sent_what_nobody_wants_leaves_again_once_in_a_second() {
+    let mut router = designated("fd14::b", Table::default());
+    let own = [at("fd14::b")];
+    let unwanted = packet(&own, |packet| Packet {
+        stays: true,
+        channel: at(GROUP).into(),
+        source: at(SOURCE),
+        ..packet
+    });
+    let mut left = Vec::new();
+    for millis in (0..2500).step_by(10) {
+        let now = NOW + Duration::from_millis(millis);
+        router.handle(now, Port::Below(0), Item::Transit(Transit::arrived(unwanted.clone(), 0)));
+        left.extend(
+            registrations(&mut router, now).into_iter().map(|packet| (millis, packet[52..54] == [0, 0])),
+        );
+    }
+    assert_eq!(left, [(0, true), (1000, true), (2000, true)]);
+}
+
 /// Hands the source's router the registration of a router with a member.
 fn register(near: &mut Router, own: &str) {
     let mut far = designated(own, Table::default());
-    far.handle(NOW, Port::Below(1), membership(5, true));
+    far.handle(NOW, Port::Above(1), membership(5, true));
     for packet in registrations(&mut far, NOW) {
         assert_eq!(answers(near, NOW, Transit::arrived(packet, 2)), []);
     }
@@ -186,8 +229,8 @@ fn copies_to_the_group_count_as_all_others() {
     let config = Config { copies_per_second: 300, ..Config::default() };
     let own = ["fd14::a", "fd14::aa"].map(|own| IpAddr::from(at(own)));
     let mut router = Router::new(config, &own, Box::new(table)).designated(PlusConfig::default());
-    router.handle(NOW, Port::Below(1), membership(4, true));
-    router.handle(NOW, Port::Below(1), membership(5, true));
+    router.handle(NOW, Port::Above(1), membership(4, true));
+    router.handle(NOW, Port::Above(1), membership(5, true));
     // From a source here, and of Xcast with two addresses of this node.
     let both = ["fd14::a", "fd14::aa"].map(at);
     let xcast = packet(&both, |packet| Packet { stays: true, channel: at(GROUP).into(), ..packet });
@@ -214,9 +257,9 @@ fn registrations_end_by_themselves_and_by_a_leave_and_forged_ones_do_not_count()
     let mut packets = Vec::new();
     for own in ["fd14::b", "fd14::c"] {
         let mut router = designated(own, Table::default());
-        router.handle(NOW, Port::Below(1), membership(5, true));
+        router.handle(NOW, Port::Above(1), membership(5, true));
         packets.extend(registrations(&mut router, NOW));
-        router.handle(NOW, Port::Below(1), membership(5, false));
+        router.handle(NOW, Port::Above(1), membership(5, false));
         packets.extend(registrations(&mut router, NOW));
     }
     let [b, leave_b, c, _] = &packets[..] else { panic!() };
@@ -249,7 +292,7 @@ fn registration(router: &str, group: &str, hold: u64) -> Buffer {
     let (group, source) = (at(group).into(), Some(at(SOURCE).into()));
     far.handle(
         NOW,
-        Port::Below(1),
+        Port::Above(1),
         Item::Membership(Membership { group, source, interface: Some(5), joined: true }),
     );
     match far.poll(NOW) {
@@ -303,7 +346,7 @@ fn lists_and_state_are_bounded() {
     for router in &routers {
         let mut far =
             Router::new(Config::default(), &[(*router).into()], Box::new(Table::default())).designated(plus);
-        far.handle(NOW, Port::Below(1), membership(5, true));
+        far.handle(NOW, Port::Above(1), membership(5, true));
         let packet = registrations(&mut far, NOW).remove(0);
         answers(&mut near, NOW, Transit::arrived(packet, 2));
     }
@@ -321,7 +364,7 @@ fn lists_and_state_are_bounded() {
     for number in 0..5_u16 {
         let group = at(&format!("ff3e::{number:x}")).into();
         let change = Membership { group, source: Some(at(SOURCE).into()), interface: Some(1), joined: true };
-        far.handle(NOW, Port::Below(1), Item::Membership(change));
+        far.handle(NOW, Port::Above(1), Item::Membership(change));
     }
     assert_eq!(far.counters.registrations_sent, 2);
 }
