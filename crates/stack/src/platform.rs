@@ -188,7 +188,10 @@ impl NodeBuilder {
         let mut assembly = Assembly::new();
         let table = GroupTable::new(config.addresses.clone());
         let role = |placed: &PlacedService| network.services[placed.service].layer.settings().multicast();
-        let is_router = layers.services.iter().any(|placed| role(placed) == Some(MulticastRole::Routes));
+        let is_router = layers
+            .services
+            .iter()
+            .any(|placed| matches!(role(placed), Some(MulticastRole::Routes | MulticastRole::Designated)));
         let of_groups = is_router.then(|| table.clone());
         let groups = NodeGroups::new(routes.clone(), of_groups, config.interfaces.len());
         let (of_node, random) = (routes.clone(), RefCell::new(random));
@@ -373,7 +376,7 @@ fn put_services(
     (placed, below)
 }
 
-/// Attaches the services that report members to the one that routes groups, if there is one.
+/// Attaches the services that report members to the one that brings groups' packets to them, if there is one.
 fn attach_queriers(
     assembly: &mut Assembly,
     network: Network<'_>,
@@ -387,9 +390,10 @@ fn attach_queriers(
         };
         all.filter(move |(one, _)| has(one)).map(|(_, machine)| machine.slot)
     };
-    if let Some(router) = with(MulticastRole::Routes).next() {
+    for (role, members) in [(MulticastRole::Routes, 0), (MulticastRole::Designated, 1)] {
+        let Some(router) = with(role).next() else { continue };
         for (port, querier) in (0..).zip(with(MulticastRole::Reports)) {
-            assembly.wire((querier, Port::Above(0)), (router, Port::Above(port)));
+            assembly.wire((querier, Port::Above(members)), (router, Port::Above(port)));
         }
     }
 }

@@ -9,6 +9,7 @@ mod one_hop;
 mod receivers;
 mod unicast;
 mod xcast;
+mod xcast_plus;
 
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::did_you_mean_one_of;
@@ -24,6 +25,7 @@ pub static DELIVERIES: &[&DeliveryRow] = &[
     &one_hop::ONE_HOP,
     &meadcast::MEADCAST,
     &xcast::XCAST,
+    &xcast_plus::XCAST_PLUS,
 ];
 
 /// The delivery of a flow to several receivers whose transport has no tree of its own and whose file names none.

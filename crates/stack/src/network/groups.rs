@@ -122,7 +122,8 @@ impl GlobalRoutes {
 /// One node's view of the trees, for its host.
 pub(crate) struct NodeGroups {
     routes: NodeRoutes,
-    /// The routes of groups that are left to services: those of this node's, or `None` where none runs.
+    /// The routes of groups that are left to services: those of this node's, or `None` where none runs. One that brings
+    /// packets to members by hooks leaves it empty.
     table: Option<GroupTable>,
     /// The numbers of all interfaces, by which a host without such a service sends.
     all: Arc<[u32]>,

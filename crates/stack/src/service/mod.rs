@@ -75,14 +75,18 @@ pub trait Service: fmt::Debug + Send + Sync {
     fn machine(&self, host: &HostConfig, routes: &Rc<dyn ServiceRoutes>) -> Box<dyn Machine>;
 }
 
-/// The part of a service in multicast routing. At a node, `Above(0)` of each that reports is attached to an `Above`
-/// port of the one that routes.
+/// The part of a service in multicast routing. At a node each that reports is attached to an `Above` port of the one
+/// that routes by its `Above(0)`, and of the designated one by its `Above(1)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MulticastRole {
-    /// It hands up who is a member of which group on which interface ([`Membership`](hopcast_core::Membership)).
+    /// It hands up who is a member of which group on which interface ([`Membership`](hopcast_core::Membership)): on all
+    /// of them by `Above(0)`, and by `Above(1)` on those where no other router serves the members.
     Reports,
     /// It takes those, and fills the node's [table](ServiceRoutes::group_table) of groups, by which the host forwards.
     Routes,
+    /// It takes those of the interfaces where it serves the members, and brings them their groups' packets itself, by
+    /// hooks.
+    Designated,
 }
 
 /// A service cannot be attached to these interfaces; a part of a sentence.

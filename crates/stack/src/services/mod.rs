@@ -15,6 +15,8 @@ use hopcast_config::yaml::Node;
 
 use crate::service::ServiceRow;
 
+pub(crate) use queriers::MLD_QUERIER;
+
 /// The table of services, in the order in which it is shown.
 pub static SERVICES: &[&ServiceRow] = &[
     &vlan::VLAN,

@@ -21,8 +21,11 @@ pub(super) static IGMP: ServiceRow = ServiceRow {
     read: |row, node| OPTIONS.service(row, node, Settings::new(false)),
 };
 
+/// Name of the service by which routers hear of members of IPv6 groups.
+pub(crate) const MLD_QUERIER: &str = "mld-querier";
+
 pub(super) static MLD: ServiceRow = ServiceRow {
-    name: "mld-querier",
+    name: MLD_QUERIER,
     about: "asks on every interface who is a member of which IPv6 group (MLDv2, RFC 3810)",
     worlds: Worlds::Virtual,
     on_host: true,

@@ -1,20 +1,24 @@
-//! `xcast-router`: routers that sort the lists of Xcast's packets by next hop.
+//! `xcast-router`: routers that sort the lists of Xcast's packets by next hop, and designated routers of Xcast+.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
+use std::ops::RangeInclusive;
 use std::rc::Rc;
 
-use hopcast_config::decode::flag;
-use hopcast_core::Machine;
-use hopcast_explicit::xcast::router::{Config, HOOKS, Hop, NextHops, Router};
+use hopcast_config::decode::{flag, some_duration};
+use hopcast_core::{Duration, Machine};
+use hopcast_explicit::xcast::router::{Config, HOOKS, Hop, NextHops, PLUS_HOOKS, PlusConfig, Router};
 use hopcast_host::Hook;
 
 use super::{COPIES_PER_SECOND, per_second};
-use crate::service::{HostConfig, Service, ServiceNode, ServiceRoutes, ServiceRow};
+use crate::service::{HostConfig, MulticastRole, Service, ServiceNode, ServiceRoutes, ServiceRow};
 use crate::table::{Form, Opt, Options, Worlds, on_off, shown};
 
+/// Name of the service.
+pub(crate) const NAME: &str = "xcast-router";
+
 pub(super) static XCAST_ROUTER: ServiceRow = ServiceRow {
-    name: "xcast-router",
+    name: NAME,
     about: "sorts the lists of Xcast's packets by next hop, and makes plain packets of them at the end (RFC 5058); IPv6",
     worlds: Worlds::Virtual,
     on_host: true,
@@ -31,11 +35,14 @@ pub(crate) const SENDER: &str = "xcast";
 struct Settings {
     config: Config,
     tunnel: bool,
+    designated: bool,
+    plus: PlusConfig,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { config: Config::default(), tunnel: true }
+        let (config, plus) = (Config::default(), PlusConfig::default());
+        Self { config, tunnel: true, designated: false, plus }
     }
 }
 
@@ -56,16 +63,55 @@ static OPTIONS: Options<Settings> = Options(&[
         },
         show: |settings| shown(&settings.config.copies_per_second),
     },
+    Opt {
+        key: "designated",
+        about: "Whether it is a designated router of Xcast+, for the whole run: on each link whose `mld-querier` its node is, it registers the members' groups with the router of their source, which it is for hosts beside it.",
+        form: Form::Flag,
+        set: |settings, node, key| flag(node, key).map(|found| settings.designated = found),
+        show: |settings| on_off(settings.designated),
+    },
+    Opt {
+        key: "refresh",
+        about: "The time between registrations of a designated router, once a few have been sent. Shorter costs packets; longer leaves a router that has lost its state without members for longer.",
+        form: Form::Duration,
+        set: |settings, node, key| some_duration(node, key).map(|found| settings.plus.refresh = found),
+        show: |settings| settings.plus.refresh.to_string(),
+    },
+    Opt {
+        key: "hold",
+        about: "The time for which a registration holds, 1 s to 18 h, on both sides. Shorter than a few refreshes, and lost ones leave gaps; longer, and packets go on for longer to routers that are gone.",
+        form: Form::Duration,
+        set: |settings, node, key| {
+            let found = some_duration(node, key)?;
+            match HOLD.contains(&found) {
+                true => settings.plus.hold = found,
+                false => {
+                    return Err(node.error(format!("`{key}`: expected 1 s to 18 h, found {}", node.found())));
+                }
+            }
+            Ok(())
+        },
+        show: |settings| settings.plus.hold.to_string(),
+    },
 ]);
+
+/// The times that a registration can hold: whole seconds, in a field of 16 bits.
+const HOLD: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(18 * 3600);
 
 impl Service for Settings {
     fn hooks(&self) -> Vec<Hook> {
-        HOOKS.to_vec()
+        let plus = if self.designated { &PLUS_HOOKS[..] } else { &[] };
+        [&HOOKS, plus].concat()
+    }
+
+    fn multicast(&self) -> Option<MulticastRole> {
+        self.designated.then_some(MulticastRole::Designated)
     }
 
     fn machine(&self, host: &HostConfig, routes: &Rc<dyn ServiceRoutes>) -> Box<dyn Machine> {
         let next_hops = XcastRoutes::new(routes.clone(), self.tunnel);
-        Box::new(Router::new(self.config, &host.addresses, Box::new(next_hops)))
+        let router = Router::new(self.config, &host.addresses, Box::new(next_hops));
+        Box::new(if self.designated { router.designated(self.plus) } else { router })
     }
 }
 
@@ -91,7 +137,7 @@ impl XcastRoutes {
     fn look_up(&self, destination: Ipv6Addr) -> Option<Hop> {
         self.routes.route(destination.into())?;
         let Some(ServiceNode { address: IpAddr::V6(address), interface, hops }) =
-            self.routes.first_that_runs(XCAST_ROUTER.name, destination.into())
+            self.routes.first_that_runs(NAME, destination.into())
         else {
             return Some(Hop::Plain);
         };
@@ -119,10 +165,12 @@ impl NextHops for XcastRoutes {
     }
 
     fn is_router(&self, address: Ipv6Addr) -> bool {
-        [XCAST_ROUTER.name, SENDER].iter().any(|kind| self.routes.runs(kind, address.into()))
+        [NAME, SENDER].iter().any(|kind| self.routes.runs(kind, address.into()))
     }
 
     fn is_attached(&self, address: Ipv6Addr) -> bool {
-        self.routes.route(address.into()).is_some_and(|route| route.metric == 1)
+        let address = address.into();
+        let is_neighbour = self.routes.route(address).is_some_and(|route| route.metric == 1);
+        is_neighbour && !self.routes.runs(NAME, address)
     }
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use hopcast_core::{Duration, Instant};
 use hopcast_stack::network::{Layers, Network, ServiceChange, ServiceSpec};
-use hopcast_stack::service::ServiceLayer;
+use hopcast_stack::service::{MulticastRole, ServiceLayer};
 use hopcast_stack::services;
 
 use super::events;
@@ -27,6 +27,8 @@ pub(crate) struct Services {
     /// The events about services, in the order of the file.
     pub(crate) events: Vec<Event>,
     names: BTreeMap<String, usize>,
+    /// The service of each node that brings groups' packets to members.
+    routers: BTreeMap<NodeId, usize>,
     /// Number of changes of a service at a node so far.
     changes: usize,
 }
@@ -116,6 +118,16 @@ impl Services {
         let on = fields.need("on", "on: [a, b]")?;
         events::one_or_several(on, "on")?;
         let on = topology.node_list(on, "on")?;
+        if matches!(layer.settings().multicast(), Some(MulticastRole::Routes | MulticastRole::Designated)) {
+            for &node in &on {
+                if let Some(other) = self.routers.insert(node, number).filter(|&other| other != number) {
+                    let (node, other) = (&topology.nodes[node].name, &self.services[other].name);
+                    return Err(fields.get("on").unwrap_or(item).error(format!(
+                        "`on`: `{node}` runs `{other}`, which brings groups to their members as `{name}` does: one of them can"
+                    )));
+                }
+            }
+        }
         let interfaces = match fields.get("interfaces") {
             Some(node) => one_or_list(node).iter(),
             None if layer.row().on_host => [].iter(),
@@ -206,6 +218,15 @@ impl Services {
                     Does::Set(set) => {
                         let item = changed(&options.item, set)?;
                         let layer = layer(&item)?;
+                        if layer.settings().hooks() != options.layer.settings().hooks() {
+                            let what = decode::listed(
+                                &entries(set, "`set`")?
+                                    .iter()
+                                    .map(|entry| &entry.key[..])
+                                    .collect::<Vec<_>>(),
+                            );
+                            return Err(set.error(format!("`set`: {what}: expected no change of what `{}` takes out of its host, which is so for the whole run", service.name)));
+                        }
                         Rc::new(Options { number: numbers.next().unwrap_or_default(), item, layer })
                     }
                 };
