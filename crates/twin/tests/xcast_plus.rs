@@ -105,6 +105,23 @@ fn links_between_designated_routers_carry_a_list_of_them_and_hosts_links_plain_m
 }
 
 #[test]
+fn hosts_that_ask_for_ethernet_addresses_are_served_too() {
+    let run = tree("[a, b, c, d, e]", &(services("[r0, r1, r2]", "") + "neighbours: resolve\n"));
+    within(lost(&run, 5, 3000), 0..=5, "while the first addresses are asked for");
+}
+
+/// A member on a router hears of the router before it, which is its designated one.
+#[test]
+fn a_member_that_is_a_router_is_served_by_the_one_before_it() {
+    let run = tree("[a, r1, e]", &(services("[r0, r1, r2]", "") + "measure: { from: 12 s, to: 30 s }\n"));
+    assert_eq!(reliability(&run), 1.0);
+    let data = frames(&run, "s", "r0");
+    // A list of the two for a, and multicast for r1 itself.
+    assert_eq!(frames(&run, "r0", "r1"), 2 * data);
+    assert_eq!([("r1", "a"), ("r2", "e")].map(|(from, to)| frames(&run, from, to)), [data; 2]);
+}
+
+#[test]
 fn without_members_nothing_leaves_the_senders_link_and_they_come_and_go_while_it_runs() {
     let events = "events: [{ at: 11 s, group: g, leave: [d, e] }, { at: 21 s, group: g, join: [d, e] }]\n";
     let run = tree("[a, d, e]", &(services("[r0, r1, r2]", "") + events));
