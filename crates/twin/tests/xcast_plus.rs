@@ -358,7 +358,7 @@ flows: [{{ from: s, to: g, ip: {ip}, over: {over}, app: {{ cbr: {{ rate: 1 Mbit/
             6,
             "udp",
             right.clone() + "events: [{ at: 1 s, service: x, set: { designated: off } }]\n",
-            "expected no change of what `x` takes out of its host",
+            "`set`: `designated`: which packets `x` takes out of its host stays the same",
         ),
     ] {
         let found = mistake(ip, over, &services);

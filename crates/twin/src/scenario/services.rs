@@ -123,7 +123,7 @@ impl Services {
                 if let Some(other) = self.routers.insert(node, number).filter(|&other| other != number) {
                     let (node, other) = (&topology.nodes[node].name, &self.services[other].name);
                     return Err(fields.get("on").unwrap_or(item).error(format!(
-                        "`on`: `{node}` runs `{other}`, which brings groups to their members as `{name}` does: one of them can"
+                        "`on`: `{node}` runs `{other}`, which brings groups to their members as `{name}` does: a node has one such service"
                     )));
                 }
             }
@@ -218,15 +218,7 @@ impl Services {
                     Does::Set(set) => {
                         let item = changed(&options.item, set)?;
                         let layer = layer(&item)?;
-                        if layer.settings().hooks() != options.layer.settings().hooks() {
-                            let what = decode::listed(
-                                &entries(set, "`set`")?
-                                    .iter()
-                                    .map(|entry| &entry.key[..])
-                                    .collect::<Vec<_>>(),
-                            );
-                            return Err(set.error(format!("`set`: {what}: expected no change of what `{}` takes out of its host, which is so for the whole run", service.name)));
-                        }
+                        keeps_hooks(&service.name, [&options.layer, &layer], set)?;
                         Rc::new(Options { number: numbers.next().unwrap_or_default(), item, layer })
                     }
                 };
@@ -247,6 +239,18 @@ impl Services {
         }
         Ok(())
     }
+}
+
+/// Refuses new options by which a service would take other packets out of its host.
+fn keeps_hooks(name: &str, [old, new]: [&ServiceLayer; 2], set: &Node) -> Result<(), Diagnostic> {
+    if old.settings().hooks() == new.settings().hooks() {
+        return Ok(());
+    }
+    let keys: Vec<&str> = entries(set, "`set`")?.iter().map(|entry| &entry.key[..]).collect();
+    let keys = decode::listed(&keys);
+    Err(set.error(format!(
+        "`set`: {keys}: which packets `{name}` takes out of its host stays the same for the whole run"
+    )))
 }
 
 /// Reads the kind of a service, its `run`, with its options.

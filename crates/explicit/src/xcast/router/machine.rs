@@ -258,9 +258,10 @@ impl Router {
     fn take_multicast(&mut self, now: Instant, transit: &Transit) -> Result<bool, Refusal> {
         let bytes = &transit.packet[..];
         let read = ip::parse(bytes).ok().filter(|header| header.header_len == ip::V6_HEADER);
-        let (Some(read), Some(plus), ingress) = (read, &self.plus, transit.ingress) else {
+        let (Some(read), Some(plus)) = (read, &self.plus) else {
             return Ok(false);
         };
+        let ingress = transit.ingress;
         let (IpAddr::V6(source), IpAddr::V6(group)) = (read.source, read.destination) else {
             return Ok(false);
         };
