@@ -52,6 +52,22 @@ impl Version {
         }
     }
 
+    /// The length of an address, in bytes.
+    pub const fn address_len(self) -> usize {
+        match self {
+            Self::V4 => 4,
+            Self::V6 => 16,
+        }
+    }
+
+    /// The place of the version in a pair with something for each: IPv4's is 0, IPv6's 1.
+    pub const fn place(self) -> usize {
+        match self {
+            Self::V4 => 0,
+            Self::V6 => 1,
+        }
+    }
+
     /// The length of a header without options and extension headers.
     pub const fn header_len(self) -> usize {
         match self {

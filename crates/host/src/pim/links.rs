@@ -24,11 +24,10 @@ pub(super) struct Link {
     egress: Arc<[u32]>,
     pub(super) neighbours: Neighbours,
     generation: u32,
-    /// Time of the next Hello; `None` until the router has started.
+    /// Time of the next Hello; `None` until there was one.
     hello_at: Option<Instant>,
-    /// Time of a Hello for new neighbours, which have not heard one yet.
+    /// Time of a Hello for neighbours that have not heard one yet: when the router starts for all, later for new ones.
     greeting_at: Option<Instant>,
-    has_greeted: bool,
 }
 
 impl Link {
@@ -67,7 +66,6 @@ impl Links {
             generation: random.bits() as u32,
             hello_at: None,
             greeting_at: None,
-            has_greeted: false,
         };
         let of = |(number, interface): (u32, &crate::Interface)| {
             let v4 = host.v4_on(number).map(|own| link(number, own.into(), None, interface.mtu));
@@ -88,11 +86,11 @@ impl Links {
     }
 
     pub(super) fn get(&self, interface: u32, version: Version) -> Option<&Link> {
-        self.links.get(interface as usize)?[place(version)].as_ref()
+        self.links.get(interface as usize)?[version.place()].as_ref()
     }
 
     fn get_mut(&mut self, interface: u32, version: Version) -> Option<&mut Link> {
-        self.links.get_mut(interface as usize)?[place(version)].as_mut()
+        self.links.get_mut(interface as usize)?[version.place()].as_mut()
     }
 
     /// Whether the router is the designated one of a link.
@@ -129,12 +127,10 @@ impl Links {
                 let Some(link) = self.get_mut(interface, version) else { continue };
                 gone.extend(link.neighbours.expire(now).into_iter().map(|address| (interface, address)));
                 let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-                if link.hello_at.is_none() {
+                if link.hello_at.or(link.greeting_at).is_none() {
                     // Section 4.3.1: routers that start together do not greet together.
                     let at = now + self.within(first);
-                    self.links[interface as usize][place(version)]
-                        .iter_mut()
-                        .for_each(|link| link.hello_at = Some(at));
+                    self.get_mut(interface, version).into_iter().for_each(|link| link.greeting_at = Some(at));
                 } else if is_due(link.hello_at) || is_due(link.greeting_at) {
                     self.greet(now, interface, version);
                 }
@@ -226,7 +222,7 @@ impl Links {
     fn send(&mut self, now: Instant, interface: u32, version: Version, message: &Message) {
         let Some(link) = self.get(interface, version) else { return };
         // Section 4.3.1: a neighbour takes no other message of somebody who has not said Hello.
-        if !link.has_greeted || link.greeting_at.is_some() {
+        if link.greeting_at.is_some() {
             self.greet(now, interface, version);
         }
         self.put(interface, version, message);
@@ -237,7 +233,7 @@ impl Links {
         let config = self.config;
         let millis = |span: Duration, max: u16| span.as_millis().min(max.into()) as u16;
         let Some(link) = self.get_mut(interface, version) else { return };
-        (link.greeting_at, link.has_greeted) = (None, true);
+        link.greeting_at = None;
         link.hello_at = Some(now + config.hello_interval);
         let hello = Hello {
             holdtime: Config::holdtime(config.hello_interval),
@@ -260,13 +256,6 @@ impl Links {
         wire::prepend(&mut packet, link.own, message);
         let egress = Egress::Group(Arc::clone(&link.egress));
         self.out.down(Item::Transit(Transit { packet, ingress: None, egress }));
-    }
-}
-
-const fn place(version: Version) -> usize {
-    match version {
-        Version::V4 => 0,
-        Version::V6 => 1,
     }
 }
 

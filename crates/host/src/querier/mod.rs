@@ -113,7 +113,7 @@ impl Querier {
     }
 
     fn segment(&self, interface: u32, version: Version) -> Option<&Segment> {
-        self.segments.get(interface as usize)?[place(version)].as_ref()
+        self.segments.get(interface as usize)?[version.place()].as_ref()
     }
 
     fn receive(&mut self, now: Instant, transit: Transit) {
@@ -131,7 +131,7 @@ impl Querier {
             }
         };
         let pair = transit.ingress.and_then(|ingress| self.segments.get_mut(ingress as usize));
-        match pair.and_then(|pair| pair[place(header.version)].as_mut()) {
+        match pair.and_then(|pair| pair[header.version.place()].as_mut()) {
             Some(segment) => {
                 let Self { config, counters, out, .. } = self;
                 segment.receive(now, header.source, message, &mut Shared { config, counters, out });
@@ -143,13 +143,6 @@ impl Querier {
 
     fn update_deadline(&mut self) {
         self.deadline = self.segments.iter().flatten().flatten().map(Segment::deadline).min();
-    }
-}
-
-const fn place(version: Version) -> usize {
-    match version {
-        Version::V4 => 0,
-        Version::V6 => 1,
     }
 }
 

@@ -37,7 +37,7 @@ impl<'a> Sources<'a> {
 
     /// Number of addresses.
     pub const fn len(&self) -> usize {
-        self.bytes.len() / address_len(self.version)
+        self.bytes.len() / self.version.address_len()
     }
 
     /// Whether there is none.
@@ -91,7 +91,7 @@ impl<'a> Records<'a> {
         while rest.left > 0 {
             if rest.split_record().is_none() {
                 let found = rest.bytes.len();
-                let needed = rest.first_len().max(RECORD_HEADER + address_len(version));
+                let needed = rest.first_len().max(RECORD_HEADER + version.address_len());
                 return Err(Malformed::truncated(format, "group record", needed, found));
             }
         }
@@ -105,7 +105,7 @@ impl<'a> Records<'a> {
         let (record, rest) = self.bytes.split_at_checked(whole)?;
         let (&[kind, _, n0, n1], body) = record.split_first_chunk::<RECORD_HEADER>()?;
         let (group, body) = read_address(self.version, body)?;
-        let sources = body.get(..usize::from(u16::from_be_bytes([n0, n1])) * address_len(self.version))?;
+        let sources = body.get(..usize::from(u16::from_be_bytes([n0, n1])) * self.version.address_len())?;
         self.bytes = rest;
         Some((kind, group, Sources::new(self.version, sources)))
     }
@@ -142,15 +142,7 @@ impl fmt::Debug for Records<'_> {
 
 /// Bytes of a record with this many sources, without auxiliary data.
 pub const fn record_len(version: ip::Version, sources: usize) -> usize {
-    RECORD_HEADER + address_len(version) * (1 + sources)
-}
-
-/// Bytes of an address.
-pub(crate) const fn address_len(version: ip::Version) -> usize {
-    match version {
-        ip::Version::V4 => 4,
-        ip::Version::V6 => 16,
-    }
+    RECORD_HEADER + version.address_len() * (1 + sources)
 }
 
 fn read_address(version: ip::Version, bytes: &[u8]) -> Option<(IpAddr, &[u8])> {

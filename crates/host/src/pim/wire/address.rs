@@ -33,14 +33,6 @@ impl From<Malformed> for Refusal {
     }
 }
 
-/// Length of an address of a version, in bytes.
-pub(super) const fn len(version: Version) -> usize {
-    match version {
-        Version::V4 => 4,
-        Version::V6 => 16,
-    }
-}
-
 /// Reads an address of one host, or none: unspecified.
 pub(super) fn unicast(reader: &mut Reader<'_>, version: Version) -> Result<IpAddr, Refusal> {
     family(reader, version)?;
@@ -53,7 +45,7 @@ pub(super) fn group(reader: &mut Reader<'_>, version: Version) -> Result<IpAddr,
     family(reader, version)?;
     let [_flags, mask] = reader.array("group")?;
     let address = bare(reader, version)?;
-    if usize::from(mask) != 8 * len(version) {
+    if usize::from(mask) != 8 * version.address_len() {
         return Err(Refusal::Mask);
     }
     if address.is_multicast() && !is_link_scope(address) { Ok(address) } else { Err(Refusal::Group) }
@@ -64,7 +56,7 @@ pub(super) fn source(reader: &mut Reader<'_>, version: Version) -> Result<(IpAdd
     family(reader, version)?;
     let [flags, mask] = reader.array("source")?;
     let address = bare(reader, version)?;
-    if usize::from(mask) != 8 * len(version) {
+    if usize::from(mask) != 8 * version.address_len() {
         return Err(Refusal::Mask);
     }
     if is_one_host(address) {
@@ -79,11 +71,11 @@ pub(super) fn put_unicast(bytes: &mut Vec<u8>, address: IpAddr) {
 }
 
 pub(super) fn put_group(bytes: &mut Vec<u8>, group: IpAddr) {
-    put(bytes, group, &[0, (8 * len(Version::of(group))) as u8]);
+    put(bytes, group, &[0, (8 * Version::of(group).address_len()) as u8]);
 }
 
 pub(super) fn put_source(bytes: &mut Vec<u8>, source: IpAddr) {
-    put(bytes, source, &[SPARSE, (8 * len(Version::of(source))) as u8]);
+    put(bytes, source, &[SPARSE, (8 * Version::of(source).address_len()) as u8]);
 }
 
 fn put(bytes: &mut Vec<u8>, address: IpAddr, between: &[u8]) {

@@ -84,7 +84,7 @@ impl JoinPrune {
 
 /// Bytes that are left for groups in a message that fits the MTU, and those that a group and each source take.
 pub(in crate::pim) fn room(version: Version, mtu: u32) -> (usize, [usize; 2]) {
-    let address = address::len(version);
+    let address = version.address_len();
     let fixed = version.header_len() + HEADER + 2 + address + 4;
     let longest = ip::V4_HEADER + usize::from(u16::MAX - 100);
     ((mtu as usize).min(longest).saturating_sub(fixed), [4 + address + 4, 4 + address])
