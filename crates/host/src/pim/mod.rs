@@ -27,11 +27,12 @@
 //!
 //! # Bounds
 //!
-//! [`Config::max_neighbours`] and [`Config::max_routes`] bound memory, whatever arrives; what is there stays. A Hello
-//! makes one Hello, up to a random delay later; an Assert makes at most one Assert; a Join and a Prune make at most one
-//! entry of a message upstream. Nobody is authenticated: on a link whose stations are not trusted, a forged Hello makes
-//! a designated router, and a forged Assert takes a link's packets away for three minutes. Only a router that has said
-//! Hello is heard otherwise.
+//! [`Config::max_neighbours`] and [`Config::max_routes`] bound memory, whatever arrives; what is there stays. Members
+//! for which there is no room wait until there is, as many as the queriers report. A Hello makes one Hello, up to a
+//! random delay later; an Assert makes at most one Assert; a Join and a Prune make at most one entry of a message
+//! upstream. Nobody is authenticated: on a link whose stations are not trusted, a forged Hello makes a designated
+//! router, and a forged Assert takes a link's packets away for three minutes. Only a router that has said Hello is
+//! heard otherwise.
 //!
 //! # Scope and departures
 //!
@@ -55,7 +56,7 @@ mod tests;
 mod tree;
 pub mod wire;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use hopcast_core::{
@@ -84,6 +85,8 @@ type Channel = (IpAddr, IpAddr);
 pub struct Pim {
     links: Links,
     trees: BTreeMap<Channel, Tree>,
+    /// Interfaces with members of channels that have no tree for want of room.
+    waiting: BTreeMap<Channel, BTreeSet<u32>>,
     /// Time of the next action for each tree.
     agenda: Agenda<Channel>,
     table: GroupTable,
@@ -105,7 +108,16 @@ impl Pim {
     ) -> Self {
         let version = routes.version();
         let links = Links::new(config, host, random);
-        Self { links, trees: BTreeMap::new(), agenda: Agenda::new(), table, routes, version, check_at: None }
+        Self {
+            links,
+            trees: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            agenda: Agenda::new(),
+            table,
+            routes,
+            version,
+            check_at: None,
+        }
     }
 
     /// Whether the router is the designated one of an interface.
@@ -218,16 +230,36 @@ impl Pim {
             return;
         };
         let channel = (source, group);
-        match interface.filter(|&interface| self.links.get(interface, Version::of(group)).is_some()) {
-            Some(interface) if !joined || self.open(channel) => {
-                self.change(now, channel, |tree, _| tree.set_members(interface, joined));
+        let known = interface.filter(|&interface| self.links.get(interface, Version::of(group)).is_some());
+        let Some(interface) = known else {
+            self.links.counters.wrong_items += 1;
+            return;
+        };
+        if joined && !self.open(channel) {
+            // The querier says it once.
+            self.waiting.entry(channel).or_default().insert(interface);
+        } else if let Some(waiting) = self.waiting.get_mut(&channel) {
+            waiting.remove(&interface);
+            if waiting.is_empty() {
+                self.waiting.remove(&channel);
             }
-            Some(_) => {}
-            None => self.links.counters.wrong_items += 1,
+        } else {
+            self.change(now, channel, |tree, _| tree.set_members(interface, joined));
         }
     }
 
-    /// Makes sure that there is a tree of a channel; false if there is no room for one.
+    /// Makes trees for members that have waited, as far as there is room.
+    fn admit_waiting(&mut self, now: Instant) {
+        while self.trees.len() < self.links.config.max_routes
+            && let Some(&channel) = self.waiting.keys().next()
+        {
+            self.open(channel);
+            self.change(now, channel, |_, _| {});
+        }
+    }
+
+    /// Makes sure that there is a tree of a channel, with the members that have waited for it; false if there is no
+    /// room for one.
     fn open(&mut self, channel: Channel) -> bool {
         if self.trees.contains_key(&channel) {
             return true;
@@ -238,6 +270,8 @@ impl Pim {
         }
         let mut tree = Tree::default();
         tree.set_rpf(self.rpf(channel.0));
+        let waiting = self.waiting.remove(&channel);
+        waiting.into_iter().flatten().for_each(|interface| tree.set_members(interface, true));
         self.trees.insert(channel, tree);
         true
     }
@@ -321,6 +355,7 @@ impl Machine for Pim {
             (Port::Above(_), Item::Membership(membership)) => self.members(now, membership),
             _ => self.links.counters.wrong_items += 1,
         }
+        self.admit_waiting(now);
         self.links.flush(now);
     }
 
@@ -335,6 +370,7 @@ impl Machine for Pim {
         while let Some(channel) = self.agenda.expired(now) {
             self.change(now, channel, |_, _| {});
         }
+        self.admit_waiting(now);
         self.links.flush(now);
     }
 

@@ -27,11 +27,11 @@ fn hello(generation: u32) -> Message {
     })
 }
 
-/// A join of a channel of source `number` at router 0.
-fn join(number: u16) -> Message {
+/// A join of a channel of source `number` at a router.
+fn join(router: u8, number: u16) -> Message {
     let source = Ipv4Addr::from(0x0a63_0000 + u32::from(number)).into();
     let entry = GroupEntry { group: group(false), joined: vec![source], pruned: Vec::new(), shared: 0 };
-    let upstream = IpAddr::V4(Ipv4Addr::new(10, 1, 0, 1));
+    let upstream = IpAddr::V4(Ipv4Addr::new(10, 1, 0, router + 1));
     Message::JoinPrune(JoinPrune { upstream, holdtime: 210, groups: vec![entry] })
 }
 
@@ -49,7 +49,7 @@ fn a_flood_of_joins_takes_nothing_from_those_that_are_there() {
     net.run(after(1.0));
     net.arrive(0, 1, packet(SENDER, &hello(1)));
     for number in 0..100 {
-        net.arrive(0, 1, packet(SENDER, &join(number)));
+        net.arrive(0, 1, packet(SENDER, &join(0, number)));
     }
     assert_eq!(net.counter(0, "pim_refused_routes"), 100 - 19);
     assert_eq!(net.send(), [0, 1, 1]);
@@ -57,10 +57,31 @@ fn a_flood_of_joins_takes_nothing_from_those_that_are_there() {
     net.run(after(300.0));
     for number in 200..220 {
         net.arrive(0, 1, packet(SENDER, &hello(1)));
-        net.arrive(0, 1, packet(SENDER, &join(number)));
+        net.arrive(0, 1, packet(SENDER, &join(0, number)));
     }
     assert_eq!(net.counter(0, "pim_refused_routes"), 100 - 19 + 1);
     assert_eq!(net.send(), [0, 1, 1]);
+}
+
+#[test]
+fn members_that_found_no_room_are_served_when_there_is_some_unless_they_have_left() {
+    for stays in [true, false] {
+        let mut net = net(Config { max_routes: 20, ..Config::default() });
+        net.arrive(1, 0, packet(SENDER, &hello(1)));
+        for number in 0..20 {
+            net.arrive(1, 0, packet(SENDER, &join(1, number)));
+        }
+        net.set_members(2, true);
+        net.run(after(1.0));
+        assert_eq!((net.send(), net.counter(1, "pim_refused_routes")), (vec![0, 0, 0], 1));
+        net.set_members(2, stays);
+        // The joins expire.
+        net.run(after(210.0));
+        assert_eq!(net.send(), if stays { [0, 1, 1] } else { [0, 0, 0] });
+        net.set_members(2, false);
+        net.run(after(1.0));
+        assert_eq!(net.send(), [0, 0, 0]);
+    }
 }
 
 #[test]
