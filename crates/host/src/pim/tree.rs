@@ -45,10 +45,9 @@ pub(super) struct Tree {
 /// Whether the router has joined, and where (section 4.5.5).
 #[derive(Debug, Default)]
 struct Upstream {
-    is_joined: bool,
     /// The neighbour that is to forward (*RPF'*).
     towards: Option<Towards>,
-    /// Time of the next join.
+    /// Time of the next join; `None` while the router has not joined.
     join_at: Option<Instant>,
 }
 
@@ -262,13 +261,14 @@ impl Tree {
     /// The interfaces on which the channel's packets are wanted from this router (*immediate_olist*).
     fn olist<'a>(&'a self, channel: Channel, links: &'a Links) -> impl Iterator<Item = u32> + 'a {
         let all: BTreeSet<u32> = self.downstream.keys().chain(&self.members).copied().collect();
-        all.into_iter().filter(move |&one| self.is_included(channel, one, links) && !self.has_lost(one))
+        all.into_iter()
+            .filter(move |&one| self.is_included(channel, one, links) && !self.has_lost(channel, one, links))
     }
 
     /// Whether routers on an interface have joined, or this router serves the members there.
     fn is_included(&self, channel: Channel, interface: u32, links: &Links) -> bool {
         self.downstream.contains_key(&interface)
-            || (self.serves(channel, interface, links) && !self.has_lost(interface))
+            || (self.serves(channel, interface, links) && !self.has_lost(channel, interface, links))
     }
 
     /// Whether this router is the one that brings the channel to members on an interface.
@@ -278,10 +278,12 @@ impl Tree {
                 || matches!(self.asserts.get(&interface), Some(AssertState::Winner { .. })))
     }
 
-    /// Whether another router forwards to an interface.
-    fn has_lost(&self, interface: u32) -> bool {
-        self.rpf.and_then(|rpf| rpf.interface) != Some(interface)
-            && matches!(self.asserts.get(&interface), Some(AssertState::Loser { .. }))
+    /// Whether another router forwards to an interface, and is still the better one to do so (*lost_assert*, section
+    /// 4.6.5): a router whose own route has become better takes the interface back.
+    fn has_lost(&self, channel: Channel, interface: u32, links: &Links) -> bool {
+        let Some(AssertState::Loser { winner, .. }) = self.asserts.get(&interface) else { return false };
+        let own = self.rpf.and_then(|rpf| links.distance(interface, Version::of(channel.1), rpf.metric));
+        self.rpf.and_then(|rpf| rpf.interface) != Some(interface) && own.is_none_or(|own| winner.beats(&own))
     }
 
     /// Whether the router itself wants the channel's packets (*JoinDesired*).
@@ -329,7 +331,6 @@ impl Upstream {
         links: &mut Links,
     ) {
         let before = std::mem::replace(&mut self.towards, towards.filter(|_| wanted));
-        let was_joined = std::mem::replace(&mut self.is_joined, wanted);
         let tell = |at: Option<Towards>, joined: bool, links: &mut Links| {
             if let Some(Towards { interface, neighbour, .. }) = at {
                 links.list(interface, neighbour, channel, joined);
@@ -342,7 +343,7 @@ impl Upstream {
             (Some(before), Some(towards)) => !same(before, towards),
             (before, towards) => before.is_some() != towards.is_some(),
         };
-        match (was_joined, wanted) {
+        match (self.join_at.is_some(), wanted) {
             (false, false) => {}
             (true, false) => {
                 tell(before, false, links);
@@ -362,7 +363,7 @@ impl Upstream {
                     self.join_at = Some(now + links.config.join_interval);
                 }
             }
-            (_, true) if !was_joined || self.join_at.is_none_or(|at| at <= now) => {
+            (_, true) if self.join_at.is_none_or(|at| at <= now) => {
                 tell(towards, true, links);
                 self.join_at = Some(now + links.config.join_interval);
             }

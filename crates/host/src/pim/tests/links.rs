@@ -116,6 +116,50 @@ fn two_designated_copies_end_with_the_first_packet() {
     assert_eq!(all.last().unwrap()[4], 1);
 }
 
+/// The designated router 3 of link 4 lost an Assert to 1, which was nearer, and forwards for the members since.
+fn lost_by_the_designated_router() -> Net {
+    let links = vec![vec![0], vec![0, 1], vec![0, 4], vec![4, 3], vec![1, 2, 3], vec![2], vec![0, 3]];
+    let mut net = Net::new(Config::default(), links, SOURCE, false);
+    net.set_up(6, false);
+    net.run(after(20.0));
+    assert!(net.is_designated(3, 4));
+    net.set_members(4, true);
+    net.set_members(5, true);
+    net.run(after(1.0));
+    net.run_sending(after(1.0), after(0.1));
+    // The router that 1 forwarded to before the Assert wants no more.
+    net.set_members(5, false);
+    net.run_sending(after(10.0), after(0.1));
+    assert_eq!(net.send(), [0, 1, 0, 0, 1, 0, 0]);
+    net
+}
+
+#[test]
+fn a_designated_router_takes_its_members_back_when_its_own_route_is_the_better_one() {
+    let mut net = lost_by_the_designated_router();
+    net.run_sending(after(400.0), after(1.0));
+    assert_eq!(net.send(), [0, 1, 0, 0, 1, 0, 0], "it is not, and Asserts are renewed");
+    net.set_up(6, true);
+    // Its new neighbour has to say Hello first.
+    net.run_sending(after(45.0), after(0.1));
+    assert_eq!(net.send(), [0, 0, 0, 0, 1, 0, 1]);
+}
+
+#[test]
+fn the_duty_of_a_designated_router_that_dies_goes_to_the_next_one() {
+    let mut net = lost_by_the_designated_router();
+    net.stop(3);
+    net.run_sending(after(110.0), after(1.0));
+    assert!(net.is_designated(2, 4));
+    assert_eq!(net.send(), [0, 1, 0, 0, 1, 0, 0], "1 has won before, and goes on");
+    // Once that one dies too, and the first is back, nobody else has a way to the source.
+    net.stop(1);
+    net.start(3);
+    net.run_sending(after(250.0), after(1.0));
+    assert!(net.is_designated(3, 4));
+    assert_eq!(net.send(), [0, 0, 1, 1, 1, 0, 0]);
+}
+
 #[test]
 fn a_designated_router_that_falls_silent_is_replaced_when_its_holdtime_ends() {
     // Both 1 and 2 lead to the hosts of link 3.
