@@ -12,9 +12,7 @@ use hopcast_host::{BindError, Hook, Host, Interface, NeighbourConfig, membership
 
 use crate::network::{Below, NodeGroups, NodeLayers, NodeRoutes, NodeServices, PlacedService};
 use crate::network::{GlobalRoutes, HOP_LIMIT, Hop, Network, NetworkPlan, NodeId, interface_name};
-use crate::service::{
-    GroupEgresses, HookChain, MulticastRole, NoRoutes, OnKernel, Restartable, ServiceRoutes,
-};
+use crate::service::{GroupEgresses, HookChain, MulticastRole, OnKernel, Restartable, ServiceRoutes};
 
 // Numbers of IP's protocols: RFC 9293, RFC 792, RFC 4443.
 
@@ -55,6 +53,8 @@ pub struct NodeBuilder {
     pub(crate) platform: Platform,
     /// The hooks of the kernel, each with the machines that share it.
     chains: Vec<(Vec<Hook>, Slot, Shared<HookChain>)>,
+    /// What its services and deliveries may look up.
+    pub(crate) routes: Rc<dyn ServiceRoutes>,
 }
 
 /// The nodes whose machines are built here: all of a virtual world, or the one of a process in a live run.
@@ -119,7 +119,6 @@ pub(crate) enum Platform {
 /// A host in virtual time, being built.
 pub(crate) struct VirtualHost {
     host: Host,
-    routes: NodeRoutes,
     /// Wires to the host, for when it is added: (above port of the host, port of a machine).
     wires: Vec<(u32, (Slot, Port))>,
     /// The host's next `Above` port.
@@ -194,21 +193,19 @@ impl NodeBuilder {
             .any(|placed| matches!(role(placed), Some(MulticastRole::Routes | MulticastRole::Designated)));
         let of_groups = is_router.then(|| table.clone());
         let groups = NodeGroups::new(routes.clone(), of_groups, config.interfaces.len());
-        let (of_node, random) = (routes.clone(), RefCell::new(random));
-        let of_services: Rc<dyn ServiceRoutes> =
-            Rc::new(NodeServices { routes: of_node, groups: table, random });
+        let of_services: Rc<dyn ServiceRoutes> = Rc::new(NodeServices::new(routes.clone(), table, random));
         let (services, below) = put_services(&mut assembly, network, layers, (node, &config, &of_services));
-        let mut host = Host::new(config, Box::new(routes.clone()));
+        let mut host = Host::new(config, Box::new(routes));
         host.set_group_routes(Box::new(groups));
-        let mut host =
-            VirtualHost { host, routes, wires: Vec::new(), above: 0, attachments, below, services };
+        let mut host = VirtualHost { host, wires: Vec::new(), above: 0, attachments, below, services };
         for (placed, service) in layers.services.iter().enumerate() {
             let hooks = network.services[service.service].layer.settings().hooks();
             if !hooks.is_empty() {
                 host.hook(hooks, host.services[placed].slot);
             }
         }
-        Self { assembly, platform: Platform::Virtual(Box::new(host)), chains: Vec::new() }
+        let platform = Platform::Virtual(Box::new(host));
+        Self { assembly, platform, chains: Vec::new(), routes: of_services }
     }
 
     /// Turns on reports of memberships by IGMP and MLD on a node of the virtual world; a kernel makes its own.
@@ -225,9 +222,18 @@ impl NodeBuilder {
         }
     }
 
-    /// A node whose machines are attached to the kernel.
-    pub fn on_kernel() -> Self {
-        Self { assembly: Assembly::new(), platform: Platform::Kernel(Vec::new()), chains: Vec::new() }
+    /// A node whose machines are attached to the kernel; its services draw from `random`. The kernel's routes are those
+    /// of the plan, which services look up here.
+    pub fn on_kernel(
+        plan: &NetworkPlan,
+        node: NodeId,
+        routes: &Rc<RefCell<GlobalRoutes>>,
+        random: Stream,
+    ) -> Self {
+        let routes = NodeRoutes { node, routes: routes.clone() };
+        let table = GroupTable::new(plan.addresses().all(node));
+        let routes = Rc::new(NodeServices::new(routes, table, random));
+        Self { assembly: Assembly::new(), platform: Platform::Kernel(Vec::new()), chains: Vec::new(), routes }
     }
 
     /// Puts the services of a node on its kernel, out of which they take packets; those to groups that they hand back
@@ -252,7 +258,7 @@ impl NodeBuilder {
             }
             let host = host_config(plan, node);
             let changes = service.changes_at(node);
-            let machine = Restartable::new(&service.layer, changes, &host, Rc::new(NoRoutes));
+            let machine = Restartable::new(&service.layer, changes, &host, self.routes.clone());
             let slot = self.assembly.add(Box::new(OnKernel::new(Box::new(machine), groups.clone())));
             let hook = self.hook(hooks, interfaces, true);
             self.wire((slot, Port::Below(0)), hook);
@@ -306,7 +312,7 @@ impl NodeBuilder {
     /// The node of the virtual world; `None` of one on the kernel.
     pub fn into_virtual(self) -> Option<VirtualNode> {
         let Self { mut assembly, platform: Platform::Virtual(host), .. } = self else { return None };
-        let VirtualHost { host, wires, attachments, below, services, routes: _, above: _ } = *host;
+        let VirtualHost { host, wires, attachments, below, services, above: _ } = *host;
         let host = assembly.add(Box::new(host));
         for (above, end) in wires {
             assembly.wire((host, Port::Above(above)), end);
@@ -399,14 +405,6 @@ fn attach_queriers(
 }
 
 impl Platform {
-    /// The node's routes.
-    pub(crate) fn routes(&self) -> Rc<dyn ServiceRoutes> {
-        match self {
-            Self::Virtual(host) => Rc::new(host.routes.clone()),
-            Self::Kernel(_) => Rc::new(NoRoutes),
-        }
-    }
-
     /// Datagrams to an address of the node.
     pub(crate) fn udp(&mut self, local: SocketAddr) -> Result<u32, BindError> {
         match self {
@@ -449,11 +447,6 @@ impl VirtualHost {
         self.above += 1;
         hooks.into_iter().for_each(|hook| self.host.hook(above, hook));
         above
-    }
-
-    /// Notes that a delivery sends from here.
-    pub(crate) fn note_sender(&self, delivery: &'static str) {
-        self.routes.note_sender(delivery);
     }
 
     fn bind(&mut self, bind: impl FnOnce(&mut Host, u32) -> Result<(), BindError>) -> Result<u32, BindError> {

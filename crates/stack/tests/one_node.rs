@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use hopcast_config::yaml::{Source, parse};
@@ -36,8 +37,8 @@ fn links() -> Vec<Link> {
     (0..LAST).map(link).collect()
 }
 
-/// For each of `nodes`, the names of the flow's machines and the plugs, where just these nodes are built.
-fn built(over: &str, nodes: BuiltNodes) -> BTreeMap<NodeId, (Vec<String>, Vec<String>)> {
+/// For each node that is built, one or all, the names of the flow's machines and the plugs.
+fn built(over: &str, only: Option<NodeId>) -> BTreeMap<NodeId, (Vec<String>, Vec<String>)> {
     let source = Arc::new(Source { name: "test".to_owned(), dir: PathBuf::new(), lines: true });
     let stack = parse(over, &source).and_then(|node| Variants::default().stack(&node));
     let stack = stack.unwrap_or_else(|error| panic!("{over}: {error}"));
@@ -46,7 +47,12 @@ fn built(over: &str, nodes: BuiltNodes) -> BTreeMap<NodeId, (Vec<String>, Vec<St
     let roles = BTreeMap::from([("helper".to_owned(), helpers), ("proxy".to_owned(), vec![1, 3])]);
     let network = Network { nodes: &names, links: &links, roles: &roles, services: &[] };
     let plan = NetworkPlan::of(network);
-    let routes = RefCell::new(plan.routes(network));
+    let routes = Rc::new(RefCell::new(plan.routes(network)));
+    let on_kernel = |node| NodeBuilder::on_kernel(&plan, node, &routes, Seed::new(1, 0).stream(&["n"], 0));
+    let mut nodes = match only {
+        Some(node) => BuiltNodes::only(node, on_kernel(node)),
+        None => BuiltNodes::all((0..NODES).map(on_kernel).collect()),
+    };
     let spec = FlowSpec {
         number: 0,
         name: "f",
@@ -63,7 +69,6 @@ fn built(over: &str, nodes: BuiltNodes) -> BTreeMap<NodeId, (Vec<String>, Vec<St
     };
     let flow = FlowPlan::of(network, &plan, &routes, Seed::new(1, 0), spec);
     let flow = flow.unwrap_or_else(|error| panic!("{over}: {error}"));
-    let mut nodes = nodes;
     let mut builder = FlowBuilder::new(&flow, &mut nodes);
     for (node, ends) in [(0, flow.source()), (LAST, flow.sink(LAST))] {
         if builder.nodes.builds(node) {
@@ -98,10 +103,9 @@ fn stacks() -> Vec<String> {
 fn a_nodes_machines_are_the_same_where_no_other_node_is_built() {
     let mut relayed = Vec::new();
     for over in stacks() {
-        let kernel = (0..NODES).map(|_| NodeBuilder::on_kernel()).collect();
-        let all = built(&over, BuiltNodes::all(kernel));
+        let all = built(&over, None);
         for (&node, expected) in &all {
-            let own = built(&over, BuiltNodes::only(node, NodeBuilder::on_kernel()));
+            let own = built(&over, Some(node));
             assert_eq!(own, BTreeMap::from([(node, expected.clone())]), "{over} at {node}");
         }
         if !all[&2].0.is_empty() {

@@ -15,7 +15,7 @@ use crate::table::{Form, Opt, Options, Worlds, on_off, shown};
 pub(super) static XCAST: DeliveryRow = DeliveryRow {
     name: SENDER,
     about: "Xcast (RFC 5058), IPv6: packets list their receivers, and routers with `xcast-router` sort them by next hop",
-    worlds: Worlds::Virtual,
+    worlds: Worlds::Both,
     options: || OPTIONS.docs(&Xcast::default()),
     read: |row, options| OPTIONS.delivery(row, options, Xcast::default()),
 };

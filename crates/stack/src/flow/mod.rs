@@ -134,7 +134,6 @@ impl<'a> FlowBuilder<'a> {
         }
         match sender {
             Some((name, machine)) => {
-                self.nodes.note_sender(node, to_group.group.delivery.row().name);
                 let slot = self.nodes.add(self.nodes.counter_name(node, name), node, machine);
                 self.nodes.wire(node, (slot, Port::Below(0)), lower);
                 if !hooks.is_empty() {

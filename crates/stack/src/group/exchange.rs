@@ -45,6 +45,18 @@ pub struct GroupFlow<'a> {
 }
 
 impl GroupFlow<'_> {
+    /// Whether a node of the flow sends to the group's address.
+    fn sends(&self, node: NodeId) -> bool {
+        node == self.sender || self.exchange.is_mutual()
+    }
+
+    /// The nodes that send to the group's address.
+    pub fn senders(&self) -> impl Iterator<Item = NodeId> {
+        let members = self.group.members.iter().map(|member| member.node);
+        let all = [self.sender].into_iter().chain(members).chain(self.peers.iter().copied());
+        all.filter(|&node| self.sends(node))
+    }
+
     /// The times at which a node is to hear what is sent to the group's address; `None` if it never is.
     pub fn listener(&self, node: NodeId) -> Option<Member> {
         let is_always = node == self.sender || self.peers.contains(&node);
@@ -94,14 +106,14 @@ pub struct GroupEnd<'a> {
     pub plan: &'a NetworkPlan,
     /// Maximum length of a packet that fits the flow's routes, in bytes.
     pub mtu: u32,
-    /// The node's routes, which a machine may keep; none on a kernel.
+    /// The node's routes, which a machine may keep.
     pub routes: Rc<dyn ServiceRoutes>,
 }
 
 impl GroupEnd<'_> {
     /// Whether it sends to the group's address.
     pub fn sends(&self) -> bool {
-        self.node == self.flow.sender || self.flow.exchange.is_mutual()
+        self.flow.sends(self.node)
     }
 
     /// The group's address.

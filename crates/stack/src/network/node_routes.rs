@@ -21,11 +21,6 @@ pub(crate) struct NodeRoutes {
 }
 
 impl NodeRoutes {
-    /// Notes that a delivery sends from the node, from the beginning on.
-    pub(crate) fn note_sender(&self, delivery: &'static str) {
-        self.routes.borrow_mut().running.change((0, delivery), self.node, true);
-    }
-
     /// The route towards an address, and the nodes on it. `None` if there is none, and for the node's own addresses.
     fn route_and_nodes(&self, to: IpAddr) -> Option<(RouteEntry, Vec<NodeId>)> {
         let mut routes = self.routes.borrow_mut();
@@ -96,9 +91,15 @@ impl ServiceRoutes for NodeRoutes {
 
 /// What the services of one node share: its routes, its table of groups, and a source of random numbers.
 pub(crate) struct NodeServices {
-    pub(crate) routes: NodeRoutes,
-    pub(crate) groups: GroupTable,
-    pub(crate) random: RefCell<Stream>,
+    routes: NodeRoutes,
+    groups: GroupTable,
+    random: RefCell<Stream>,
+}
+
+impl NodeServices {
+    pub(crate) fn new(routes: NodeRoutes, groups: GroupTable, random: Stream) -> Self {
+        Self { routes, groups, random: RefCell::new(random) }
+    }
 }
 
 impl ServiceRoutes for NodeServices {

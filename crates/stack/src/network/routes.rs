@@ -142,6 +142,11 @@ impl GlobalRoutes {
         self.version += 1;
     }
 
+    /// Notes that a delivery sends from a node, from the beginning on.
+    pub(crate) fn note_sender(&mut self, node: NodeId, delivery: &'static str) {
+        self.running.change((0, delivery), node, true);
+    }
+
     /// Number of nodes.
     pub(super) fn nodes(&self) -> usize {
         self.paths.nodes()

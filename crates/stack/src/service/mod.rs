@@ -71,7 +71,7 @@ pub trait Service: fmt::Debug + Send + Sync {
 
     /// Its machine at one node: `Below(i)` is interface i of those that it is attached to, `Above(i)` of those that it
     /// makes. Of one that is attached to the host, `Below(0)` is its hook. It may keep the node's `routes`, and look up
-    /// what they are at any time; on a kernel there are none.
+    /// what they are at any time; at a site of a deployment there are none.
     fn machine(&self, host: &HostConfig, routes: &Rc<dyn ServiceRoutes>) -> Box<dyn Machine>;
 }
 

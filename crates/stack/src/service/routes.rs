@@ -46,8 +46,8 @@ pub struct ServiceNode {
     pub hops: u32,
 }
 
-/// No route to anywhere: those of a kernel are not known here. A service that needs them is of virtual time
-/// ([`Worlds::Virtual`](crate::table::Worlds)), which scenarios are checked for.
+/// No route to anywhere: a site of a deployment knows none of its kernel's. A service that needs them is not one
+/// [for sites](super::ServiceRow::for_sites).
 pub(crate) struct NoRoutes;
 
 impl ServiceRoutes for NoRoutes {

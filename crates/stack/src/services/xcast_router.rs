@@ -20,7 +20,7 @@ pub(crate) const NAME: &str = "xcast-router";
 pub(super) static XCAST_ROUTER: ServiceRow = ServiceRow {
     name: NAME,
     about: "sorts the lists of Xcast's packets by next hop, and makes plain packets of them at the end (RFC 5058); IPv6",
-    worlds: Worlds::Virtual,
+    worlds: Worlds::Both,
     on_host: true,
     for_sites: false,
     options: || OPTIONS.docs(&Settings::default()),

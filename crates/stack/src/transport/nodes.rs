@@ -138,16 +138,9 @@ impl<'a> FlowNodes<'a> {
         self.nodes[node].hook(hooks, interfaces, false)
     }
 
-    /// A node's routes; none on the kernel.
+    /// A node's routes.
     pub(crate) fn routes(&self, node: NodeId) -> Rc<dyn ServiceRoutes> {
-        self.nodes[node].platform.routes()
-    }
-
-    /// Notes that a delivery sends from a node, which the routes say to whoever asks.
-    pub(crate) fn note_sender(&self, node: NodeId, delivery: &'static str) {
-        if let Platform::Virtual(host) = &self.nodes[node].platform {
-            host.note_sender(delivery);
-        }
+        self.nodes[node].routes.clone()
     }
 
     /// Frames of one EtherType on an interface of a node, to any address.

@@ -103,7 +103,12 @@ impl<'a> FlowPlan<'a> {
         let participants = Participants::of(network, plan, &spec, relayed);
         let route = routes.into_iter().next().map(|path| path.hops).unwrap_or_default();
         let peers = spec.exchange().peers(network.role("peer"), spec.from, spec.to);
-        Ok(Self { network, plan, spec, route, mtu, participants, peers, slack: Duration::ZERO, seed })
+        let flow = Self { network, plan, spec, route, mtu, participants, peers, slack: Duration::ZERO, seed };
+        if let Some(to_group) = flow.to_group() {
+            let delivery = to_group.group.delivery.row().name;
+            to_group.senders().for_each(|node| global.borrow_mut().note_sender(node, delivery));
+        }
+        Ok(flow)
     }
 
     /// The ends as the sender sees them: with the group, or with the first receiver, where the transport brings to all

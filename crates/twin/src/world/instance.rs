@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::Range;
+use std::rc::Rc;
 
 use hopcast_core::plug::Plug;
 use hopcast_core::{Assembly, Instant, Machine, Seed, Shared, Slot};
@@ -14,6 +15,7 @@ use hopcast_stack::service::GroupEgresses;
 use hopcast_stack::{BuiltNodes, KernelNode, NodeBuilder, PlacedMachine};
 
 use super::flow::{application_ends, build_flow};
+use super::route_changes::OnChangingRoutes;
 use super::{RunningFlow, WorldError, sum_counters};
 use crate::meter::{Meters, PartialMeter};
 use crate::scenario::model::{FlowId, NodeId, Scenario};
@@ -25,7 +27,7 @@ use crate::scenario::model::{FlowId, NodeId, Scenario};
 pub struct NodeInstance {
     node: NodeId,
     plugs: Vec<Plug>,
-    assembly: Shared<Assembly>,
+    machine: Shared<OnChangingRoutes<Assembly>>,
     flows: Vec<FlowPart>,
     services: Vec<PlacedMachine>,
 }
@@ -53,9 +55,10 @@ impl NodeInstance {
         groups: &GroupEgresses,
     ) -> Result<Option<Self>, WorldError> {
         let plan = NetworkPlan::of(scenario.network());
-        let routes = RefCell::new(scenario.global_routes(&plan));
-        let mut built = BuiltNodes::only(node, NodeBuilder::on_kernel());
+        let routes = Rc::new(RefCell::new(scenario.global_routes(&plan)));
         let seed = Seed::new(scenario.seed, repeat);
+        let random = seed.stream(&["services", &scenario.nodes[node].name], 0);
+        let mut built = BuiltNodes::only(node, NodeBuilder::on_kernel(&plan, node, &routes, random));
         let (mut flows, mut joins, mut known_plugs) = (Vec::new(), Vec::new(), 0);
         for flow in 0..scenario.flows.len() {
             let running = build_flow(scenario, &plan, &routes, seed, &mut built, flow)?;
@@ -77,7 +80,8 @@ impl NodeInstance {
             assembly.wake_machine(Instant::ZERO, join.slot);
         }
         let is_idle = flows.is_empty() && services.is_empty();
-        let instance = Self { node, plugs, assembly: Shared::new(assembly), flows, services };
+        let machine = Shared::new(OnChangingRoutes::new(assembly, scenario, routes));
+        let instance = Self { node, plugs, machine, flows, services };
         Ok((!is_idle).then_some(instance))
     }
 
@@ -107,7 +111,7 @@ impl NodeInstance {
 
     /// The machine to be run; the instance keeps access to its figures.
     pub fn machine(&self) -> Box<dyn Machine> {
-        Box::new(self.assembly.clone())
+        Box::new(self.machine.clone())
     }
 
     /// Whether this node has received all of a run's only flow, which is of bounded size; `None` unless it is one of
@@ -122,13 +126,15 @@ impl NodeInstance {
 
     /// The counters of the node's services, each under the service's name before a dot.
     pub fn service_counters(&self) -> BTreeMap<String, u64> {
-        let assembly = self.assembly.get();
+        let machine = self.machine.get();
+        let assembly = machine.inner();
         sum_counters(self.services.iter().map(|placed| (&*placed.name, assembly.machine(placed.slot))))
     }
 
     /// The measurements and counters of each flow at this node.
     pub fn reports(&self) -> Vec<InstanceReport> {
-        let assembly = self.assembly.get();
+        let machine = self.machine.get();
+        let assembly = machine.inner();
         let report = |part: &FlowPart| {
             let machines = part.names.iter().map(|(name, slot)| (&**name, assembly.machine(*slot)));
             let meters = part.meters.iter().map(|meter| PartialMeter::from(&*meter.borrow())).collect();

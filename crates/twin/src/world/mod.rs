@@ -13,6 +13,7 @@ mod build;
 mod error;
 mod flow;
 mod instance;
+mod route_changes;
 mod script;
 mod snapshot;
 
@@ -335,20 +336,9 @@ impl World {
         }
     }
 
-    /// Changes the routes by an event, with what they know of services.
     fn change_routes(&self, number: usize) {
         let (event, mut routes) = (&self.scenario.events[number], self.routes.borrow_mut());
-        match &event.action {
-            Action::Link { link, from, change } => _ = routes.change_link(*link, *from, change),
-            Action::Service { service, .. } => {
-                routes.change_service(*service, &self.scenario.services[*service], event.at);
-            }
-            Action::Start(_)
-            | Action::Stop(_)
-            | Action::Restart(_)
-            | Action::Join { .. }
-            | Action::Leave { .. } => {}
-        }
+        route_changes::change_routes(&mut routes, event, &self.scenario.services);
     }
 
     fn change(&mut self, link: LinkId, from: Option<Attachment>, change: &Change) {

@@ -1,4 +1,5 @@
-//! MEADcast on kernels: routers take packets with lists out of forwarding, and links carry what they do in the twin.
+//! MEADcast and Xcast on kernels: routers take packets with lists out of forwarding, and links carry what they do in
+//! the twin.
 
 #![allow(clippy::unwrap_used)] // helpers of tests
 
@@ -12,23 +13,46 @@ use common::{hopcast, live_run_in, text, tshark};
 use hopcast_node::testing::Requirement;
 use serde_json::Value;
 
-/// The receivers, behind four of five routers.
-const RECEIVERS: u32 = 14;
+/// A router, the node before it, and the first and the last of the receivers behind it.
+type Router = (&'static str, &'static str, Option<(u32, u32)>);
 
-/// A cut-down network of the thesis' first use case: 1 Mbit/s to groups of receivers, each with its first and its last.
+/// A cut-down network of the thesis' first use case.
+const USE_CASE: &[Router] = &[
+    ("r1", "s", None),
+    ("r2", "r1", Some((12, 14))),
+    ("r3", "r2", Some((1, 4))),
+    ("r4", "r2", Some((5, 8))),
+    ("r5", "r1", Some((9, 11))),
+];
+
+/// Two routers with receivers, behind one.
+const FORK: &[Router] = &[("r1", "s", None), ("r2", "r1", Some((1, 3))), ("r3", "r1", Some((4, 6)))];
+
 /// Discovery has ended before the first datagram, so that all are sent in lists.
-fn use_case(groups: &[(&str, u32, u32)], services: &str) -> String {
+const MEADCAST: &str = "{ meadcast: { delay: 0s, timeout: 1 s, interval: 0s } }";
+
+/// 1 Mbit/s to groups of receivers, each with its first and its last, over these routers and links of 100 Mbit/s.
+fn scenario(
+    routers: &[Router],
+    groups: &[(&str, u32, u32)],
+    (delivery, services, events): (&str, &str, &str),
+) -> String {
     let named = |first: u32, last: u32| {
         (first..=last).map(|number| format!("c{number}")).collect::<Vec<_>>().join(", ")
     };
-    let behind = |router: &str, first: u32, last: u32| {
-        let link =
-            |number| format!("    - {{ between: [{router}, c{number}], rate: 100 Mbit/s, delay: 100 us }}\n");
-        (first..=last).map(link).collect::<String>()
+    let link = |ends: (&str, &str)| {
+        format!("    - {{ between: [{}, {}], rate: 100 Mbit/s, delay: 100 us }}\n", ends.0, ends.1)
     };
-    let clients =
-        [behind("r3", 1, 4), behind("r4", 5, 8), behind("r5", 9, 11), behind("r2", 12, 14)].concat();
-    let delivery = "{ meadcast: { delay: 0s, timeout: 1 s, interval: 0s } }";
+    let (mut nodes, mut links) = (vec!["s".to_owned()], String::new());
+    for &(router, before, _) in routers {
+        nodes.push(router.to_owned());
+        links.push_str(&link((before, router)));
+    }
+    for &(router, _, receivers) in routers {
+        let Some((first, last)) = receivers else { continue };
+        nodes.push(named(first, last));
+        (first..=last).for_each(|number| links.push_str(&link((router, &format!("c{number}")))));
+    }
     let listed = groups.iter().map(|(name, first, last)| {
         format!("  - {{ name: {name}, members: [{}], delivery: {delivery} }}\n", named(*first, *last))
     });
@@ -41,26 +65,21 @@ fn use_case(groups: &[(&str, u32, u32)], services: &str) -> String {
         "title: t
 duration: 8 s
 topology:
-  nodes: [s, r1, r2, r3, r4, r5, {receivers}]
+  nodes: [{nodes}]
   links:
-    - {{ between: [s, r1], rate: 100 Mbit/s, delay: 100 us }}
-    - {{ between: [r1, r2], rate: 100 Mbit/s, delay: 100 us }}
-    - {{ between: [r2, r3], rate: 100 Mbit/s, delay: 100 us }}
-    - {{ between: [r2, r4], rate: 100 Mbit/s, delay: 100 us }}
-    - {{ between: [r1, r5], rate: 100 Mbit/s, delay: 100 us }}
-{clients}groups:
-{groups}{services}
-events: [{{ at: 7 s, stop: [{stopped}] }}]
+{links}groups:
+{groups}services: [{services}]
+events: [{events}{{ at: 7 s, stop: [{stopped}] }}]
 flows:
 {flows}",
-        receivers = named(1, RECEIVERS),
+        nodes = nodes.join(", "),
         groups = listed.collect::<String>(),
         stopped = stopped.join(", "),
         flows = flows.collect::<String>(),
     )
 }
 
-const ALL: &[(&str, u32, u32)] = &[("all", 1, RECEIVERS)];
+const ALL: &[(&str, u32, u32)] = &[("all", 1, 14)];
 
 /// The same scenario's run in virtual time.
 fn twin_run_in(dir: &Path, scenario: &str) -> Value {
@@ -71,8 +90,10 @@ fn twin_run_in(dir: &Path, scenario: &str) -> Value {
     document["runs"][0].clone()
 }
 
+/// A counter of the first flow's sender: of MEADcast, or Xcast.
 fn sender(run: &Value, name: &str) -> u64 {
-    run["flows"][0]["counters"][format!("meadcast_sender_{name}")].as_u64().unwrap()
+    let counter = |protocol: &str| run["flows"][0]["counters"][format!("{protocol}_sender_{name}")].as_u64();
+    counter("meadcast").or(counter("xcast")).unwrap()
 }
 
 /// Frames in each direction of each link.
@@ -103,9 +124,9 @@ fn all_have_all(run: &Value) {
 
 #[test]
 fn live_each_link_carries_the_frames_that_it_carries_in_virtual_time() {
-    let services = "services: [{ name: mead, run: meadcast-router, on: [r1, r2, r3, r4, r5] }]";
+    let services = "{ name: mead, run: meadcast-router, on: [r1, r2, r3, r4, r5] }";
     let dir = tempfile::tempdir().unwrap();
-    let scenario = use_case(ALL, services);
+    let scenario = scenario(USE_CASE, ALL, (MEADCAST, services, ""));
     let needs = [Requirement::Program("nft"), Requirement::Program("tshark")];
     let Some(live) = live_run_in(dir.path(), &scenario, &["--capture", "r1,c1"], &needs) else { return };
     let twin = twin_run_in(dir.path(), &scenario);
@@ -137,8 +158,8 @@ fn live_each_link_carries_the_frames_that_it_carries_in_virtual_time() {
 #[test]
 fn live_a_router_that_takes_no_part_forwards_lists_as_they_are() {
     let dir = tempfile::tempdir().unwrap();
-    let services = "services: [{ name: mead, run: meadcast-router, on: [r2, r3, r4, r5] }]";
-    let scenario = use_case(ALL, services);
+    let services = "{ name: mead, run: meadcast-router, on: [r2, r3, r4, r5] }";
+    let scenario = scenario(USE_CASE, ALL, (MEADCAST, services, ""));
     let needs = [Requirement::Program("nft")];
     let Some(live) = live_run_in(dir.path(), &scenario, &[], &needs) else { return };
     let twin = twin_run_in(dir.path(), &scenario);
@@ -150,8 +171,8 @@ fn live_a_router_that_takes_no_part_forwards_lists_as_they_are() {
 #[test]
 fn live_two_groups_of_a_node_that_is_a_router_are_both_sent_in_lists() {
     let dir = tempfile::tempdir().unwrap();
-    let services = "services: [{ name: mead, run: meadcast-router, on: [s, r1, r2, r3, r4, r5] }]";
-    let scenario = use_case(&[("some", 1, 8), ("others", 5, RECEIVERS)], services);
+    let services = "{ name: mead, run: meadcast-router, on: [s, r1, r2, r3] }";
+    let scenario = scenario(FORK, &[("some", 1, 5), ("others", 2, 6)], (MEADCAST, services, ""));
     let needs = [Requirement::Program("nft")];
     let Some(live) = live_run_in(dir.path(), &scenario, &[], &needs) else { return };
     let twin = twin_run_in(dir.path(), &scenario);
@@ -170,4 +191,28 @@ fn live_two_groups_of_a_node_that_is_a_router_are_both_sent_in_lists() {
         assert_eq!(of(&live), of(&twin));
         assert_eq!(of(&live).1, Some(0));
     }
+}
+
+/// The router r2 lacks the service, and r5 too before the first datagram: lists go past the one in tunnels, and end
+/// before the other, which a router's view of the network's routes and services says.
+#[test]
+fn live_xcast_sorts_lists_by_the_routes_and_follows_who_runs_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let services = "{ name: xc, run: xcast-router, on: [r1, r3, r4, r5] }";
+    let stopped = "{ at: 1 s, service: xc, on: r5, stop: true }, ";
+    let scenario = scenario(USE_CASE, ALL, ("xcast", services, stopped));
+    let needs = [Requirement::Program("nft")];
+    let Some(live) = live_run_in(dir.path(), &scenario, &[], &needs) else { return };
+    let twin = twin_run_in(dir.path(), &scenario);
+    for run in [&live, &twin] {
+        all_have_all(run);
+        let counter = |name: &str| run["hosts"][format!("xc.xcast_{name}")].as_u64().unwrap_or(0);
+        let data = sender(run, "data");
+        assert_eq!((counter("tunnels"), counter("unicast")), (2 * data, 14 * data), "{}", run["hosts"]);
+    }
+    assert_eq!(by_datagram(&live), by_datagram(&twin));
+    let each = by_datagram(&live);
+    let on = |from: &str, to: &str| each[&(from.to_owned(), to.to_owned())];
+    assert_eq!([on("s", "r1"), on("r1", "r2"), on("r1", "r5")], [(1, 0), (2 + 3, 0), (3, 0)]);
+    assert_eq!([on("r2", "r3"), on("r3", "c1"), on("r2", "c14")], [(1, 0), (1, 0), (1, 0)]);
 }
