@@ -34,6 +34,17 @@ fn names_from_users_files_are_only_ever_text() {
 }
 
 #[test]
+fn the_page_shows_how_a_flow_is_delivered() {
+    let (mut document, topology) = fixture::six_hops();
+    assert!(!html::render(&document, &topology, &Value::Null).contains("is delivered in the end"));
+    document.runs[0].flows[0].delivery = vec!["sender".into(), "  fd00::2 <1>".into()];
+    let page = html::render(&document, &topology, &Value::Null);
+    assert!(page.contains(
+        "<h3>How bulk is delivered in the end, in repeat 0</h3>\n<pre>sender\n  fd00::2 &lt;1&gt;</pre>"
+    ));
+}
+
+#[test]
 fn control_characters_leave_a_picture_well_formed() {
     let (document, mut topology) = fixture::mesh();
     topology.nodes[0].name = "a\u{0}\u{8}b".into();

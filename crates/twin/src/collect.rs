@@ -150,6 +150,7 @@ fn joined(scenario: &Scenario, number: usize, sites: &[InstanceReport]) -> Obser
     ObservedFlow {
         meters: spec.to.iter().enumerate().map(meter).collect(),
         counters,
+        delivery: sites.iter().flat_map(|site| site.delivery.clone()).collect(),
         frame: sites.first().map_or(0, |site| site.frame),
         sender_bytes: None,
     }
@@ -270,6 +271,7 @@ fn flow(
         figures: total,
         counters,
         receivers,
+        delivery: observed.delivery.clone(),
     }
 }
 

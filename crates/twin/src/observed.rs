@@ -28,6 +28,8 @@ pub(crate) struct ObservedFlow {
     pub(crate) meters: Vec<Meter>,
     /// The counters of its machines, by name, summed over machines of one name.
     pub(crate) counters: BTreeMap<String, u64>,
+    /// How the deliveries of its senders serve the members in the end, in lines for people.
+    pub(crate) delivery: Vec<String>,
     /// Maximum length of a frame that fits its route, in bytes.
     pub(crate) frame: u64,
     /// Bytes of frames that its sender's node sent on all links in the measurement window, each counted once, or in the

@@ -192,6 +192,10 @@ pub struct Flow {
     pub counters: BTreeMap<String, u64>,
     /// Figures of each receiver.
     pub receivers: Vec<Receiver>,
+    /// How the delivery of its sender serves the members in the end, in lines for people, if it says so: of MEADcast
+    /// the tree of routers that it has found, and its lists.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub delivery: Vec<String>,
 }
 
 /// A flow at one of its receivers.

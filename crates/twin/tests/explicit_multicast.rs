@@ -6,11 +6,16 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use common::scenarios::scenarios;
-use common::{counter, document, frames, tree_of_routers};
+use common::{counter, document, frames, text_of_tree, tree_of_routers};
+use hopcast_core::{Duration, Instant};
+use hopcast_runner::load_text;
+use hopcast_twin::Monitor;
 use hopcast_twin::results::Run;
 use hopcast_twin::scenario::Overrides;
+use hopcast_twin::world::World;
 
 /// The tree of routers with one group of all receivers.
 fn tree(delivery: &str, services: &str) -> Run {
@@ -49,6 +54,37 @@ fn a_list_crosses_the_first_link_once_and_each_receiver_has_each_datagram_once()
     );
     assert_eq!(service(&run, "meadcast_responses"), 2 * requests);
     assert_eq!(frames(&run, "r0", "s"), 2 * requests, "nothing but responses");
+}
+
+/// Nodes have the addresses of their numbers, from 1 on, in the order of the file.
+#[test]
+fn the_tree_that_a_sender_has_found_and_its_lists_stand_in_the_results() {
+    let lines = [
+        "sender",
+        "  fd00::2 (1)",
+        "    fd00::3 (2)",
+        "      - fd00::5",
+        "      - fd00::6",
+        "      - fd00::7",
+        "    fd00::4 (2)",
+        "      - fd00::8",
+        "      - fd00::9",
+        "list | fd00::3 fd00::5 fd00::6 fd00::7 | fd00::4 fd00::8 fd00::9",
+    ];
+    let groups = [("all", "[a, b, c, d, e]", "{ meadcast: { delay: 3s, interval: 0s } }")];
+    let run = tree_of_routers(&groups, ROUTERS);
+    assert_eq!(run.flows[0].delivery, lines);
+    let text = text_of_tree(&groups, ROUTERS);
+    let case = load_text(Path::new("t.yaml"), &text, &Overrides::default()).unwrap().cases.remove(0);
+    let mut world = World::new(Arc::clone(&case.scenario), 0, None).unwrap();
+    let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+    assert!(world.run_until(at(2), &Monitor::default()));
+    let before = "unicast: fd00::5 fd00::6 fd00::7 fd00::8 fd00::9";
+    assert_eq!(world.snapshot().flows[0].delivery.last().unwrap(), before);
+    assert!(world.run_until(at(10), &Monitor::default()));
+    assert_eq!(world.snapshot().flows[0].delivery, lines);
+    // Of others nothing is said.
+    assert!(tree("unicast", "").flows[0].delivery.is_empty());
 }
 
 #[test]

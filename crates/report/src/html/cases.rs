@@ -51,12 +51,29 @@ fn one(study: &Study<'_>, first: &Run, runs: &[&Run], open: bool) -> String {
     let label = if label.is_empty() { "All flows and links".to_owned() } else { label.join(" · ") };
     let open = if open { " open" } else { "" };
     format!(
-        "<details{open}><summary>{}</summary>\n{}{}{}</details>\n",
+        "<details{open}><summary>{}</summary>\n{}{}{}{}</details>\n",
         escape(&label),
         flows(runs).html(),
         links(runs).html(),
-        counters(runs)
+        counters(runs),
+        deliveries(first)
     )
+}
+
+/// How the flows' deliveries serve their members at the end of a run, of those that say so.
+fn deliveries(run: &Run) -> String {
+    let mut out = String::new();
+    for flow in run.flows.iter().filter(|flow| !flow.delivery.is_empty()) {
+        let lines = flow.delivery.iter().take(MAX_ROWS).map(|line| escape(line));
+        let _ = writeln!(
+            out,
+            "<h3>How {} is delivered in the end, in repeat {}</h3>\n<pre>{}</pre>",
+            escape(&flow.name),
+            run.repeat,
+            lines.collect::<Vec<_>>().join("\n")
+        );
+    }
+    out
 }
 
 /// The mean over the runs that have a value; `None` if none has.

@@ -112,7 +112,11 @@ impl Delivery for Config {
         let sender = TimedSender::at(end, [Sender::join, Sender::leave], |receivers| {
             Sender::new(*self, own, end.address(), receivers)
         });
-        none.sending("meadcast", sender).with_hooks(HOOKS)
+        let sender = Shared::new(sender);
+        let seen = sender.clone();
+        none.sending("meadcast", sender)
+            .with_hooks(HOOKS)
+            .showing(move || tree_and_lists(seen.get().sender()))
     }
 
     fn at_sites(&self) -> Option<&dyn SiteDelivery> {
@@ -141,12 +145,14 @@ impl SiteDelivery for Config {
         SiteSender {
             machine: Box::new(sender),
             hooks: HOOKS.to_vec(),
-            shown: Box::new(move || {
-                let sender = seen.get();
-                format!("{}{}", sender.tree(), sender.groups())
-            }),
+            shown: Box::new(move || tree_and_lists(&seen.get())),
         }
     }
+}
+
+/// The tree that a sender has found, and its lists.
+fn tree_and_lists(sender: &Sender) -> String {
+    format!("{}{}", sender.tree(), sender.groups())
 }
 
 /// Whether an address is of this host or of one link, or of several hosts or none.

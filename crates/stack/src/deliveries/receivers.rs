@@ -46,6 +46,11 @@ impl<S: Machine> TimedSender<S> {
         Self { sender, join, leave, changes: changes.into() }
     }
 
+    /// The sender.
+    pub(super) const fn sender(&self) -> &S {
+        &self.sender
+    }
+
     fn change(&mut self, now: Instant) {
         while let Some(Change { address, joins, .. }) = self.changes.pop_front_if(|change| change.at <= now) {
             match joins {

@@ -6,7 +6,7 @@ mod tun;
 use hopcast_core::{Instant, Port, Slot};
 
 use crate::error::BuildError;
-use crate::group::{DeliveryMachines, GroupEnd};
+use crate::group::{DeliveryMachines, GroupEnd, Shown};
 use crate::network::NodeId;
 use crate::platform::{BuiltNodes, LowerPort, PlacedMachine};
 use crate::transport::{End, Ends, FlowNodes, FlowPlan, Layer, Ports, Socket};
@@ -16,16 +16,19 @@ pub struct FlowBuilder<'a> {
     /// The flow's nodes, and its machines on them.
     pub nodes: FlowNodes<'a>,
     joins: Vec<Join>,
+    shown: Vec<Shown>,
 }
 
 /// The machines of one flow, on their nodes.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct PlacedFlow {
     /// The machines, in the order in which they were put on nodes.
     pub machines: Vec<PlacedMachine>,
     /// The times at which receivers join and leave: in virtual time they are woken then before anything is sent at that
     /// instant.
     pub joins: Vec<Join>,
+    /// How the deliveries of its senders serve the members, of those that say so.
+    pub shown: Vec<Shown>,
 }
 
 /// A machine that joins or leaves a group at some time.
@@ -42,12 +45,12 @@ pub struct Join {
 impl<'a> FlowBuilder<'a> {
     /// A builder that has put nothing on these nodes yet.
     pub const fn new(flow: &'a FlowPlan<'a>, nodes: &'a mut BuiltNodes) -> Self {
-        Self { nodes: FlowNodes::new(flow, nodes), joins: Vec::new() }
+        Self { nodes: FlowNodes::new(flow, nodes), joins: Vec::new(), shown: Vec::new() }
     }
 
     /// The machines that were put on nodes.
     pub fn finish(self) -> PlacedFlow {
-        PlacedFlow { machines: self.nodes.into_machines(), joins: self.joins }
+        PlacedFlow { machines: self.nodes.into_machines(), joins: self.joins, shown: self.shown }
     }
 
     /// Puts the flow's stack on one of its ends, or on a node that takes part beside them, from the bottom up; says
@@ -123,7 +126,9 @@ impl<'a> FlowBuilder<'a> {
             mtu: flow.mtu,
             routes: self.nodes.routes(node),
         };
-        let DeliveryMachines { member, sender, hooks } = to_group.group.delivery.settings().machines(&end);
+        let machines = to_group.group.delivery.settings().machines(&end);
+        let DeliveryMachines { member, sender, hooks, shown } = machines;
+        self.shown.extend(shown);
         let mut lower = lower;
         if let Some(member) = member {
             let changes: Vec<Instant> = member.times().collect();

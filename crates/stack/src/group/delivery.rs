@@ -97,9 +97,12 @@ pub struct SiteSender {
     pub machine: Box<dyn Machine>,
     /// The packets that it takes out of the host.
     pub hooks: Vec<Hook>,
-    /// How it serves the members now, in lines for people.
-    pub shown: Box<dyn Fn() -> String>,
+    /// How it serves the members now.
+    pub shown: Shown,
 }
+
+/// How a sender serves its members at the moment of the call, in lines for people.
+pub type Shown = Box<dyn Fn() -> String>;
 
 /// The machines of a delivery at one end of a flow, above the host's datagrams.
 #[derive(Default)]
@@ -111,6 +114,8 @@ pub struct DeliveryMachines {
     pub(crate) sender: Option<(&'static str, Box<dyn Machine>)>,
     /// The packets that the same machine takes out of the host, on `Below(1)`, by which it sends packets too.
     pub(crate) hooks: Vec<Hook>,
+    /// How that machine serves the members, if it says so.
+    pub(crate) shown: Option<Shown>,
 }
 
 impl DeliveryMachines {
@@ -126,6 +131,12 @@ impl DeliveryMachines {
     #[must_use]
     pub fn with_hooks(self, hooks: impl IntoIterator<Item = Hook>) -> Self {
         Self { hooks: hooks.into_iter().collect(), ..self }
+    }
+
+    /// The same, whose machine that brings datagrams to the members serves them as this says.
+    #[must_use]
+    pub fn showing(self, shown: impl Fn() -> String + 'static) -> Self {
+        Self { shown: Some(Box::new(shown)), ..self }
     }
 
     /// A machine that joins a group and leaves it.

@@ -18,7 +18,7 @@ use hopcast_core::Duration;
 use crate::network::NodeId;
 
 pub use delivery::{
-    Delivery, DeliveryLayer, DeliveryMachines, DeliveryRow, SiteDelivery, SiteGroup, SiteSender,
+    Delivery, DeliveryLayer, DeliveryMachines, DeliveryRow, Shown, SiteDelivery, SiteGroup, SiteSender,
 };
 pub use exchange::{Exchange, GroupEnd, GroupFlow, GroupReach};
 pub(crate) use member_machine::MemberMachine;

@@ -76,8 +76,8 @@ pub(super) fn build_flow(
         }
     }
     builder.put_between()?;
-    let PlacedFlow { machines, joins } = builder.finish();
-    Ok(RunningFlow { meters: apps.meters, machines, joins, frame: plan.longest_frame() })
+    let PlacedFlow { machines, joins, shown } = builder.finish();
+    Ok(RunningFlow { meters: apps.meters, machines, joins, shown, frame: plan.longest_frame() })
 }
 
 /// Puts an echo's machine on an end of a flow, above the packets of its stack or host. Returns the port for messages,

@@ -10,13 +10,14 @@ use hopcast_core::plug::Plug;
 use hopcast_core::{Assembly, Instant, Machine, Seed, Shared, Slot};
 use serde::{Deserialize, Serialize};
 
+use hopcast_stack::group::Shown;
 use hopcast_stack::network::NetworkPlan;
 use hopcast_stack::service::GroupEgresses;
 use hopcast_stack::{BuiltNodes, KernelNode, NodeBuilder, PlacedMachine};
 
 use super::flow::{application_ends, build_flow};
 use super::route_changes::OnChangingRoutes;
-use super::{RunningFlow, WorldError, sum_counters};
+use super::{RunningFlow, WorldError, lines, sum_counters};
 use crate::meter::{Meters, PartialMeter};
 use crate::scenario::model::{FlowId, NodeId, Scenario};
 
@@ -39,6 +40,7 @@ struct FlowPart {
     plugs: Range<usize>,
     names: Vec<(String, Slot)>,
     meters: Meters,
+    shown: Vec<Shown>,
     frame: u64,
 }
 
@@ -62,7 +64,7 @@ impl NodeInstance {
         let (mut flows, mut joins, mut known_plugs) = (Vec::new(), Vec::new(), 0);
         for flow in 0..scenario.flows.len() {
             let running = build_flow(scenario, &plan, &routes, seed, &mut built, flow)?;
-            let RunningFlow { meters, machines, joins: of_flow, frame } = running;
+            let RunningFlow { meters, machines, joins: of_flow, shown, frame } = running;
             let names: Vec<_> = machines.into_iter().map(|machine| (machine.name, machine.slot)).collect();
             let plugs = known_plugs..built[node].plugs().len();
             known_plugs = plugs.end;
@@ -71,7 +73,7 @@ impl NodeInstance {
             }
             meters.each(|meter| meter.split());
             joins.extend(of_flow.into_iter().filter(|join| join.at == Instant::ZERO));
-            flows.push(FlowPart { flow, plugs, names, meters, frame });
+            flows.push(FlowPart { flow, plugs, names, meters, shown, frame });
         }
         let services = built[node].put_services_on_kernel(scenario.network(), &plan, node, groups);
         let built = built.into_builders().into_iter().find_map(NodeBuilder::into_kernel);
@@ -139,7 +141,7 @@ impl NodeInstance {
             let machines = part.names.iter().map(|(name, slot)| (&**name, assembly.machine(*slot)));
             let meters = part.meters.iter().map(|meter| PartialMeter::from(&*meter.borrow())).collect();
             let (flow, frame, counters) = (part.flow, part.frame, sum_counters(machines));
-            InstanceReport { flow, node: self.node, counters, meters, frame }
+            InstanceReport { flow, node: self.node, counters, meters, delivery: lines(&part.shown), frame }
         };
         self.flows.iter().map(report).collect()
     }
@@ -153,6 +155,8 @@ pub struct InstanceReport {
     pub(crate) counters: BTreeMap<String, u64>,
     /// The meter of each receiver of the flow; empty at a node between the ends.
     pub(crate) meters: Vec<PartialMeter>,
+    /// How the delivery of a sender there serves the members, in lines for people.
+    pub(crate) delivery: Vec<String>,
     pub(crate) frame: u64,
 }
 
@@ -165,6 +169,9 @@ impl InstanceReport {
         }
         for (name, value) in self.counters.iter().filter(|&(_, &value)| value > 0) {
             text.push_str(&format!("  {name:<40} {value:>14}\n"));
+        }
+        for line in &self.delivery {
+            text.push_str(&format!("  {line}\n"));
         }
         text
     }

@@ -28,6 +28,7 @@ use hopcast_link::{Attachment, Change, Counters, Event, Link};
 use hopcast_stack::PlacedMachine;
 use hopcast_stack::VirtualNode;
 use hopcast_stack::flow::Join;
+use hopcast_stack::group::Shown;
 use hopcast_stack::network::{GlobalRoutes, Hop};
 
 use crate::capture::{InterfaceId, PcapngWriter};
@@ -108,8 +109,15 @@ struct RunningFlow {
     machines: Vec<PlacedMachine>,
     /// The joins and leaves of its receivers.
     joins: Vec<Join>,
+    /// How the deliveries of its senders serve the members.
+    shown: Vec<Shown>,
     /// Maximum length of a frame that fits its route, in bytes.
     frame: u64,
+}
+
+/// The lines of what deliveries say.
+fn lines(shown: &[Shown]) -> Vec<String> {
+    shown.iter().flat_map(|shown| shown().lines().map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
 enum Work {
@@ -398,6 +406,7 @@ impl World {
         let flow = |(spec, flow): (&Flow, &RunningFlow)| ObservedFlow {
             meters: flow.meters.iter().map(|meter| meter.borrow().clone()).collect(),
             counters: self.flow_counters(flow),
+            delivery: lines(&flow.shown),
             frame: flow.frame,
             sender_bytes: Some(
                 self.sent_in_transfer(Some(spec.from))

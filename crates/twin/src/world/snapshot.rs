@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{RunningFlow, World, directions};
+use super::{RunningFlow, World, directions, lines};
 use crate::meter::Meter;
 use crate::results::Quantiles;
 
@@ -71,6 +71,9 @@ pub struct FlowState {
     pub receivers: Vec<ReceiverState>,
     /// The counters of its machines since the start of the run, summed over machines of one name.
     pub counters: BTreeMap<String, u64>,
+    /// How the delivery of its sender serves the members, in lines for people, if it says so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub delivery: Vec<String>,
 }
 
 /// A receiver of a flow at one instant; its figures are those of the measurement window so far.
@@ -144,6 +147,7 @@ impl World {
             name: spec.name.clone(),
             receivers: receivers.map(|(node, meter)| receiver((node, &meter.borrow()))).collect(),
             counters: self.flow_counters(flow),
+            delivery: lines(&flow.shown),
         }
     }
 }

@@ -33,6 +33,11 @@ pub(crate) fn flow(text: &str) -> Flow {
 /// The run of a source s behind r0, with a, b and c behind r1, and d and e behind r2. To each of these groups (name,
 /// members and delivery) there goes one datagram of 500 bytes each 10 ms over IPv6, from 1 s on.
 pub(crate) fn tree_of_routers(groups: &[(&str, &str, &str)], services: &str) -> Run {
+    document(&text_of_tree(groups, services)).runs.into_iter().next().unwrap()
+}
+
+/// The file of such a tree.
+pub(crate) fn text_of_tree(groups: &[(&str, &str, &str)], services: &str) -> String {
     let listed = groups.iter().map(|(name, members, delivery)| {
         format!("  - {{ name: {name}, members: {members}, delivery: {delivery} }}\n")
     });
@@ -41,7 +46,7 @@ pub(crate) fn tree_of_routers(groups: &[(&str, &str, &str)], services: &str) -> 
         format!("  - {{ name: {name}, from: s, to: {to}, ip: 6, over: udp, app: {app} }}\n")
     });
     let (groups, flows): (String, String) = (listed.collect(), flows.collect());
-    let text = format!(
+    format!(
         "
 title: A tree of routers
 seed: 3
@@ -61,8 +66,7 @@ groups:
 {groups}flows:
 {flows}{services}
 "
-    );
-    document(&text).runs.into_iter().next().unwrap()
+    )
 }
 
 /// Frames that a direction of a link has sent.
