@@ -58,7 +58,8 @@ enum What {
         channel: u8,
     },
     Bytes {
-        mends: bool,
+        /// Whether they are behind the headers of IP and PIM, and not a whole packet.
+        is_message: bool,
         kind: u8,
         bytes: Vec<u8>,
     },
@@ -194,21 +195,14 @@ impl Router {
                 ip::prepend(&mut packet, source, group, ip::UDP, 9, 0);
                 return self.hear(packet, interface);
             }
-            What::Bytes { mends, kind, bytes } => {
-                let mut message = [&[0x20 | kind & 0xf, 0, 0, 0][..], bytes].concat();
-                let to = wire::all_routers(ip::Version::of(from));
-                let sum = match from {
-                    IpAddr::V4(_) => hopcast_wire::checksum::checksum(&message),
-                    IpAddr::V6(_) => hopcast_wire::checksum::transport(from, to, wire::PROTOCOL, &message),
-                };
-                message[2..4].copy_from_slice(&sum.to_be_bytes());
-                let mut packet = Buffer::copy_from(&message);
-                ip::prepend(&mut packet, from, to, wire::PROTOCOL, 1, 0);
-                if !mends {
-                    let mut raw = bytes.clone();
-                    mend(&mut raw);
-                    packet = Buffer::copy_from(&raw);
+            What::Bytes { is_message, kind, bytes } => {
+                let mut packet = Buffer::copy_from(bytes);
+                if *is_message {
+                    packet.prepend(4).copy_from_slice(&[0x20 | kind & 0xf, 0, 0, 0]);
+                    let to = wire::all_routers(ip::Version::of(from));
+                    ip::prepend(&mut packet, from, to, wire::PROTOCOL, 1, 0);
                 }
+                mend(&mut packet);
                 return self.hear(packet, interface);
             }
         };

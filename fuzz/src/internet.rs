@@ -1,5 +1,6 @@
 //! Bytes that a fuzzer made, mended so that a checksum is not where they all end.
 
+use hopcast_host::pim::wire::PROTOCOL as PIM;
 use hopcast_wire::checksum::{checksum, transport};
 use hopcast_wire::ip::{self, Version};
 
@@ -27,6 +28,8 @@ pub fn mend(packet: &mut [u8]) {
         ip::ICMPV6 => (2, true),
         ip::TCP => (16, true),
         ip::UDP => (6, true),
+        // Over IPv6 alone the addresses count (RFC 7761 section 4.9).
+        PIM => (2, header.version == Version::V6),
         _ => return,
     };
     if header.protocol == ip::UDP && segment.len() >= 6 {
