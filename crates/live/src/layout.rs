@@ -50,8 +50,9 @@ pub struct NodeLayout {
     pub interfaces: Vec<InterfaceLayout>,
     /// Its routes to other nodes.
     pub routes: Vec<RouteLayout>,
-    /// Whether the kernel resolves the Ethernet addresses of its neighbours itself.
-    pub resolves: bool,
+    /// Whether its interfaces have IPv6 addresses of their links, from which the kernel resolves neighbours and reports
+    /// memberships.
+    pub link_local: bool,
     /// Its routes of groups at the start. The pairs of source and group are the same throughout the run; a node that
     /// never forwards to groups has none.
     pub group_routes: Vec<GroupRouteLayout>,

@@ -13,7 +13,7 @@ use hopcast_link::Change;
 use hopcast_stack::network::{self, GlobalRoutes, Hop, NetworkPlan, addresses_of, interface_name};
 use hopcast_stack::service::{GroupEgress, GroupEgresses};
 use hopcast_twin::capture::LinkType;
-use hopcast_twin::scenario::model::{Action, Capture, Neighbours, NodeId, Scenario};
+use hopcast_twin::scenario::model::{Action, Capture, Neighbours, NodeId, Reporting, Scenario};
 use hopcast_twin::world::{NodeInstance, WorldError};
 
 use crate::layout::{
@@ -28,7 +28,7 @@ pub fn layout(scenario: &Scenario, repeat: u64) -> NetworkLayout {
     let plan = NetworkPlan::of(scenario.network());
     let mut global = scenario.global_routes(&plan);
     let seed = Seed::new(scenario.seed, repeat);
-    let mut groups = Groups::of(scenario, plan.addresses());
+    let mut groups = Groups::of(scenario, &plan);
     groups.change(Instant::ZERO, &mut global);
     let nodes: Vec<NodeLayout> = (0..scenario.nodes.len())
         .map(|node| node_layout(scenario, (&plan, &groups), &mut global, node))
@@ -174,6 +174,7 @@ fn node_layout(
     node: NodeId,
 ) -> NodeLayout {
     let resolves = scenario.neighbours == Neighbours::Resolve;
+    let link_local = resolves || scenario.membership == Reporting::Report;
     let interface = |(number, &Hop { link, attachment }): (u32, &Hop)| {
         let neighbours = if resolves { Vec::new() } else { others_on(plan, link, node) };
         let in_prefixes = plan.addresses().in_prefixes(node, number);
@@ -192,7 +193,7 @@ fn node_layout(
         addresses: plan.addresses().all(node),
         interfaces: (0..).zip(plan.interfaces(node)).map(interface).collect(),
         routes: routes(scenario, global, node),
-        resolves,
+        link_local,
         group_routes: groups.routes(global, node),
         group_interfaces: Vec::new(),
     }

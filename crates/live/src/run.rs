@@ -16,7 +16,7 @@ use hopcast_node::Clock;
 use hopcast_runner::{Executor, Job, RunError};
 use hopcast_twin::collect::{LiveObservations, ObservedLink};
 use hopcast_twin::results::{Live, Run};
-use hopcast_twin::scenario::model::{Link, NodeId, Scenario};
+use hopcast_twin::scenario::model::{Link, NodeId, Reporting, Scenario};
 use hopcast_twin::scenario::needs_virtual_time;
 use hopcast_twin::{Identities, Monitor, run_end};
 
@@ -154,8 +154,8 @@ impl Kernel {
         let links = std::mem::take(&mut layout.links);
         let changes = std::mem::take(&mut layout.changes);
         let writer = job.capture.as_ref().map(|path| writer(scenario, &layout.captured, path)).transpose()?;
-        let options =
-            Options { without_reports: layout.routes_groups(), ..options(scenario, writer.as_ref()) };
+        let without_reports = layout.routes_groups() && scenario.membership == Reporting::Plan;
+        let options = Options { without_reports, ..options(scenario, writer.as_ref()) };
         let emulator = Emulator::start(&mut lab, links, changes, clock, options)?;
         let rerouter = lab.reroute_on_time(layout.reroutes, clock)?;
         supervisor.set_zero(clock)?;

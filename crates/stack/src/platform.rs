@@ -6,13 +6,15 @@ use std::ops::{Index, IndexMut, Range};
 use std::rc::Rc;
 
 use hopcast_core::plug::{FramesPlug, HookPlug, Plug};
-use hopcast_core::{Assembly, Port, Shared, Slot, Stream};
+use hopcast_core::{Assembly, Machine, Port, Shared, Slot, Stream};
 use hopcast_host::pim::GroupTable;
 use hopcast_host::{BindError, Hook, Host, Interface, NeighbourConfig, membership};
 
 use crate::network::{Below, NodeGroups, NodeLayers, NodeRoutes, NodeServices, PlacedService};
 use crate::network::{GlobalRoutes, HOP_LIMIT, Hop, Network, NetworkPlan, NodeId, interface_name};
-use crate::service::{GroupEgresses, HookChain, MulticastRole, OnKernel, Restartable, ServiceRoutes};
+use crate::service::{
+    GroupEgresses, GroupForwarder, HookChain, MulticastRole, OnKernel, Restartable, ServiceRoutes,
+};
 
 // Numbers of IP's protocols: RFC 9293, RFC 792, RFC 4443.
 
@@ -169,20 +171,7 @@ impl NodeBuilder {
     ) -> Self {
         let attachments = plan.interfaces(node).to_vec();
         let layers = plan.layers().node(node);
-        let addresses = plan.addresses();
-        let interface = |(number, &place): (u32, &usize)| {
-            let interface = &layers.interfaces[place];
-            let Hop { link, attachment } = interface.hop;
-            let [v4, v6] = [false, true].map(|ipv6| addresses.on(node, number, ipv6));
-            Interface {
-                mac: NetworkPlan::mac(link, attachment),
-                mtu: interface.mtu(network.links),
-                v4: if let IpAddr::V4(own) = v4 { Some(own) } else { None },
-                v6: if let IpAddr::V6(own) = v6 { Some(own) } else { None },
-            }
-        };
-        let interfaces = (0..).zip(&layers.host).map(interface).collect();
-        let config = hopcast_host::Config { interfaces, ..host_config(plan, node) };
+        let config = host_config(network, plan, node);
         let routes = NodeRoutes { node, routes: routes.clone() };
         let mut assembly = Assembly::new();
         let table = GroupTable::new(config.addresses.clone());
@@ -237,33 +226,46 @@ impl NodeBuilder {
     }
 
     /// Puts the services of a node on its kernel, out of which they take packets; those to groups that they hand back
-    /// leave by these routes. Only those that are attached to the host can be there.
+    /// leave by these routes, and groups that are left to services by what such a service finds. Only services that are
+    /// attached to the host can be there.
     pub fn put_services_on_kernel(
         &mut self,
         network: Network<'_>,
         plan: &NetworkPlan,
         node: NodeId,
-        groups: &GroupEgresses,
+        (groups, left_to_services): (&GroupEgresses, &[IpAddr]),
     ) -> Vec<PlacedMachine> {
         if matches!(self.platform, Platform::Virtual(_)) {
             return Vec::new();
         }
+        let layers = plan.layers().node(node);
         let interfaces = plan.interfaces(node).len() as u32;
         let mut placed = Vec::new();
-        for PlacedService { service, .. } in &plan.layers().node(node).services {
+        for PlacedService { service, .. } in &layers.services {
             let service = &network.services[*service];
-            let hooks = service.layer.settings().hooks();
-            if hooks.is_empty() {
+            let settings = service.layer.settings();
+            if settings.hooks().is_empty() {
                 continue;
             }
-            let host = host_config(plan, node);
+            let host = host_config(network, plan, node);
             let changes = service.changes_at(node);
-            let machine = Restartable::new(&service.layer, changes, &host, self.routes.clone());
-            let slot = self.assembly.add(Box::new(OnKernel::new(Box::new(machine), groups.clone())));
+            let machine = Box::new(Restartable::new(&service.layer, changes, &host, self.routes.clone()));
+            let (machine, hooks): (Box<dyn Machine>, _) = match settings.multicast() {
+                Some(MulticastRole::Routes) => {
+                    let (left, table) = (left_to_services.to_vec(), self.routes.group_table());
+                    let hooks = GroupForwarder::hooks(settings.hooks(), &left);
+                    (Box::new(GroupForwarder::new(machine, Box::new(table), left)), hooks)
+                }
+                Some(MulticastRole::Reports) | None => {
+                    (Box::new(OnKernel::new(machine, groups.clone())), settings.hooks())
+                }
+            };
+            let slot = self.assembly.add(machine);
             let hook = self.hook(hooks, interfaces, true);
             self.wire((slot, Port::Below(0)), hook);
             placed.push(PlacedMachine { name: service.name.clone(), node, slot });
         }
+        attach_queriers(&mut self.assembly, network, layers, &placed);
         placed
     }
 
@@ -339,11 +341,23 @@ impl NodeBuilder {
     }
 }
 
-/// A node's host, without its interfaces.
-fn host_config(plan: &NetworkPlan, node: NodeId) -> hopcast_host::Config {
+/// A node's host.
+fn host_config(network: Network<'_>, plan: &NetworkPlan, node: NodeId) -> hopcast_host::Config {
+    let (layers, addresses) = (plan.layers().node(node), plan.addresses());
+    let interface = |(number, &place): (u32, &usize)| {
+        let interface = &layers.interfaces[place];
+        let Hop { link, attachment } = interface.hop;
+        let [v4, v6] = [false, true].map(|ipv6| addresses.on(node, number, ipv6));
+        Interface {
+            mac: NetworkPlan::mac(link, attachment),
+            mtu: interface.mtu(network.links),
+            v4: if let IpAddr::V4(own) = v4 { Some(own) } else { None },
+            v6: if let IpAddr::V6(own) = v6 { Some(own) } else { None },
+        }
+    };
     hopcast_host::Config {
-        addresses: plan.addresses().all(node),
-        interfaces: Vec::new(),
+        addresses: addresses.all(node),
+        interfaces: (0..).zip(&layers.host).map(interface).collect(),
         forwarding: true,
         hop_limit: HOP_LIMIT,
     }

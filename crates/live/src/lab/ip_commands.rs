@@ -27,8 +27,8 @@ pub(super) fn node(node: &NodeLayout) -> String {
         line(&mut commands, format_args!("addr add {address}/{prefix} dev lo{nodad}"));
     }
     for (number, interface) in node.interfaces.iter().enumerate() {
-        if node.resolves {
-            // IPv6 resolves neighbours from a link-local address, and answers only for addresses of the same interface.
+        if node.link_local {
+            // The kernel answers only for addresses of the interface on which it is asked, and from such a one.
             line(&mut commands, format_args!("link set eth{number} addrgenmode eui64"));
         }
         let mac = mac(interface.mac);

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use hopcast_core::Instant;
 use hopcast_stack::group::GroupFlow;
-use hopcast_stack::network::{AddressPlan, GlobalRoutes};
+use hopcast_stack::network::{GlobalRoutes, NetworkPlan};
 use hopcast_twin::scenario::model::{NodeId, Scenario};
 
 use crate::layout::{GroupRouteLayout, NetworkLayout};
@@ -15,6 +15,10 @@ use crate::layout::{GroupRouteLayout, NetworkLayout};
 pub(super) struct Groups {
     /// Each sender with its address, and the group.
     senders: BTreeSet<(NodeId, IpAddr, IpAddr)>,
+    /// The groups whose trees are left to services: a sender sends on all of its interfaces, and no kernel forwards.
+    left_to_services: BTreeSet<IpAddr>,
+    /// Number of interfaces of each node.
+    interfaces: Vec<u32>,
     /// The changes of members that are to come, the next one last.
     changes: Vec<Change>,
 }
@@ -30,8 +34,10 @@ struct Change {
 }
 
 impl Groups {
-    pub(super) fn of(scenario: &Scenario, addresses: &AddressPlan) -> Self {
+    pub(super) fn of(scenario: &Scenario, plan: &NetworkPlan) -> Self {
+        let addresses = plan.addresses();
         let (mut senders, mut changes) = (BTreeSet::new(), BTreeSet::new());
+        let mut left_to_services = BTreeSet::new();
         for flow in &scenario.flows {
             let Some(group) = flow.group.map(|group| &scenario.groups[group]) else { continue };
             let delivery = group.delivery.settings();
@@ -43,6 +49,10 @@ impl Groups {
             let (exchange, peers) = (flow.exchange(), &*peers);
             let to_group = GroupFlow { group, sender: flow.from, exchange, peers };
             senders.insert((flow.from, sender, address));
+            if delivery.is_left_to_services() {
+                left_to_services.insert(address);
+                continue;
+            }
             let source = delivery.is_of_one_source().then_some(sender);
             // Those that hear the sender, and the sender if it hears them.
             let own = to_group.listener(flow.from);
@@ -54,7 +64,9 @@ impl Groups {
                 }
             }
         }
-        Self { senders, changes: changes.into_iter().rev().collect() }
+        let changes = changes.into_iter().rev().collect();
+        let interfaces = (0..scenario.nodes.len()).map(|node| plan.interfaces(node).len() as u32).collect();
+        Self { senders, left_to_services, interfaces, changes }
     }
 
     /// The time of the next change.
@@ -77,10 +89,15 @@ impl Groups {
     /// The current routes of groups at a node.
     pub(super) fn routes(&self, routes: &mut GlobalRoutes, node: NodeId) -> Vec<GroupRouteLayout> {
         let route = |&(sender, source, group): &(NodeId, IpAddr, IpAddr)| {
+            let own = sender == node;
+            if self.left_to_services.contains(&group) {
+                let egress = (0..self.interfaces[node]).filter(|_| own).collect();
+                return GroupRouteLayout { source, group, ingress: None, own, egress };
+            }
             let found = routes.group_route(node, source, group);
             let (ingress, egress) =
                 found.map_or((None, Vec::new()), |found| (found.ingress, found.egress.to_vec()));
-            GroupRouteLayout { source, group, ingress, own: sender == node, egress }
+            GroupRouteLayout { source, group, ingress, own, egress }
         };
         self.senders.iter().map(route).collect()
     }

@@ -82,6 +82,11 @@ impl GlobalRoutes {
         self.groups.by_services.insert(group);
     }
 
+    /// The groups whose trees are left to the services of routers.
+    pub fn left_to_services(&self) -> impl Iterator<Item = IpAddr> {
+        self.groups.by_services.iter().copied()
+    }
+
     /// The route of packets from `source` to `group` through a node. `None` for a source that is no node's address, and
     /// at a node from which the source cannot be reached.
     pub fn group_route(&mut self, node: NodeId, source: IpAddr, group: IpAddr) -> Option<GroupRoute> {

@@ -4,6 +4,7 @@
 //! scenarios, checks and documentation read, and its settings, which implement [`Service`].
 
 mod group_egress;
+mod group_forwarder;
 mod hook_chain;
 mod restart;
 mod routes;
@@ -23,6 +24,7 @@ use crate::table::{Configured, OptionDoc, Options, TableRow, Worlds};
 
 pub(crate) use group_egress::OnKernel;
 pub use group_egress::{GroupEgress, GroupEgresses};
+pub(crate) use group_forwarder::GroupForwarder;
 pub use hook_chain::HookChain;
 pub(crate) use restart::Restartable;
 pub(crate) use routes::NoRoutes;

@@ -15,7 +15,7 @@ use crate::table::{Form, Opt, Options, Worlds};
 pub(super) static PIM: ServiceRow = ServiceRow {
     name: "pim",
     about: "joins and prunes the trees of sources by reverse path, for the queriers' members (PIM-SM, RFC 7761)",
-    worlds: Worlds::Virtual,
+    worlds: Worlds::Both,
     on_host: true,
     for_sites: false,
     options: || OPTIONS.docs(&Config::default()),

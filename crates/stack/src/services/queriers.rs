@@ -14,7 +14,7 @@ use crate::table::{Form, Opt, Options, Worlds};
 pub(super) static IGMP: ServiceRow = ServiceRow {
     name: "igmp-querier",
     about: "asks on every interface who is a member of which IPv4 group (IGMPv3, RFC 3376)",
-    worlds: Worlds::Virtual,
+    worlds: Worlds::Both,
     on_host: true,
     for_sites: false,
     options: || OPTIONS.docs(&Settings::new(false)),
@@ -27,7 +27,7 @@ pub(crate) const MLD_QUERIER: &str = "mld-querier";
 pub(super) static MLD: ServiceRow = ServiceRow {
     name: MLD_QUERIER,
     about: "asks on every interface who is a member of which IPv6 group (MLDv2, RFC 3810)",
-    worlds: Worlds::Virtual,
+    worlds: Worlds::Both,
     on_host: true,
     for_sites: false,
     options: || OPTIONS.docs(&Settings::new(true)),

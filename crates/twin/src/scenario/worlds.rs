@@ -1,10 +1,11 @@
 //! The world that a scenario needs, where it does not run in both.
 
 use hopcast_link::Change;
+use hopcast_stack::service::MulticastRole;
 use hopcast_stack::table::Worlds;
 
 use super::fits::MIN_IPV6_MTU;
-use super::model::{Action, Event, Layer, Scenario, ServiceSpec};
+use super::model::{Action, Event, Flow, Layer, Scenario, ServiceSpec};
 
 /// The reason why `scenario` runs only with `--live`, in one line with the place in the file; `None` if it runs in
 /// virtual time too.
@@ -36,5 +37,25 @@ pub fn needs_virtual_time(scenario: &Scenario) -> Option<String> {
         )),
         _ => None,
     };
-    of_flow.or_else(|| scenario.events.iter().find_map(of_event))
+    let of_router = || scenario.flows.iter().find_map(|flow| end_that_routes(scenario, flow));
+    of_flow.or_else(|| scenario.events.iter().find_map(of_event)).or_else(of_router)
+}
+
+/// An end of a flow to a group whose trees services make, where such a service runs: live it does not see what its own
+/// kernel sends and joins.
+fn end_that_routes(scenario: &Scenario, flow: &Flow) -> Option<String> {
+    let group = flow.group.map(|group| &scenario.groups[group])?;
+    if !group.delivery.settings().is_left_to_services() {
+        return None;
+    }
+    let routes = |service: &&ServiceSpec| service.layer.settings().multicast() == Some(MulticastRole::Routes);
+    let mut services = scenario.services.iter().filter(routes);
+    let (node, service) = services.find_map(|service| {
+        let mut ends = std::iter::once(&flow.from).chain(&flow.to);
+        Some((ends.find(|&end| service.on.contains(end))?, service))
+    })?;
+    let (name, node, run) = (&flow.name, &scenario.nodes[*node].name, service.layer.row().name);
+    Some(format!(
+        "flow `{name}`: its end `{node}` runs `{run}`, which in a live run does not see what its own kernel sends and joins; use another node behind it"
+    ))
 }

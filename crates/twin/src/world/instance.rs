@@ -75,7 +75,8 @@ impl NodeInstance {
             joins.extend(of_flow.into_iter().filter(|join| join.at == Instant::ZERO));
             flows.push(FlowPart { flow, plugs, names, meters, shown, frame });
         }
-        let services = built[node].put_services_on_kernel(scenario.network(), &plan, node, groups);
+        let left: Vec<_> = routes.borrow().left_to_services().collect();
+        let services = built[node].put_services_on_kernel(scenario.network(), &plan, node, (groups, &left));
         let built = built.into_builders().into_iter().find_map(NodeBuilder::into_kernel);
         let Some(KernelNode { mut assembly, plugs }) = built else { return Ok(None) };
         for join in joins {
