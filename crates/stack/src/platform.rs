@@ -250,14 +250,14 @@ impl NodeBuilder {
             let host = host_config(network, plan, node);
             let changes = service.changes_at(node);
             let machine = Box::new(Restartable::new(&service.layer, changes, &host, self.routes.clone()));
+            let (left, table) = (left_to_services.to_vec(), Box::new(self.routes.group_table()));
             let (machine, hooks): (Box<dyn Machine>, _) = match settings.multicast() {
                 Some(MulticastRole::Routes) => {
-                    let (left, table) = (left_to_services.to_vec(), self.routes.group_table());
                     let hooks = GroupForwarder::hooks(settings.hooks(), &left);
-                    (Box::new(GroupForwarder::new(machine, Box::new(table), left)), hooks)
+                    (Box::new(GroupForwarder::new(machine, table, left)), hooks)
                 }
                 Some(MulticastRole::Reports) | None => {
-                    (Box::new(OnKernel::new(machine, groups.clone())), settings.hooks())
+                    (Box::new(OnKernel::new(machine, groups.clone(), (left, table))), settings.hooks())
                 }
             };
             let slot = self.assembly.add(machine);

@@ -2,13 +2,14 @@
 //!
 //! A simulated host routes such a packet like any other. A kernel looks at the interface on which a packet to a group
 //! arrives, and one that is put back has come from none; so the node's own trees say where it goes, which are those of
-//! the kernel's multicast routing.
+//! the kernel's multicast routing, or those that the node's own service has found.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use hopcast_core::{Egress, Instant, Item, Machine, Port, Transit};
+use hopcast_host::GroupRoutes;
 use hopcast_wire::ip;
 
 /// The route of packets from a source to a group through a node.
@@ -32,13 +33,19 @@ pub(crate) struct OnKernel {
     machine: Box<dyn Machine>,
     routes: Vec<GroupEgress>,
     changes: VecDeque<(Instant, Vec<GroupEgress>)>,
+    /// The groups that are left to services, and the routes that those of this node have found.
+    left_to_services: (Vec<IpAddr>, Box<dyn GroupRoutes>),
     /// Packets to groups that have no route, or arrived on another interface than theirs.
     unrouted: u64,
 }
 
 impl OnKernel {
-    pub(crate) fn new(machine: Box<dyn Machine>, routes: GroupEgresses) -> Self {
-        Self { machine, routes: Vec::new(), changes: routes.into(), unrouted: 0 }
+    pub(crate) fn new(
+        machine: Box<dyn Machine>,
+        routes: GroupEgresses,
+        left_to_services: (Vec<IpAddr>, Box<dyn GroupRoutes>),
+    ) -> Self {
+        Self { machine, routes: Vec::new(), changes: routes.into(), left_to_services, unrouted: 0 }
     }
 
     /// The transit with the interfaces of its route, if it is a packet to a group that is to follow it; `None` if it
@@ -52,11 +59,14 @@ impl OnKernel {
             self.routes = routes;
         }
         let (source, group) = (header.source, header.destination);
-        let route = self
-            .routes
-            .iter()
-            .find(|route| route.source == source && route.group == group && route.ingress == Some(ingress));
-        let egress: Arc<[u32]> = route?.egress.iter().copied().filter(|&to| to != ingress).collect();
+        let (left, found) = &mut self.left_to_services;
+        let egress: Arc<[u32]> = if left.contains(&group) {
+            found.route(source, group).filter(|route| route.ingress == Some(ingress))?.egress
+        } else {
+            let is_route = |route: &&GroupEgress| (route.source, route.group) == (source, group);
+            let route = self.routes.iter().find(is_route).filter(|route| route.ingress == Some(ingress));
+            route?.egress.iter().copied().filter(|&to| to != ingress).collect()
+        };
         (!egress.is_empty()).then_some(Transit { egress: Egress::Group(egress), ..transit })
     }
 }
@@ -99,6 +109,7 @@ mod tests {
     use hopcast_core::{Buffer, Duration, Outbox};
     use hopcast_wire::udp;
 
+    use super::super::group_forwarder::OneRoute;
     use super::*;
 
     /// Hands back what it is given.
@@ -141,7 +152,8 @@ mod tests {
         };
         let later = Instant::ZERO + Duration::from_secs(1);
         let routes = vec![(Instant::ZERO, to(&[1, 2])), (later, to(&[2]))];
-        let mut service = OnKernel::new(Box::new(Pass(Outbox::new())), routes);
+        let left = (vec![[232, 0, 1, 1].into()], Box::new(OneRoute) as Box<dyn GroupRoutes>);
+        let mut service = OnKernel::new(Box::new(Pass(Outbox::new())), routes, left);
         let mut given = |now, item| {
             service.handle(now, Port::Below(0), item);
             match service.poll(now) {
@@ -155,5 +167,8 @@ mod tests {
         assert_eq!(given(Instant::ZERO, transit([10, 0, 0, 9], group, 0)), None);
         assert_eq!(given(Instant::ZERO, transit(source, [10, 0, 0, 2], 0)), Some(Egress::Routes));
         assert_eq!(given(later, transit(source, group, 0)), named(&[2]));
+        // Of a group that is left to services, the table's.
+        assert_eq!(given(later, transit(source, [232, 0, 1, 1], 0)), named(&[1, 2]));
+        assert_eq!(given(later, transit(source, [232, 0, 1, 1], 1)), None);
     }
 }

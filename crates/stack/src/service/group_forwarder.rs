@@ -86,34 +86,36 @@ impl Machine for GroupForwarder {
     }
 }
 
+/// A table for tests: of one source to the first of the groups, from interface 0 to 1 and 2.
+#[cfg(test)]
+pub(super) struct OneRoute;
+
+#[cfg(test)]
+impl GroupRoutes for OneRoute {
+    fn route(&mut self, source: IpAddr, group: IpAddr) -> Option<hopcast_host::GroupRoute> {
+        let is_known = (source, group) == ([10, 0, 0, 1].into(), [232, 0, 1, 1].into());
+        let route = hopcast_host::GroupRoute { ingress: Some(0), upstream: None, egress: [1, 2].into() };
+        is_known.then_some(route)
+    }
+
+    fn version(&self) -> u64 {
+        0
+    }
+
+    fn member(&mut self, _: IpAddr, _: Option<IpAddr>, _: bool) {}
+}
+
 #[cfg(test)]
 mod tests {
     use std::net::SocketAddr;
 
     use hopcast_core::Buffer;
-    use hopcast_host::GroupRoute;
     use hopcast_wire::udp;
 
     use super::*;
 
     const SOURCE: [u8; 4] = [10, 0, 0, 1];
     const GROUPS: [[u8; 4]; 2] = [[232, 0, 1, 1], [232, 0, 1, 2]];
-
-    /// Routes of the first group, from interface 0 to 1 and 2.
-    struct OneRoute;
-
-    impl GroupRoutes for OneRoute {
-        fn route(&mut self, source: IpAddr, group: IpAddr) -> Option<GroupRoute> {
-            let is_known = (source, group) == (SOURCE.into(), GROUPS[0].into());
-            is_known.then(|| GroupRoute { ingress: Some(0), upstream: None, egress: [1, 2].into() })
-        }
-
-        fn version(&self) -> u64 {
-            0
-        }
-
-        fn member(&mut self, _: IpAddr, _: Option<IpAddr>, _: bool) {}
-    }
 
     /// Hands back what it is given.
     struct Pass(Outbox);
