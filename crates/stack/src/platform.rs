@@ -256,7 +256,7 @@ impl NodeBuilder {
                     let hooks = GroupForwarder::hooks(settings.hooks(), &left);
                     (Box::new(GroupForwarder::new(machine, table, left)), hooks)
                 }
-                Some(MulticastRole::Reports) | None => {
+                Some(MulticastRole::Reports | MulticastRole::Designated) | None => {
                     (Box::new(OnKernel::new(machine, groups.clone(), (left, table))), settings.hooks())
                 }
             };
