@@ -52,7 +52,6 @@ mod config;
 mod counters;
 mod election;
 mod group;
-mod packet;
 mod segment;
 #[cfg(test)]
 mod tests;

@@ -7,14 +7,15 @@ use std::sync::Arc;
 use hopcast_core::{Agenda, Duration, Egress, Instant, Item, Membership, Outbox, Pace, Port, Transit};
 use hopcast_wire::ip;
 use hopcast_wire::membership::{
-    Message, Query, RecordType, Sources, Version, is_reported, is_source_specific,
+    Message, Query, RecordType, Sources, Version, is_reported, is_source_specific, query_packet,
+    sources_that_fit,
 };
 
+use super::Config;
 use super::asking::{Asking, Question};
 use super::counters::Counters;
 use super::election::Election;
 use super::group::{Group, Questions, limit};
-use super::{Config, packet};
 
 /// The port of all memberships.
 const ALL: Port = Port::Above(0);
@@ -48,7 +49,7 @@ impl Segment {
         Self {
             number,
             own,
-            room: packet::sources_that_fit(ip::Version::of(own), mtu),
+            room: sources_that_fit(ip::Version::of(own), mtu),
             egress: Arc::new([number]),
             election: Election::new(own, config),
             groups: BTreeMap::new(),
@@ -298,7 +299,7 @@ impl Segment {
             interval: timing.query_interval,
         };
         shared.counters.queries += 1;
-        let packet = packet::query(self.own, &query, sources);
+        let packet = query_packet(self.own, &query, sources);
         let egress = Egress::Group(Arc::clone(&self.egress));
         shared.out.down(Item::Transit(Transit { packet, ingress: None, egress }));
     }

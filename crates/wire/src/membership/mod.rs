@@ -7,6 +7,7 @@
 mod codes;
 pub mod igmp;
 pub mod mld;
+mod query_packet;
 mod records;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -16,6 +17,7 @@ use hopcast_core::Duration;
 use crate::{Malformed, ip, router_alert};
 
 pub(crate) use codes::{MANTISSA_OF_8, MANTISSA_OF_16, decode, encode};
+pub use query_packet::{query_packet, sources_that_fit};
 pub use records::{Record, Records, Sources, record_len};
 pub(crate) use records::{put_address, put_records};
 

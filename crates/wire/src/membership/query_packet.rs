@@ -1,14 +1,18 @@
-//! The packets of queries.
+//! The IP packets of queries.
 
 use std::net::IpAddr;
 
 use hopcast_core::Buffer;
-use hopcast_wire::ip;
-use hopcast_wire::membership::{Query, all_nodes};
-use hopcast_wire::{igmp, mld, router_alert};
 
-/// The packet of a query for these sources, from the router's address.
-pub(super) fn query(own: IpAddr, query: &Query, sources: &[IpAddr]) -> Buffer {
+use super::{Query, all_nodes, igmp, mld};
+use crate::{ip, router_alert};
+
+/// The packet of a query for these sources, from the querier's address, of whose version the query is.
+///
+/// # Panics
+///
+/// If the query is for a group of the other version of IP.
+pub fn query_packet(own: IpAddr, query: &Query, sources: &[IpAddr]) -> Buffer {
     let to = query.group.unwrap_or(all_nodes(ip::Version::of(own)));
     let mut packet = Buffer::default();
     match (own, to) {
@@ -29,7 +33,7 @@ pub(super) fn query(own: IpAddr, query: &Query, sources: &[IpAddr]) -> Buffer {
 
 /// Maximum number of sources of a query that fits the MTU (RFC 3376 section 4.1.8, RFC 3810 section 5.1.10); at least
 /// 1.
-pub(super) fn sources_that_fit(version: ip::Version, mtu: u32) -> usize {
+pub fn sources_that_fit(version: ip::Version, mtu: u32) -> usize {
     let (headers, address) = match version {
         ip::Version::V4 => (router_alert::V4_HEADER + igmp::QUERY_HEADER, 4),
         ip::Version::V6 => (router_alert::V6_HEADER + mld::QUERY_HEADER, 16),
