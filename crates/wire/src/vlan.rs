@@ -48,6 +48,14 @@ pub fn push(frame: &mut Buffer, tag: Tag) {
     }
 }
 
+/// Sets the VLAN of the outermost tag of a frame that has one; its priority stays.
+#[inline]
+pub fn set_id(frame: &mut [u8], id: u16) {
+    if let Some(control) = frame.get_mut(ethernet::HEADER..).and_then(<[u8]>::first_chunk_mut::<2>) {
+        *control = (u16::from_be_bytes(*control) & 0xf000 | id & 0x0fff).to_be_bytes();
+    }
+}
+
 /// Takes the outermost tag off a frame that has one.
 #[inline]
 pub fn pop(frame: &mut Buffer) {
@@ -73,6 +81,15 @@ mod tests {
         assert_eq!(tag(&frame), Some(inner));
         pop(&mut frame);
         assert_eq!((&frame[..], tag(&frame)), (&bare[..], None));
+    }
+
+    #[test]
+    fn another_number_leaves_the_priority() {
+        let mut frame = *b"\x02\0\0\0\0\x01\x02\0\0\0\0\x02\x81\0\xf0\x07\x08\0";
+        set_id(&mut frame, 0xabc);
+        assert_eq!(frame[12..16], [0x81, 0, 0xfa, 0xbc]);
+        set_id(&mut frame[..15], 1);
+        assert_eq!(frame[12..16], [0x81, 0, 0xfa, 0xbc]);
     }
 
     #[test]
