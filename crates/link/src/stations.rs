@@ -56,7 +56,7 @@ impl Stations {
         config: &SwitchConfig,
         stream: &mut impl FnMut(Attachment, Attachment) -> Stream,
     ) -> Self {
-        let SwitchConfig { directions, addresses, pairs } = config;
+        let SwitchConfig { directions, addresses, pairs, bridges: _ } = config;
         let station = |&address| Station { address, ..Station::default() };
         let stations: Vec<Station> = addresses.iter().map(station).take(directions.len()).collect();
         Self::new(stations, |from| &directions[from], pairs, None, stream)

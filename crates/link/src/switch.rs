@@ -14,14 +14,17 @@ use crate::{Attachment, Change};
 /// A switched segment: every station has a line of its own, full duplex, and sends at its own rate.
 ///
 /// A frame to a group address is replicated to every other station, and is serialised once, where it is sent; any other
-/// goes to the station that has its address, and to nobody else; one to an unknown address is gone. Each listener
-/// loses, and each frame is delayed, on the way from one station to another, independently of what the others get. The
-/// switch forwards at once and its ports to the stations have no rate: what limits a frame is its sender's line.
+/// goes to the station that has its address, and to nobody else; one to an unknown address goes to bridges. Each
+/// listener loses, and each frame is delayed, on the way from one station to another, independently of what the others
+/// get. The switch forwards at once and its ports to the stations have no rate: what limits a frame is its sender's
+/// line.
 #[derive(Debug)]
 pub struct Switch {
     stations: Stations,
     /// The station with each address.
     by_address: BTreeMap<[u8; 6], Attachment>,
+    /// The stations that are given frames to other addresses.
+    bridges: Vec<Attachment>,
     /// For each frame in serialisation, the time at which it leaves, and its sender.
     leaving: BinaryHeap<Reverse<(Instant, Attachment)>>,
 }
@@ -32,21 +35,26 @@ impl Switch {
         let stations = Stations::of_switch(config, &mut stream);
         // Of several stations with one address the first has it.
         let by_address = config.addresses.iter().copied().zip(0..stations.len()).rev().collect();
-        Self { stations, by_address, leaving: BinaryHeap::new() }
+        Self { stations, by_address, bridges: config.bridges.clone(), leaving: BinaryHeap::new() }
     }
 
     /// A frame has left its sender at `end`.
     fn forward(&mut self, end: Instant, from: Attachment, frame: &Buffer) {
-        let listeners = match frame.first_chunk::<6>() {
-            Some(_) if is_group(frame) => 0..self.stations.len(),
-            Some(address) => self.by_address.get(address).map_or(0..0, |&to| to..to + 1),
-            None => 0..0,
-        };
-        for to in listeners {
+        let Self { stations, by_address, bridges, .. } = self;
+        let count = stations.len();
+        let mut forward = |to| {
             // A station does not hear itself.
-            let Some(path) = self.stations.path_mut(from, to) else { continue };
+            let Some(path) = stations.path_mut(from, to) else { return };
             path.sent(frame);
-            self.stations.listen(end, from, to, frame, true);
+            stations.listen(end, from, to, frame, true);
+        };
+        match frame.first_chunk::<6>() {
+            Some(_) if is_group(frame) => (0..count).for_each(forward),
+            Some(address) => match by_address.get(address) {
+                Some(&to) => forward(to),
+                None => bridges.iter().copied().for_each(forward),
+            },
+            None => {}
         }
     }
 

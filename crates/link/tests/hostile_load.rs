@@ -80,7 +80,7 @@ fn yard(kbit: u64) -> Box<dyn Link> {
     let config = SwitchConfig {
         directions: vec![direction(kbit); STATIONS],
         addresses: (0..STATIONS).map(address).collect(),
-        pairs: Vec::new(),
+        ..SwitchConfig::default()
     };
     Box::new(switch(&config, 1))
 }

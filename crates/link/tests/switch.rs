@@ -17,7 +17,7 @@ fn config(rates: &[u64], loss: Loss) -> SwitchConfig {
     SwitchConfig {
         directions: rates.iter().map(direction).collect(),
         addresses: (0..rates.len()).map(address).collect(),
-        pairs: Vec::new(),
+        ..SwitchConfig::default()
     }
 }
 
@@ -63,6 +63,19 @@ fn a_frame_to_one_station_reaches_it_alone_and_one_to_a_group_all_others() {
     let unheard =
         |(_, event): &(_, Event)| matches!(event, Event::Delivered { overheard: false, reception: None, .. });
     assert!(said.iter().all(unheard));
+}
+
+#[test]
+fn a_frame_to_an_address_of_no_station_goes_to_bridges() {
+    let mut link = switch(&SwitchConfig { bridges: vec![1, 2], ..config(&[10; 4], Loss::None) }, 1);
+    let actions = [
+        (millis(0), Action::Offer(0, to(9, 1))),
+        (millis(0), Action::Offer(2, to(9, 2))),
+        (millis(0), Action::Offer(0, to(3, 3))),
+    ];
+    let said = run(&mut link, &actions, END);
+    let ids = |to| deliveries(&said, to).iter().map(|(_, id)| *id).collect::<Vec<_>>();
+    assert_eq!([ids(0), ids(1), ids(2), ids(3)], [vec![], vec![1, 2], vec![1], vec![3]]);
 }
 
 #[test]

@@ -46,6 +46,9 @@ pub struct SwitchConfig {
     pub directions: Vec<Direction>,
     /// The Ethernet address of each station.
     pub addresses: Vec<[u8; 6]>,
+    /// The stations that are given frames to unknown addresses: bridges, behind which are others. To nobody, such a
+    /// frame is gone.
+    pub bridges: Vec<Attachment>,
     /// Losses from one station to another that differ from that of the sender's direction; the last one for a pair
     /// counts.
     pub pairs: Vec<PairLoss>,

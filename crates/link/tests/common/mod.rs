@@ -266,7 +266,7 @@ pub mod any {
         let pairs = proptest::collection::vec(pair, 0..3);
         (proptest::collection::vec(direction(), 0..5), pairs).prop_map(|(directions, pairs)| {
             let addresses = (0..directions.len()).map(|i| [2, 0, 0, 0, 0, i as u8]).collect();
-            SwitchConfig { directions, addresses, pairs }
+            SwitchConfig { directions, addresses, pairs, bridges: Vec::new() }
         })
     }
 

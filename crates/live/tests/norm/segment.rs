@@ -58,7 +58,7 @@ fn layout(nodes: usize, loss: f64) -> NetworkLayout {
     let config = SwitchConfig {
         directions: vec![direction; nodes],
         addresses: (0..nodes).map(mac).collect(),
-        pairs: Vec::new(),
+        ..SwitchConfig::default()
     };
     let switch =
         Switch::new(&config, |from, to| Seed::new(7, 0).stream(&["switch"], (nodes * from + to) as u64));

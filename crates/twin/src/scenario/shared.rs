@@ -97,7 +97,8 @@ pub(crate) fn switch(
         let keys = Fields::of(&entry.value, "a station", &DIRECTION)?;
         directions[from] = direction(keys, base.clone(), contents)?;
     }
-    Ok(SwitchConfig { directions, addresses: Vec::new(), pairs: pairs(fields, &station, contents)? })
+    let pairs = pairs(fields, &station, contents)?;
+    Ok(SwitchConfig { directions, pairs, ..SwitchConfig::default() })
 }
 
 /// Reads the pairs of stations whose loss differs.
