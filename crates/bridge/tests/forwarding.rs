@@ -17,8 +17,8 @@ fn a_frame_to_a_station_that_was_heard_leaves_by_its_port_alone() {
     assert_eq!(bridge.ports(2, &frame(A, B)), [0]);
     assert_eq!(bridge.ports(0, &frame(B, A)), [2]);
     assert_eq!(bridge.ports(3, &frame(BROADCAST, A)), [0, 1, 2]);
-    assert_eq!(bridge.counter("bridge_not_learned"), 1);
-    assert_eq!((bridge.counter("bridge_frames_in"), bridge.counter("bridge_frames_out")), (4, 8));
+    assert_eq!(bridge.counter("not_learned"), 1);
+    assert_eq!((bridge.counter("frames_in"), bridge.counter("frames_out")), (4, 8));
 }
 
 #[test]
@@ -26,7 +26,7 @@ fn a_frame_to_a_station_behind_its_own_port_goes_no_further() {
     let mut bridge = Tested::new(plain(2));
     bridge.offer(0, &frame(BROADCAST, A));
     assert_eq!(bridge.ports(0, &frame(A, B)), []);
-    assert_eq!(bridge.counter("bridge_same_port"), 1);
+    assert_eq!(bridge.counter("same_port"), 1);
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn a_station_that_moves_is_found_again_and_one_that_is_quiet_forgotten() {
     bridge.offer(0, &frame(BROADCAST, A));
     bridge.offer(2, &frame(BROADCAST, A));
     assert_eq!(bridge.ports(1, &frame(A, B)), [2]);
-    assert_eq!(bridge.counter("bridge_addresses_moved"), 1);
+    assert_eq!(bridge.counter("addresses_moved"), 1);
     bridge.until(299);
     assert_eq!(bridge.ports(1, &frame(A, B)), [2]);
     bridge.until(300);
@@ -62,7 +62,7 @@ fn a_frame_from_the_hosts_own_address_is_counted_and_teaches_nothing() {
     let mut bridge = Tested::new(with_host(plain(2)));
     assert_eq!(bridge.ports(1, &frame(BROADCAST, HOST_MAC)), [0, HOST]);
     assert_eq!(bridge.ports(0, &frame(HOST_MAC, A)), [HOST]);
-    assert_eq!(bridge.counter("bridge_own_address_heard"), 1);
+    assert_eq!(bridge.counter("own_address_heard"), 1);
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn reserved_addresses_are_not_forwarded_but_that_of_the_spanning_tree_is() {
         let expected: &[u32] = if passed { &[1, HOST] } else { &[] };
         assert_eq!(bridge.ports(0, &frame([1, 0x80, 0xc2, 0, 0, last], A)), expected, "{last}");
     }
-    assert_eq!(bridge.counter("bridge_reserved_address"), 15);
+    assert_eq!(bridge.counter("reserved_address"), 15);
     // All but pause frames teach where their sender is.
     let mut bridge = Tested::new(plain(3));
     bridge.offer(0, &frame([1, 0x80, 0xc2, 0, 0, 1], A));
@@ -91,7 +91,7 @@ fn frames_from_groups_from_nobody_and_too_short_ones_are_dropped() {
     assert_eq!(bridge.ports(0, &frame(B, [0; 6])), []);
     assert_eq!(bridge.ports(0, &frame(B, A)[..13]), []);
     assert_eq!(bridge.ports(0, b""), []);
-    assert_eq!((bridge.counter("bridge_source_not_allowed"), bridge.counter("bridge_malformed")), (2, 2));
+    assert_eq!((bridge.counter("source_not_allowed"), bridge.counter("malformed")), (2, 2));
     assert_eq!(bridge.bridge.addresses(), 0);
 }
 
@@ -102,7 +102,7 @@ fn a_flood_of_addresses_fills_the_table_and_no_more() {
         let [a, b, c, d] = number.to_be_bytes();
         bridge.offer(0, &frame(BROADCAST, [2, 1, a, b, c, d]));
     }
-    assert_eq!((bridge.bridge.addresses(), bridge.counter("bridge_addresses_refused")), (100, 9900));
+    assert_eq!((bridge.bridge.addresses(), bridge.counter("addresses_refused")), (100, 9900));
     // Those that it knows are found, others are sent to all.
     assert_eq!(bridge.ports(0, &frame([2, 1, 0, 0, 0, 99], B)), []);
     assert_eq!(bridge.ports(0, &frame([2, 1, 0, 0, 0, 100], B)), [1]);
@@ -115,7 +115,7 @@ fn a_flood_of_addresses_fills_the_table_and_no_more() {
 fn a_port_alone_has_nobody_to_send_to() {
     let mut bridge = Tested::new(plain(1));
     assert_eq!(bridge.ports(0, &frame(BROADCAST, A)), []);
-    assert_eq!(bridge.counter("bridge_no_other_port"), 1);
+    assert_eq!(bridge.counter("no_other_port"), 1);
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn a_loop_multiplies_no_frame_inside_and_shows_as_stations_that_move() {
             .collect();
         assert_eq!(on_links.len(), 2);
     }
-    assert!(one.counter("bridge_addresses_moved") > 500);
+    assert!(one.counter("addresses_moved") > 500);
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn items_that_are_no_frames_are_counted() {
     bridge.bridge.handle(at(0), Port::Below(0), Item::Packet(Buffer::default()));
     bridge.bridge.handle(at(0), Port::Below(1), Item::Frame(hopcast_core::Frame::new(Buffer::default())));
     bridge.bridge.handle(at(0), Port::Above(0), Item::Frame(hopcast_core::Frame::new(Buffer::default())));
-    assert_eq!(bridge.counter("bridge_wrong_items"), 3);
+    assert_eq!(bridge.counter("wrong_items"), 3);
 }
 
 #[test]

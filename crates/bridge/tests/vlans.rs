@@ -30,7 +30,7 @@ fn a_frame_stays_in_its_vlan_and_has_the_form_that_each_port_is_given() {
     // An access port takes its VLAN's frames with their tag too.
     assert_eq!(bridge.offer(3, &tagged(&bare, CUSTOMER, 7)), [(0, tagged(&bare, CUSTOMER, 7))]);
     assert_eq!(bridge.offer(4, &bare), []);
-    assert_eq!(bridge.counter("bridge_no_other_port"), 1);
+    assert_eq!(bridge.counter("no_other_port"), 1);
 }
 
 #[test]
@@ -38,10 +38,10 @@ fn what_a_port_does_not_admit_is_dropped_for_a_reason_of_its_own() {
     let mut bridge = switch();
     let bare = frame(BROADCAST, A);
     assert_eq!(bridge.offer(0, &bare), []);
-    assert_eq!(bridge.counter("bridge_untagged_not_allowed_in"), 1);
+    assert_eq!(bridge.counter("untagged_not_allowed_in"), 1);
     assert_eq!(bridge.offer(1, &tagged(&bare, CUSTOMER, 7)), []);
     assert_eq!(bridge.offer(1, &tagged(&bare, CUSTOMER, 4095)), []);
-    assert_eq!(bridge.counter("bridge_vlan_not_allowed_in"), 2);
+    assert_eq!(bridge.counter("vlan_not_allowed_in"), 2);
     assert_eq!(bridge.bridge.addresses(), 0);
 }
 
@@ -50,7 +50,7 @@ fn a_station_is_known_in_each_vlan_by_itself() {
     let mut bridge = switch();
     bridge.offer(1, &frame(BROADCAST, A));
     bridge.offer(3, &frame(BROADCAST, A));
-    assert_eq!(bridge.counter("bridge_addresses_moved"), 0);
+    assert_eq!(bridge.counter("addresses_moved"), 0);
     assert_eq!(bridge.offer(0, &tagged(&frame(A, B), CUSTOMER, 5)), [(1, frame(A, B))]);
     assert_eq!(bridge.offer(0, &tagged(&frame(A, B), CUSTOMER, 7)), [(3, frame(A, B))]);
 }
@@ -61,7 +61,7 @@ fn a_station_behind_a_port_that_is_given_no_frames_of_the_vlan_is_not_reached() 
     let mut bridge = Tested::new(filtering(&[(5, &[], &[5]), (5, &[], &[]), (5, &[], &[5])]));
     assert_eq!(bridge.ports(1, &frame(BROADCAST, A)), [0, 2]);
     assert_eq!(bridge.ports(0, &frame(A, B)), []);
-    assert_eq!(bridge.counter("bridge_vlan_not_allowed_out"), 1);
+    assert_eq!(bridge.counter("vlan_not_allowed_out"), 1);
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_priority_stays_with_its_tag_and_a_tag_of_priority_alone_is_of_the_native_vl
     );
     assert_eq!(bridge.offer(3, &tagged(&bare, CUSTOMER, 0xb007)), [(0, tagged(&bare, CUSTOMER, 0xb007))]);
     assert_eq!(bridge.offer(0, &tagged(&bare, CUSTOMER, 0xb000)), []);
-    assert_eq!(bridge.counter("bridge_untagged_not_allowed_in"), 1);
+    assert_eq!(bridge.counter("untagged_not_allowed_in"), 1);
 }
 
 #[test]

@@ -189,7 +189,7 @@ fn stations_are_learned_and_frames_forwarded_as_by_the_kernel() {
         let (frame, about) = traffic(&mut draw);
         both.offer(draw(u64::from(PORTS)) as u32, &frame, &about);
     }
-    assert!(both.ours.counter("bridge_addresses_moved") > 100);
+    assert!(both.ours.counter("addresses_moved") > 100);
     both.agree();
 }
 
@@ -205,7 +205,7 @@ fn stations_that_are_quiet_are_forgotten_as_by_the_kernel() {
     both.offer(1, &frame(station(1), station(2)), "a frame to a station that was heard");
     thread::sleep(Span::from_millis(2500));
     both.offer(1, &frame(station(1), station(2)), "a frame to a station that was heard long ago");
-    assert_eq!(both.ours.counter("bridge_not_learned"), 1);
+    assert_eq!(both.ours.counter("not_learned"), 1);
     both.agree();
 }
 

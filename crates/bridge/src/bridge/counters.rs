@@ -56,34 +56,34 @@ pub(super) struct SnoopingCounters {
 
 impl Counters {
     pub(super) fn report(&self, report: &mut dyn FnMut(&'static str, u64)) {
-        report("bridge_frames_in", self.frames_in);
-        report("bridge_frames_out", self.frames_out);
-        report("bridge_not_learned", self.not_learned);
-        report("bridge_frames_to_members", self.frames_to_members);
-        report("bridge_addresses_moved", self.addresses_moved);
-        report("bridge_addresses_refused", self.addresses_refused);
-        report("bridge_own_address_heard", self.own_address_heard);
-        report("bridge_malformed", self.malformed);
-        report("bridge_source_not_allowed", self.source_not_allowed);
-        report("bridge_reserved_address", self.reserved_address);
-        report("bridge_untagged_not_allowed_in", self.untagged_not_allowed_in);
-        report("bridge_vlan_not_allowed_in", self.vlan_not_allowed_in);
-        report("bridge_vlan_not_allowed_out", self.vlan_not_allowed_out);
-        report("bridge_same_port", self.same_port);
-        report("bridge_no_other_port", self.no_other_port);
-        report("bridge_no_port_for_group", self.no_port_for_group);
-        report("bridge_malformed_group_frame", self.malformed_group_frame);
-        report("bridge_wrong_items", self.wrong_items);
+        report("frames_in", self.frames_in);
+        report("frames_out", self.frames_out);
+        report("not_learned", self.not_learned);
+        report("frames_to_members", self.frames_to_members);
+        report("addresses_moved", self.addresses_moved);
+        report("addresses_refused", self.addresses_refused);
+        report("own_address_heard", self.own_address_heard);
+        report("malformed", self.malformed);
+        report("source_not_allowed", self.source_not_allowed);
+        report("reserved_address", self.reserved_address);
+        report("untagged_not_allowed_in", self.untagged_not_allowed_in);
+        report("vlan_not_allowed_in", self.vlan_not_allowed_in);
+        report("vlan_not_allowed_out", self.vlan_not_allowed_out);
+        report("same_port", self.same_port);
+        report("no_other_port", self.no_other_port);
+        report("no_port_for_group", self.no_port_for_group);
+        report("malformed_group_frame", self.malformed_group_frame);
+        report("wrong_items", self.wrong_items);
     }
 }
 
 impl SnoopingCounters {
     pub(super) fn report(&self, report: &mut dyn FnMut(&'static str, u64)) {
-        report("bridge_queries", self.queries);
-        report("bridge_queries_heard", self.queries_heard);
-        report("bridge_reports", self.reports);
-        report("bridge_leaves", self.leaves);
-        report("bridge_leaves_ignored", self.leaves_ignored);
-        report("bridge_groups_refused", self.groups_refused);
+        report("queries", self.queries);
+        report("queries_heard", self.queries_heard);
+        report("reports", self.reports);
+        report("leaves", self.leaves);
+        report("leaves_ignored", self.leaves_ignored);
+        report("groups_refused", self.groups_refused);
     }
 }

@@ -17,7 +17,7 @@
 //!
 //! A frame makes at most one copy for each other port, and each is counted, so that
 //! nothing multiplies in here. Around a loop of bridges frames go on for ever, as fast as its links carry them, and
-//! `bridge_addresses_moved` counts the stations that seem to move; there is no spanning tree. Memory is bounded by
+//! `addresses_moved` counts the stations that seem to move; there is no spanning tree. Memory is bounded by
 //! [`Config::max_addresses`] and [`Snooping::max_groups`], whatever arrives: beyond, frames are sent to all ports.
 //! Nobody is authenticated: a station that sends from another's address gets its frames until the other sends again.
 //!
