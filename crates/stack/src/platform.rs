@@ -249,7 +249,8 @@ impl NodeBuilder {
             }
             let host = host_config(network, plan, node);
             let changes = service.changes_at(node);
-            let machine = Box::new(Restartable::new(&service.layer, changes, &host, self.routes.clone()));
+            let machine =
+                Box::new(Restartable::new(&service.layer, changes, &host, Vec::new(), self.routes.clone()));
             let (left, table) = (left_to_services.to_vec(), Box::new(self.routes.group_table()));
             let (machine, hooks): (Box<dyn Machine>, _) = match settings.multicast() {
                 Some(MulticastRole::Routes) => {
@@ -350,7 +351,7 @@ fn host_config(network: Network<'_>, plan: &NetworkPlan, node: NodeId) -> hopcas
         let [v4, v6] = [false, true].map(|ipv6| addresses.on(node, number, ipv6));
         Interface {
             mac: NetworkPlan::mac(link, attachment),
-            mtu: interface.mtu(network.links),
+            mtu: layers.mtu(place, network.links),
             v4: if let IpAddr::V4(own) = v4 { Some(own) } else { None },
             v6: if let IpAddr::V6(own) = v6 { Some(own) } else { None },
         }
@@ -379,7 +380,8 @@ fn put_services(
     for PlacedService { service, takes } in &layers.services {
         let service = &network.services[*service];
         let changes = service.changes_at(node);
-        let machine = Restartable::new(&service.layer, changes, host, routes.clone());
+        let lower_interfaces = layers.lower(takes, network.links);
+        let machine = Restartable::new(&service.layer, changes, host, lower_interfaces, routes.clone());
         let slot = assembly.add(Box::new(machine));
         for (port, &taken) in (0..).zip(takes) {
             match lower(&placed, taken) {

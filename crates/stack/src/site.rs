@@ -218,7 +218,7 @@ impl SiteService {
             hop_limit: HOP_LIMIT,
         };
         let routes: Rc<dyn ServiceRoutes> = Rc::new(NoRoutes);
-        self.0.settings().machine(&host, &routes)
+        self.0.settings().machine(&host, &[], &routes)
     }
 
     /// Its name in the table.

@@ -253,6 +253,26 @@ fn with_options(about: &str, options: &[OptionDoc]) -> Value {
     })
 }
 
+/// The settings of a port of a bridge.
+fn port() -> Value {
+    let vlan =
+        |about: &str| json!({ "type": "integer", "minimum": 1, "maximum": 4094, "description": about });
+    let vlans = |about: &str| {
+        let one = json!({ "type": "integer", "minimum": 1, "maximum": 4094 });
+        json!({ "anyOf": [one, { "type": "array", "items": one, "minItems": 1 }], "description": about })
+    };
+    let properties = json!({
+        "tagged": vlans("The VLANs whose frames it takes, and is given with their tag."),
+        "untagged": vlans("The VLANs whose frames it takes, and is given without a tag."),
+        "native": vlan("The VLAN of frames without a tag. Default: the first of `untagged`."),
+        "router": {
+            "enum": ["heard", "always", "never"],
+            "description": "Whether multicast routers are behind it. Default: heard."
+        },
+    });
+    json!({ "type": "object", "additionalProperties": false, "properties": properties })
+}
+
 /// The values of an option, with its documentation and default.
 fn described(option: &OptionDoc) -> Value {
     let mut value = match option.form {
@@ -281,6 +301,8 @@ fn described(option: &OptionDoc) -> Value {
             let shares: Map<String, Value> = keys.iter().map(share).collect();
             json!({ "type": "object", "additionalProperties": false, "properties": shares })
         }
+        Form::Port => port(),
+        Form::Ports => json!({ "type": "object", "additionalProperties": port() }),
     };
     let default = if option.default.is_empty() { "none" } else { &option.default };
     value["description"] = format!("{} Default: {default}.", option.about).into();

@@ -132,6 +132,7 @@ fn every_counter_is_in_the_documents() {
 membership: report
 services:
   - { run: vlan, on: [n0, n1], interfaces: n0-n1 }
+  - { run: bridge, on: n0, interfaces: eth0.1 }
   - { run: igmp-querier, on: n0 }
   - { run: pim, on: n0 }
   - { run: pgm-router, on: n0 }

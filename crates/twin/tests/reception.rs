@@ -68,11 +68,16 @@ fn layer(row: &'static ServiceRow, node: &Node, all: &All) -> Result<ServiceLaye
 }
 
 impl Service for Listening {
-    fn makes(&self, name: &str, _: &[LowerInterface<'_>]) -> Result<Vec<UpperInterface>, AttachError> {
+    fn makes(&self, name: &str, _: &[LowerInterface]) -> Result<Vec<UpperInterface>, AttachError> {
         Ok(vec![UpperInterface { name: name.to_owned(), over: 0, tags: Vec::new(), prefixes: Vec::new() }])
     }
 
-    fn machine(&self, host: &HostConfig, _: &Rc<dyn ServiceRoutes>) -> Box<dyn Machine> {
+    fn machine(
+        &self,
+        host: &HostConfig,
+        _: &[LowerInterface],
+        _: &Rc<dyn ServiceRoutes>,
+    ) -> Box<dyn Machine> {
         let own = host.interfaces[0].mac;
         Box::new(Listener { own, all: self.0.clone(), asked: false, out: Outbox::new() })
     }

@@ -1,6 +1,7 @@
 //! The network that flows cross: nodes, links, their addresses and routes.
 
 mod address_plan;
+mod bridged;
 mod errors;
 mod groups;
 mod layers;

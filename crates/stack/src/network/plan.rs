@@ -125,7 +125,7 @@ impl NetworkPlan {
     /// Maximum length of a packet that leaves by each of a host's interfaces, in bytes.
     pub fn mtus(&self, network: Network<'_>, node: NodeId) -> impl Iterator<Item = u32> {
         let layers = self.layers.node(node);
-        layers.host.iter().map(move |&place| layers.interfaces[place].mtu(network.links))
+        layers.host.iter().map(move |&place| layers.mtu(place, network.links))
     }
 
     /// Number of a host's interfaces.
@@ -163,7 +163,7 @@ impl NetworkPlan {
             LinkModel::Medium(config) => {
                 let station = |attachment| Station {
                     address: mac_address(link, attachment),
-                    promiscuous: overhear,
+                    promiscuous: overhear || self.layers.is_bridged(Hop { link, attachment }),
                     echo: overhear,
                 };
                 let stations = (0..spec.ends.len()).map(station).collect();
@@ -175,7 +175,9 @@ impl NetworkPlan {
                 let addresses =
                     (0..spec.ends.len()).map(|attachment| mac_address(link, attachment)).collect();
                 let stream = |from, to| seed.stream(&["switch", &spec.name, name(from), name(to)], 0);
-                Box::new(Switch::new(&SwitchConfig { addresses, ..config.clone() }, stream))
+                let is_bridged = |&attachment: &usize| self.layers.is_bridged(Hop { link, attachment });
+                let bridges = (0..spec.ends.len()).filter(is_bridged).collect();
+                Box::new(Switch::new(&SwitchConfig { addresses, bridges, ..config.clone() }, stream))
             }
         }
     }
@@ -241,7 +243,7 @@ impl NetworkPlan {
 
     /// Maximum length of a packet that crosses a segment, in bytes.
     fn mtu(&self, network: Network<'_>, crossing: &Crossing) -> u32 {
-        self.segments().get(crossing.segment).mtu(network.links, crossing.hop.attachment)
+        self.segments().get(crossing.segment).mtu(network.links, crossing.hop)
     }
 
     /// Maximum length of a packet that fits each link of the tree by which packets come from a node to a group with

@@ -4,7 +4,7 @@ use hopcast_host::Prefix;
 use hopcast_link::Attachment;
 use hopcast_wire::vlan::{self, Tag};
 
-use super::{Link, LinkId, NodeId};
+use super::{Hop, Link, LinkId, NodeId};
 
 /// A segment's place among the segments of a network.
 pub type SegmentId = usize;
@@ -13,10 +13,10 @@ pub type SegmentId = usize;
 #[derive(Clone, Debug, Default)]
 pub struct Segments(Vec<Segment>);
 
-/// Hosts' interfaces between which frames pass: a link, or a VLAN on it.
+/// Hosts' interfaces between which frames pass: a link, or a VLAN on it, with all that bridges join to it.
 #[derive(Clone, Debug)]
 pub struct Segment {
-    /// The link.
+    /// The link; of several, the first.
     pub link: LinkId,
     /// The tags that its frames have there, from the outermost.
     pub(crate) tags: Vec<Tag>,
@@ -24,6 +24,8 @@ pub struct Segment {
     pub ends: Vec<SegmentEnd>,
     /// The prefixes whose addresses its hosts have.
     pub(crate) prefixes: Vec<SegmentPrefix>,
+    /// The links that bridges join, and the tags that its frames have on each; empty if there is but one.
+    pub(super) joins: Vec<(LinkId, Vec<Tag>)>,
 }
 
 /// A host's interface on a segment.
@@ -33,7 +35,9 @@ pub struct SegmentEnd {
     pub node: NodeId,
     /// The number of the interface at its host.
     pub interface: u32,
-    /// The attachment to the link.
+    /// The link by which it leaves; of a bridge's host, that of the bridge's first port.
+    pub link: LinkId,
+    /// The attachment to that link.
     pub attachment: Attachment,
 }
 
@@ -53,10 +57,10 @@ impl Segments {
         let segment = |(number, link): (LinkId, &Link)| {
             let end = |(attachment, &node): (Attachment, &NodeId)| {
                 interfaces[node] += 1;
-                SegmentEnd { node, interface: interfaces[node] - 1, attachment }
+                SegmentEnd { node, interface: interfaces[node] - 1, link: number, attachment }
             };
             let ends = link.ends.iter().enumerate().map(end).collect();
-            Segment { link: number, tags: Vec::new(), ends, prefixes: given(link) }
+            Segment { link: number, tags: Vec::new(), ends, prefixes: given(link), joins: Vec::new() }
         };
         Self(links.iter().enumerate().map(segment).collect())
     }
@@ -86,19 +90,47 @@ impl Segments {
 
     /// Whether all hosts' interfaces have the same MTU.
     pub(super) fn have_one_mtu(&self, links: &[Link]) -> bool {
-        let of_segment = |segment: &'_ Segment| {
-            segment.ends.iter().map(|end| segment.mtu(links, end.attachment)).collect()
-        };
+        let of_segment =
+            |segment: &'_ Segment| segment.ends.iter().map(|end| segment.mtu(links, end.hop())).collect();
         let mut all = self.iter().flat_map::<Vec<u32>, _>(of_segment);
         let first = all.next();
         all.all(|mtu| Some(mtu) == first)
     }
 }
 
+impl SegmentEnd {
+    /// The hop that leaves by it.
+    pub const fn hop(&self) -> Hop {
+        Hop { link: self.link, attachment: self.attachment }
+    }
+}
+
 impl Segment {
-    /// Maximum length of a packet that attachment `from` can send on it, in bytes.
-    pub fn mtu(&self, links: &[Link], from: Attachment) -> u32 {
-        mtu_within(&links[self.link], from, &self.tags)
+    /// Maximum length of a packet that can be sent on it by `from`, in bytes. Of links that bridges join, the smallest
+    /// counts: whoever sends does not know by which its packets leave.
+    pub fn mtu(&self, links: &[Link], from: Hop) -> u32 {
+        let all = self.joins.iter().flat_map(|(link, tags)| {
+            let link = &links[*link];
+            (0..link.ends.len()).map(move |attachment| mtu_within(link, attachment, tags))
+        });
+        all.min().unwrap_or_else(|| mtu_within(&links[from.link], from.attachment, &self.tags))
+    }
+
+    /// Whether its frames are on a link.
+    pub fn covers(&self, link: LinkId) -> bool {
+        self.links().any(|other| other == link)
+    }
+
+    /// The links that its frames are on.
+    pub fn links(&self) -> impl Iterator<Item = LinkId> {
+        let alone = self.joins.is_empty().then_some(self.link);
+        self.joins.iter().map(|&(link, _)| link).chain(alone)
+    }
+
+    /// The links on which its frames have no tag.
+    pub fn untagged_links(&self) -> impl Iterator<Item = LinkId> {
+        let alone = (self.joins.is_empty() && self.tags.is_empty()).then_some(self.link);
+        self.joins.iter().filter(|(_, tags)| tags.is_empty()).map(|&(link, _)| link).chain(alone)
     }
 
     /// The name for people: the link's, or `VLAN 7 of lan`.
@@ -122,7 +154,12 @@ impl Segment {
 
 /// Maximum length of a packet in frames with these tags, which a link counts as a part of the packet.
 pub(super) fn mtu_within(link: &Link, from: Attachment, tags: &[Tag]) -> u32 {
-    link.direction(from).mtu.saturating_sub((tags.len() * vlan::TAG) as u32)
+    less_tags(link.direction(from).mtu, tags)
+}
+
+/// The length that is left beside these tags.
+pub(super) const fn less_tags(mtu: u32, tags: &[Tag]) -> u32 {
+    mtu.saturating_sub((tags.len() * vlan::TAG) as u32)
 }
 
 /// The prefixes that a link itself has.

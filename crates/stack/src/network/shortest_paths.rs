@@ -40,8 +40,10 @@ pub struct ShortestPaths {
     of_segment: Vec<u32>,
     /// For each medium of which stations hear only some of the others, the pairs of a sender and one whom it reaches.
     heard: BTreeMap<LinkId, BTreeSet<(u32, u32)>>,
-    /// For each link, the number of the first end of its segments; and the number of ends.
+    /// For each link, where its part of `at_link` begins; and where the last ends.
     of_link: Vec<u32>,
+    /// For each link, the numbers of the ends that are attached to it.
+    at_link: Vec<u32>,
     /// For each node, where its part of `at_node` begins; and where the last ends.
     of_node: Vec<u32>,
     /// For each node, the numbers of the ends that are attached to it: of its interfaces.
@@ -100,38 +102,24 @@ impl ShortestPaths {
             heard.insert(number, reached.map(|(from, to)| (from as u32, to as u32)).collect());
         }
         let mut ends: Vec<End> = Vec::new();
-        let (mut of_segment, mut of_link) = (vec![0], Vec::new());
-        for (number, Segment { link: of, ends: hosts, .. }) in segments.iter().enumerate() {
-            of_link.resize(of_link.len().max(of + 1), ends.len() as u32);
-            let link = &links[*of];
-            ends.extend(hosts.iter().map(|&SegmentEnd { node, interface, attachment }| End {
+        let mut of_segment = vec![0];
+        for (number, Segment { ends: hosts, .. }) in segments.iter().enumerate() {
+            ends.extend(hosts.iter().map(|&SegmentEnd { node, interface, link, attachment }| End {
                 node,
                 interface,
                 segment: number as u32,
-                link: *of,
+                link,
                 attachment: attachment as u32,
-                delay: link.direction(attachment).delay,
+                delay: links[link].direction(attachment).delay,
                 up: true,
             }));
             of_segment.push(ends.len() as u32);
         }
-        of_link.resize(links.len() + 1, ends.len() as u32);
-        let mut of_node = vec![0; nodes + 1];
-        for end in &ends {
-            of_node[end.node + 1] += 1;
-        }
-        for node in 0..nodes {
-            of_node[node + 1] += of_node[node];
-        }
-        let mut free = of_node.clone();
-        let mut at_node = vec![0; ends.len()];
-        for (number, end) in ends.iter().enumerate() {
-            at_node[free[end.node] as usize] = number as u32;
-            free[end.node] += 1;
-        }
+        let (of_node, at_node) = sorted_by(&ends, nodes, |end| end.node);
+        let (of_link, at_link) = sorted_by(&ends, links.len(), |end| end.link);
         let (steps, crossed) =
             (vec![Reached::default(); nodes], vec![Crossed::default(); of_segment.len() - 1]);
-        Self { ends, of_segment, heard, of_link, of_node, at_node, steps, crossed, round: 0 }
+        Self { ends, of_segment, heard, of_link, at_link, of_node, at_node, steps, crossed, round: 0 }
     }
 
     /// Number of nodes.
@@ -151,10 +139,12 @@ impl ShortestPaths {
 
     fn change(&mut self, link: LinkId, from: Option<Attachment>, apply: impl Fn(&mut End)) {
         if link + 1 < self.of_link.len() {
-            let range = self.of_link[link] as usize..self.of_link[link + 1] as usize;
-            let ends = self.ends[range].iter_mut();
-            let meant = ends.filter(|end| from.is_none_or(|from| from == end.attachment as usize));
-            meant.for_each(apply);
+            for &number in &self.at_link[self.of_link[link] as usize..self.of_link[link + 1] as usize] {
+                let end = &mut self.ends[number as usize];
+                if from.is_none_or(|from| from == end.attachment as usize) {
+                    apply(end);
+                }
+            }
         }
     }
 
@@ -232,9 +222,9 @@ impl ShortestPaths {
         }
         *crossed = Crossed { round, cost };
         for from in self.of_segment[segment]..self.of_segment[segment + 1] {
-            let End { node, delay, up, attachment, .. } = self.ends[from as usize];
-            let pair = (attachment, receiver);
-            if !up || from == to || heard.is_some_and(|heard| !heard.contains(&pair)) {
+            let End { node, delay, up, attachment, link: by, .. } = self.ends[from as usize];
+            let (pair, on_link) = ((attachment, receiver), by == link);
+            if !up || from == to || heard.is_some_and(|heard| on_link && !heard.contains(&pair)) {
                 continue;
             }
             let (cost, step) = ((cost.0 + 1, cost.1 + delay), Step { from, to });
@@ -330,8 +320,9 @@ impl ShortestPaths {
     pub(super) fn beside(&self, own: u32, neighbour: NodeId) -> Option<Step> {
         let End { segment, link, attachment, .. } = self.ends[own as usize];
         let to = self.ends_of(segment as usize).find(|&other| self.ends[other as usize].node == neighbour)?;
-        let pair = (attachment, self.ends[to as usize].attachment);
-        let hears = self.heard.get(&link).is_none_or(|heard| heard.contains(&pair));
+        let End { attachment: receiver, link: by, .. } = self.ends[to as usize];
+        let heard = self.heard.get(&link).filter(|_| by == link);
+        let hears = heard.is_none_or(|heard| heard.contains(&(attachment, receiver)));
         hears.then_some(Step { from: own, to })
     }
 
@@ -372,6 +363,24 @@ impl ShortestPaths {
     fn at_node(&self, node: NodeId) -> &[u32] {
         &self.at_node[self.of_node[node] as usize..self.of_node[node + 1] as usize]
     }
+}
+
+/// The numbers of the ends in the order of a number that each has, and where the part of each such number begins; and
+/// where the last ends.
+fn sorted_by(ends: &[End], count: usize, of: impl Fn(&End) -> usize) -> (Vec<u32>, Vec<u32>) {
+    let mut begins = vec![0; count + 1];
+    for end in ends {
+        begins[of(end) + 1] += 1;
+    }
+    for number in 0..count {
+        begins[number + 1] += begins[number];
+    }
+    let (mut free, mut sorted) = (begins.clone(), vec![0; ends.len()]);
+    for (number, end) in ends.iter().enumerate() {
+        sorted[free[of(end)] as usize] = number as u32;
+        free[of(end)] += 1;
+    }
+    (begins, sorted)
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ pub use hopcast_host::Config as HostConfig;
 use hopcast_host::{Hook, Prefix};
 use hopcast_wire::vlan::Tag;
 
+use crate::network::MacAddress;
 use crate::table::{Configured, OptionDoc, Options, TableRow, Worlds};
 
 pub(crate) use group_egress::OnKernel;
@@ -56,9 +57,19 @@ pub trait Service: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// It cannot be attached to these.
-    fn makes(&self, name: &str, lower: &[LowerInterface<'_>]) -> Result<Vec<UpperInterface>, AttachError> {
+    fn makes(&self, name: &str, lower: &[LowerInterface]) -> Result<Vec<UpperInterface>, AttachError> {
         let _ = name;
         if lower.is_empty() { Ok(Vec::new()) } else { Err(AttachError::ToHost) }
+    }
+
+    /// The frames that pass between these interfaces, of a service that joins them; the one interface that it makes is
+    /// the host's port.
+    ///
+    /// # Errors
+    /// It has settings of ports that are none of these.
+    fn joins(&self, lower: &[LowerInterface]) -> Result<Option<JoinedPorts>, AttachError> {
+        let _ = lower;
+        Ok(None)
     }
 
     /// The packets that a service on the host takes out of it.
@@ -71,10 +82,15 @@ pub trait Service: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Its machine at one node: `Below(i)` is interface i of those that it is attached to, `Above(i)` of those that it
-    /// makes. Of one that is attached to the host, `Below(0)` is its hook. It may keep the node's `routes`, and look up
-    /// what they are at any time; at a site of a deployment there are none.
-    fn machine(&self, host: &HostConfig, routes: &Rc<dyn ServiceRoutes>) -> Box<dyn Machine>;
+    /// Its machine at one node: `Below(i)` is interface i of `lower`, those that it is attached to, and `Above(i)` of
+    /// those that it makes. Of one that is attached to the host, `lower` is empty, and `Below(0)` is its hook. It may
+    /// keep the node's `routes`, and look up what they are at any time; at a site of a deployment there are none.
+    fn machine(
+        &self,
+        host: &HostConfig,
+        lower: &[LowerInterface],
+        routes: &Rc<dyn ServiceRoutes>,
+    ) -> Box<dyn Machine>;
 }
 
 /// The part of a service in multicast routing. At a node each that reports is attached to an `Above` port of the one
@@ -107,15 +123,51 @@ pub enum AttachError {
         /// Number of those that it would be attached to.
         found: usize,
     },
+    /// It has settings of a port that it is not attached to.
+    #[error("`ports`: `{port}` is none of its interfaces{hint} (interfaces: {known})")]
+    NoSuchPort {
+        /// The port.
+        port: String,
+        /// The nearest right name, as a part of a sentence; empty if none is near.
+        hint: String,
+        /// The interfaces that it is attached to.
+        known: String,
+    },
 }
 
 /// An interface that a service is attached to.
-#[derive(Clone, Copy, Debug)]
-pub struct LowerInterface<'a> {
+#[derive(Clone, Debug)]
+pub struct LowerInterface {
     /// Its name: `eth0`, `eth0.7`.
-    pub name: &'a str,
+    pub name: String,
+    /// The name of the link that it leads to, if nothing stands between.
+    pub link: Option<String>,
+    /// Its Ethernet address.
+    pub mac: MacAddress,
     /// The tags that its frames have on the link, from the outermost.
-    pub tags: &'a [Tag],
+    pub tags: Vec<Tag>,
+}
+
+/// Interfaces that a service joins, and their VLANs.
+#[derive(Clone, Debug)]
+pub struct JoinedPorts {
+    /// The type of the tags by which their frames are sorted; `None` if all frames pass with their tags.
+    pub tag_kind: Option<u16>,
+    /// The interfaces below, in their order.
+    pub ports: Vec<PortVlans>,
+    /// The host's port.
+    pub host: PortVlans,
+}
+
+/// The VLANs of a port.
+#[derive(Clone, Debug, Default)]
+pub struct PortVlans {
+    /// That of frames without a tag; `None` if they are dropped.
+    pub native: Option<u16>,
+    /// Those whose frames leave with their tag.
+    pub tagged: Vec<u16>,
+    /// Those whose frames leave without a tag.
+    pub untagged: Vec<u16>,
 }
 
 /// An interface that a service makes.

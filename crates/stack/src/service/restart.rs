@@ -6,13 +6,14 @@ use std::rc::Rc;
 
 use hopcast_core::{Instant, Item, Machine, Membership, Outbox, Port, earliest};
 
-use super::{HostConfig, ServiceLayer, ServiceRoutes};
+use super::{HostConfig, LowerInterface, ServiceLayer, ServiceRoutes};
 
 /// A machine that is replaced at given times. While it is stopped it drops what arrives, and hands back what a hook is
 /// given.
 pub(crate) struct Restartable {
     running: Option<Box<dyn Machine>>,
     host: HostConfig,
+    lower: Vec<LowerInterface>,
     routes: Rc<dyn ServiceRoutes>,
     /// The changes to come, in the order of time: the settings of the new machine, or `None` where it is stopped.
     changes: VecDeque<(Instant, Option<ServiceLayer>)>,
@@ -28,19 +29,21 @@ pub(crate) struct Restartable {
 }
 
 impl Restartable {
-    /// The machine of a service at a node of this host and these routes, with what events change there, in the order of
-    /// time.
+    /// The machine of a service at a node of this host and these routes, attached to the `lower` interfaces, with what
+    /// events change there, in the order of time.
     pub(crate) fn new(
         service: &ServiceLayer,
         changes: impl IntoIterator<Item = (Instant, Option<ServiceLayer>)>,
         host: &HostConfig,
+        lower: Vec<LowerInterface>,
         routes: Rc<dyn ServiceRoutes>,
     ) -> Self {
         let changes = changes.into_iter().collect();
-        let running = Some(service.settings().machine(host, &routes));
+        let running = Some(service.settings().machine(host, &lower, &routes));
         Self {
             running,
             host: host.clone(),
+            lower,
             routes,
             changes,
             restarts: 0,
@@ -55,7 +58,7 @@ impl Restartable {
     fn change(&mut self, now: Instant) {
         while let Some((_, to)) = self.changes.pop_front_if(|&mut (at, _)| at <= now) {
             self.restarts += u64::from(to.is_some());
-            let new = to.map(|layer| layer.settings().machine(&self.host, &self.routes));
+            let new = to.map(|layer| layer.settings().machine(&self.host, &self.lower, &self.routes));
             if let Some(old) = std::mem::replace(&mut self.running, new) {
                 old.counters(&mut |counter, value| *self.before.entry(counter).or_default() += value);
             }

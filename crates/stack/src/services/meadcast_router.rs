@@ -8,7 +8,7 @@ use hopcast_explicit::meadcast::router::{Config, HOOKS, Router};
 use hopcast_host::Hook;
 
 use super::{COPIES_PER_SECOND, per_second};
-use crate::service::{HostConfig, Service, ServiceRoutes, ServiceRow};
+use crate::service::{HostConfig, LowerInterface, Service, ServiceRoutes, ServiceRow};
 use crate::table::{Form, Opt, Options, Worlds, on_off, shown};
 
 pub(super) static MEADCAST_ROUTER: ServiceRow = ServiceRow {
@@ -57,7 +57,12 @@ impl Service for Config {
         HOOKS.to_vec()
     }
 
-    fn machine(&self, host: &HostConfig, _: &Rc<dyn ServiceRoutes>) -> Box<dyn Machine> {
+    fn machine(
+        &self,
+        host: &HostConfig,
+        _: &[LowerInterface],
+        _: &Rc<dyn ServiceRoutes>,
+    ) -> Box<dyn Machine> {
         Box::new(Router::new(*self, &host.addresses))
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! A new service is a file here and a line in [`SERVICES`].
 
+mod bridge;
 mod meadcast_router;
 mod pgm_router;
 mod pim;
@@ -20,6 +21,7 @@ pub(crate) use queriers::MLD_QUERIER;
 /// The table of services, in the order in which it is shown.
 pub static SERVICES: &[&ServiceRow] = &[
     &vlan::VLAN,
+    &bridge::BRIDGE,
     &queriers::IGMP,
     &queriers::MLD,
     &pim::PIM,

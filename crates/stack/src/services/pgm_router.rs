@@ -8,7 +8,7 @@ use hopcast_core::{Bytes, Machine};
 use hopcast_host::Hook;
 use hopcast_reliable::pgm::router::{Config, HOOKS, Router};
 
-use crate::service::{HostConfig, Service, ServiceRoutes, ServiceRow};
+use crate::service::{HostConfig, LowerInterface, Service, ServiceRoutes, ServiceRow};
 use crate::table::{Form, Opt, Options, Worlds, on_off, shown};
 
 pub(super) static PGM_ROUTER: ServiceRow = ServiceRow {
@@ -81,7 +81,12 @@ impl Service for Config {
         HOOKS.to_vec()
     }
 
-    fn machine(&self, host: &HostConfig, _: &Rc<dyn ServiceRoutes>) -> Box<dyn Machine> {
+    fn machine(
+        &self,
+        host: &HostConfig,
+        _: &[LowerInterface],
+        _: &Rc<dyn ServiceRoutes>,
+    ) -> Box<dyn Machine> {
         let config = Self { hop_limit: host.hop_limit, ..*self };
         Box::new(Router::new(config, host.addresses.clone()))
     }

@@ -9,7 +9,7 @@ use hopcast_core::{Duration, Machine};
 use hopcast_host::pim::{Config, HOOKS, Pim};
 use hopcast_host::{Hook, NextHop, RouteEntry, Routes};
 
-use crate::service::{HostConfig, MulticastRole, Service, ServiceRoutes, ServiceRow};
+use crate::service::{HostConfig, LowerInterface, MulticastRole, Service, ServiceRoutes, ServiceRow};
 use crate::table::{Form, Opt, Options, Worlds};
 
 pub(super) static PIM: ServiceRow = ServiceRow {
@@ -112,7 +112,12 @@ impl Service for Config {
         Some(MulticastRole::Routes)
     }
 
-    fn machine(&self, host: &HostConfig, routes: &Rc<dyn ServiceRoutes>) -> Box<dyn Machine> {
+    fn machine(
+        &self,
+        host: &HostConfig,
+        _: &[LowerInterface],
+        routes: &Rc<dyn ServiceRoutes>,
+    ) -> Box<dyn Machine> {
         let unicast = Box::new(Unicast(routes.clone()));
         Box::new(Pim::new(*self, host, unicast, routes.group_table(), routes.random()))
     }

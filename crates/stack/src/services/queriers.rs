@@ -8,7 +8,7 @@ use hopcast_host::Hook;
 use hopcast_host::querier::{Config, Interface, Querier};
 use hopcast_wire::ip;
 
-use crate::service::{HostConfig, MulticastRole, Service, ServiceRoutes, ServiceRow};
+use crate::service::{HostConfig, LowerInterface, MulticastRole, Service, ServiceRoutes, ServiceRow};
 use crate::table::{Form, Opt, Options, Worlds};
 
 pub(super) static IGMP: ServiceRow = ServiceRow {
@@ -95,7 +95,12 @@ impl Service for Settings {
         Some(MulticastRole::Reports)
     }
 
-    fn machine(&self, host: &HostConfig, _: &Rc<dyn ServiceRoutes>) -> Box<dyn Machine> {
+    fn machine(
+        &self,
+        host: &HostConfig,
+        _: &[LowerInterface],
+        _: &Rc<dyn ServiceRoutes>,
+    ) -> Box<dyn Machine> {
         let mut interfaces = Interface::of_host(host);
         for Interface { v4, v6, .. } in &mut interfaces {
             if self.ipv6 { *v4 = None } else { *v6 = None }

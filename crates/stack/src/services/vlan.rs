@@ -41,6 +41,8 @@ impl Default for Settings {
 
 /// The names of the kinds of tags.
 const KINDS: [(&str, u16); 2] = [("802.1q", CUSTOMER), ("802.1ad", PROVIDER)];
+/// The form of such a name.
+pub(super) const PROTOCOL: Form = Form::OneOf(&["802.1q", "802.1ad"]);
 
 static OPTIONS: Options<Settings> = Options(&[
     Opt {
@@ -53,16 +55,9 @@ static OPTIONS: Options<Settings> = Options(&[
     Opt {
         key: "protocol",
         about: "The kind of tags: `802.1q` of customers, or `802.1ad` of a provider, which may carry others inside.",
-        form: Form::OneOf(&["802.1q", "802.1ad"]),
-        set: |settings, node, key| {
-            let (found, ..) = choice(node, key, &KINDS.map(|(name, _)| name))?;
-            let kind = KINDS.iter().find(|(name, _)| *name == found);
-            settings.kind = kind.map_or(CUSTOMER, |&(_, kind)| kind);
-            Ok(())
-        },
-        show: |settings| {
-            KINDS.iter().find(|(_, kind)| *kind == settings.kind).map_or("", |(name, _)| name).to_owned()
-        },
+        form: PROTOCOL,
+        set: |settings, node, key| protocol(node, key).map(|kind| settings.kind = kind),
+        show: |settings| protocol_name(settings.kind).to_owned(),
     },
     Opt {
         key: "prefix",
@@ -82,7 +77,19 @@ static OPTIONS: Options<Settings> = Options(&[
     },
 ]);
 
-fn ids(node: &Node, key: &str) -> Result<Vec<u16>, Diagnostic> {
+/// Reads the name of a kind of tags.
+pub(super) fn protocol(node: &Node, key: &str) -> Result<u16, Diagnostic> {
+    let (found, ..) = choice(node, key, &KINDS.map(|(name, _)| name))?;
+    Ok(KINDS.iter().find(|(name, _)| *name == found).map_or(CUSTOMER, |&(_, kind)| kind))
+}
+
+/// The name of a kind of tags.
+pub(super) fn protocol_name(kind: u16) -> &'static str {
+    KINDS.iter().find(|(_, other)| *other == kind).map_or("", |(name, _)| name)
+}
+
+/// Reads VLANs, one or a list.
+pub(super) fn ids(node: &Node, key: &str) -> Result<Vec<u16>, Diagnostic> {
     let mut ids = Vec::new();
     for item in one_or_list(node) {
         let id = whole(item, key, 1..=u64::from(MAX_ID))? as u16;
@@ -99,7 +106,7 @@ fn ids(node: &Node, key: &str) -> Result<Vec<u16>, Diagnostic> {
 }
 
 impl Service for Settings {
-    fn makes(&self, _: &str, lower: &[LowerInterface<'_>]) -> Result<Vec<UpperInterface>, AttachError> {
+    fn makes(&self, _: &str, lower: &[LowerInterface]) -> Result<Vec<UpperInterface>, AttachError> {
         let [lower] = lower else {
             let (wanted, found) = ("one interface", lower.len());
             return Err(AttachError::Number { kind: VLAN.name, wanted, found });
@@ -112,7 +119,7 @@ impl Service for Settings {
         Ok(self.ids.iter().map(made).collect())
     }
 
-    fn machine(&self, _: &HostConfig, _: &Rc<dyn ServiceRoutes>) -> Box<dyn Machine> {
+    fn machine(&self, _: &HostConfig, _: &[LowerInterface], _: &Rc<dyn ServiceRoutes>) -> Box<dyn Machine> {
         let tag = |&id: &u16| Tag { kind: self.kind, id };
         Box::new(Vlan::new(self.ids.iter().map(tag).collect()))
     }

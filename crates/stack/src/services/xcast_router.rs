@@ -11,7 +11,9 @@ use hopcast_explicit::xcast::router::{Config, HOOKS, Hop, NextHops, PLUS_HOOKS, 
 use hopcast_host::Hook;
 
 use super::{COPIES_PER_SECOND, per_second};
-use crate::service::{HostConfig, MulticastRole, Service, ServiceNode, ServiceRoutes, ServiceRow};
+use crate::service::{
+    HostConfig, LowerInterface, MulticastRole, Service, ServiceNode, ServiceRoutes, ServiceRow,
+};
 use crate::table::{Form, Opt, Options, Worlds, on_off, shown};
 
 /// Name of the service.
@@ -108,7 +110,12 @@ impl Service for Settings {
         self.designated.then_some(MulticastRole::Designated)
     }
 
-    fn machine(&self, host: &HostConfig, routes: &Rc<dyn ServiceRoutes>) -> Box<dyn Machine> {
+    fn machine(
+        &self,
+        host: &HostConfig,
+        _: &[LowerInterface],
+        routes: &Rc<dyn ServiceRoutes>,
+    ) -> Box<dyn Machine> {
         let next_hops = XcastRoutes::new(routes.clone(), self.tunnel);
         let router = Router::new(self.config, &host.addresses, Box::new(next_hops));
         Box::new(if self.designated { router.designated(self.plus) } else { router })

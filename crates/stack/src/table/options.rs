@@ -47,6 +47,10 @@ pub enum Form {
     OneNumberOf(&'static [u64]),
     /// A map of these keys, each a share, with one sentence on each.
     Shares(&'static [(&'static str, &'static str)]),
+    /// The VLANs of a port of a bridge, and whether routers are behind it.
+    Port,
+    /// A map of interfaces or links, each with the same.
+    Ports,
 }
 
 /// An option as documentation shows it.

@@ -36,7 +36,7 @@ pub(crate) fn check(
     let of_ends = segment_map
         .segments
         .iter()
-        .filter_map(|segment| segment.ends.iter().map(|end| segment.mtu(links, end.attachment)).min());
+        .filter_map(|segment| segment.ends.iter().map(|end| segment.mtu(links, end.hop())).min());
     let narrowest = of_ends.min().unwrap_or(u32::MAX);
     let (mut routes, mut plain) = (Vec::new(), Vec::new());
     for (number, flow) in flows.iter().enumerate() {
@@ -244,7 +244,7 @@ struct Narrow<'a> {
 impl<'a> Narrow<'a> {
     fn of(crossing: Crossing, segment_map: &'a SegmentMap<'a>) -> Self {
         let segment = segment_map.segments.get(crossing.segment);
-        Self { crossing, mtu: segment.mtu(segment_map.network.links, crossing.hop.attachment), segment_map }
+        Self { crossing, mtu: segment.mtu(segment_map.network.links, crossing.hop), segment_map }
     }
 
     /// Its name in messages: ``the link `a-b` ``.

@@ -72,7 +72,7 @@ impl<'a> SegmentMap<'a> {
     /// The reason why two nodes on a link are not on one segment of it; `None` if they are.
     fn breaks_at(&self, link: LinkId, pair: [NodeId; 2]) -> Option<String> {
         let joins = |segment: &Segment, node: NodeId| segment.ends.iter().any(|end| end.node == node);
-        let on_link = || self.segments.iter().filter(|segment| segment.link == link);
+        let on_link = || self.segments.iter().filter(|segment| segment.covers(link));
         if on_link().any(|segment| pair.iter().all(|&node| joins(segment, node))) {
             return None;
         }
@@ -93,8 +93,7 @@ impl<'a> SegmentMap<'a> {
 
 /// Checks that each link with a prefix has a host: services may have taken all of its ends.
 fn check_used(topology: &Topology, segments: &Segments) -> Result<(), Diagnostic> {
-    let bare = segments.iter().filter(|segment| segment.vlan().is_none());
-    let bare: BTreeSet<LinkId> = bare.map(|segment| segment.link).collect();
+    let bare: BTreeSet<LinkId> = segments.iter().flat_map(Segment::untagged_links).collect();
     match topology.written_prefixes().find(|(link, _)| !bare.contains(link)) {
         Some((link, node)) => {
             let name = &topology.links[link].name;

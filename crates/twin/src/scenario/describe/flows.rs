@@ -99,7 +99,7 @@ fn write_vlans(
     }
     let shown = |crossing: &Crossing| {
         let (segment, links) = (segment(crossing), &scenario.links);
-        format!("{} (MTU {})", segment.name(links), segment.mtu(links, crossing.hop.attachment))
+        format!("{} (MTU {})", segment.name(links), segment.mtu(links, crossing.hop))
     };
     let shown: Vec<String> = path.iter().map(shown).collect();
     writeln!(out, "    over {}", shortened(&shown.iter().map(String::as_str).collect::<Vec<_>>()))
