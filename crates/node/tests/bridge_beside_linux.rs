@@ -1,6 +1,6 @@
 //! Our bridge and the kernel's, with its defaults, given the same frames: each frame leaves both by the same ports.
 
-#![allow(clippy::unwrap_used)] // in what the tests share
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)] // in what the tests share; the kernel keeps its own time
 
 mod common;
 #[path = "../../bridge/tests/common/mod.rs"]
