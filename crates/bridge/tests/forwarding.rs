@@ -74,6 +74,8 @@ fn reserved_addresses_are_not_forwarded_but_that_of_the_spanning_tree_is() {
         assert_eq!(bridge.ports(0, &frame([1, 0x80, 0xc2, 0, 0, last], A)), expected, "{last}");
     }
     assert_eq!(bridge.counter("reserved_address"), 15);
+    // The host's own leave, as those of any group.
+    assert_eq!(bridge.ports(HOST, &frame([1, 0x80, 0xc2, 0, 0, 0x0e], HOST_MAC)), [0, 1]);
     // All but pause frames teach where their sender is.
     let mut bridge = Tested::new(plain(3));
     bridge.offer(0, &frame([1, 0x80, 0xc2, 0, 0, 1], A));

@@ -180,6 +180,17 @@ fn the_lowest_address_queries() {
 }
 
 #[test]
+fn a_querier_without_an_address_gives_way_to_any() {
+    let mut bridge = Tested::new(asking(2, Querier::of(HOST_MAC)));
+    bridge.until(11);
+    bridge.offer(1, &query("10.0.0.9", None, SECOND, R));
+    assert_eq!(bridge.ports(0, &to_group(GROUPS[0], S)), [1]);
+    // Of IPv4 there are none, and of IPv6, where it has the lowest address, one for each port.
+    let types: Vec<u8> = bridge.until(60).iter().map(|(_, bytes)| bytes[12]).collect();
+    assert_eq!(types, [0x86, 0x86]);
+}
+
+#[test]
 fn routers_are_told_by_pims_hellos_and_by_configuration() {
     let hello = |to: &str, own: &str| {
         let mut packet = Buffer::copy_from(&[0x20, 0, 0, 0]);
@@ -270,11 +281,18 @@ fn messages_that_do_not_parse_are_dropped_and_teach_nothing() {
         for bad in [&wrong[..], &sound[..sound.len() - 1], &sound[..20]] {
             assert_eq!(bridge.ports(1, bad), []);
         }
+        if version == 1 {
+            // MLD is of one link.
+            assert_eq!(bridge.ports(1, &query("fd00::1", None, SECOND, R)), []);
+        }
         // A general query to somebody else than all nodes.
         let mut to_one = query(QUERIERS[version], None, SECOND, R);
         let last = if version == 0 { 33 } else { 53 };
         to_one[last] ^= 2;
         assert_eq!(bridge.ports(1, &to_one), []);
-        assert_eq!((bridge.bridge.groups(), bridge.counter("malformed_group_frame")), (0, 4));
+        assert_eq!(
+            (bridge.bridge.groups(), bridge.counter("malformed_group_frame")),
+            (0, 4 + version as u64)
+        );
     }
 }
