@@ -3,12 +3,20 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use crate::machine::{Item, Machine, Port};
+use crate::observer::Observer;
 use crate::outbox::Outbox;
 use crate::time::Instant;
 
 /// A machine inside an [`Assembly`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Slot(usize);
+
+impl Slot {
+    /// The machine's number in its assembly: from 0, in the order in which they were added.
+    pub const fn index(self) -> usize {
+        self.0
+    }
+}
 
 /// Several machines wired port to port: a protocol stack, or a host with all that runs on it.
 ///
@@ -31,6 +39,7 @@ pub struct Assembly {
     /// Room for the machines that are due, so that waking allocates nothing.
     due: Vec<usize>,
     unconnected: u64,
+    observer: Option<Box<dyn Observer>>,
 }
 
 struct Part {
@@ -80,6 +89,16 @@ impl Assembly {
         side[index] = Some((inner.0.0, inner.1));
     }
 
+    /// Number of machines.
+    pub fn machines(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// Has `observer` watch all machines from now on.
+    pub fn observe(&mut self, observer: Box<dyn Observer>) {
+        self.observer = Some(observer);
+    }
+
     /// The machine in `slot`.
     pub fn machine(&self, slot: Slot) -> &dyn Machine {
         &*self.parts[slot.0].machine
@@ -111,8 +130,7 @@ impl Assembly {
             self.unconnected += 1;
             return;
         };
-        self.parts[index].machine.handle(now, port, item);
-        self.drain(now, index, out);
+        self.give(now, index, port, item, out);
         self.settle(now, out);
     }
 
@@ -148,14 +166,25 @@ impl Assembly {
     /// Delivers the items of the queue until it is empty.
     fn settle(&mut self, now: Instant, out: &mut impl FnMut(Port, Item)) {
         while let Some((index, port, item)) = self.queue.pop_front() {
-            self.parts[index].machine.handle(now, port, item);
-            self.drain(now, index, out);
+            self.give(now, index, port, item, out);
         }
+    }
+
+    /// Gives an item to a machine, and takes all that it hands over.
+    fn give(&mut self, now: Instant, index: usize, port: Port, item: Item, out: &mut impl FnMut(Port, Item)) {
+        if let Some(observer) = &mut self.observer {
+            observer.arriving(now, Slot(index), port, &item);
+        }
+        self.parts[index].machine.handle(now, port, item);
+        self.drain(now, index, out);
     }
 
     fn drain(&mut self, now: Instant, index: usize, out: &mut impl FnMut(Port, Item)) {
         let part = &mut self.parts[index];
         while let Some((port, item)) = part.machine.poll(now) {
+            if let Some(observer) = &mut self.observer {
+                observer.handed_over(now, Slot(index), port, &item);
+            }
             let wire = match port {
                 Port::Below(index) => part.below.get(index as usize),
                 Port::Above(index) => part.above.get(index as usize),
@@ -165,6 +194,9 @@ impl Assembly {
                 Some(&Wire::Outside(port)) => out(port, item),
                 Some(Wire::Nowhere) | None => self.unconnected += 1,
             }
+        }
+        if let Some(observer) = &mut self.observer {
+            observer.drained(now, Slot(index), &*part.machine);
         }
         let deadline = part.machine.deadline();
         let before = core::mem::replace(&mut part.deadline, deadline);

@@ -19,6 +19,7 @@
 //! | [`plug`] | what ports are plugged into on a real host |
 //! | [`stream`] | the stream port: back-pressure, half-close, reset |
 //! | [`assembly`] | machines plugged into one another; the order of hand-overs at one instant |
+//! | [`observer`] | whoever watches what the machines of an assembly hand each other |
 //! | [`timers`] | a machine's timers |
 //! | [`agenda`] | deadlines by key, as many as there are |
 //! | [`loss`] | the share of packets that are lost, fading |
@@ -38,6 +39,7 @@ pub mod guide;
 pub mod hook;
 pub mod loss;
 pub mod machine;
+pub mod observer;
 pub mod outbox;
 pub mod pace;
 pub mod pacer;
@@ -60,6 +62,7 @@ pub use machine::{
     Attributes, Datagram, Egress, Frame, FrameOutcome, FrameStatus, Item, Machine, Membership, Message, Port,
     Reception, Transit,
 };
+pub use observer::Observer;
 pub use outbox::{Outbox, Reactive};
 pub use pace::Pace;
 pub use pacer::Pacer;
