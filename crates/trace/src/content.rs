@@ -1,0 +1,174 @@
+//! The layers of a packet's bytes, and the keys by which its copies are matched.
+
+use std::net::IpAddr;
+
+use hopcast_wire::ip::Header;
+use hopcast_wire::{arp, ethernet, icmp, ip, vlan};
+
+use crate::log::{Content, Layer, mix};
+
+/// Maximum number of VLAN tags that are read. Chosen: two are in use, and five are a mistake that is to be seen.
+const MAX_TAGS: usize = 8;
+
+/// Bytes of a header and payload that a key is made of. Chosen: those that are in the log however long the headers in
+/// front are: 128 bytes less Ethernet, two tags, IPv6 and UDP, rounded down.
+const KEY_BYTES: usize = 48;
+
+/// Minimum length of a payload by which copies are matched; shorter ones are too often the same.
+const MIN_PAYLOAD: u32 = 8;
+
+/// The layers of a packet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Layers {
+    /// The Ethernet header, of a frame; its type is that behind all tags.
+    pub ethernet: Option<ethernet::Header>,
+    /// The numbers of its VLANs, outermost first.
+    pub vlans: Vec<u16>,
+    /// The ARP packet.
+    pub arp: Option<arp::Packet>,
+    /// The IP header.
+    pub ip: Option<Header>,
+    /// The ports of UDP or TCP: source, destination.
+    pub ports: Option<(u16, u16)>,
+    /// The ICMP message.
+    pub icmp: Option<icmp::Message>,
+    /// The addresses of the packet that an ICMP error quotes.
+    pub quoted: Option<(IpAddr, IpAddr)>,
+    /// The keys by which copies are matched.
+    pub keys: Keys,
+}
+
+/// Hashes of what copies of a packet have in common; 0 stands for none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Keys {
+    /// Of the IP packet without what routers change: the hop limit, the traffic class and the checksum.
+    pub packet: u64,
+    /// Of what the innermost header carries; a copy whose addresses were rewritten has it too.
+    pub payload: u64,
+}
+
+impl Keys {
+    /// The keys that there are.
+    pub fn iter(self) -> impl Iterator<Item = u64> {
+        [self.packet, self.payload].into_iter().filter(|&key| key != 0)
+    }
+}
+
+impl Layers {
+    /// Reads the layers of a content as far as they parse.
+    pub fn of(content: Content<'_>) -> Self {
+        let mut layers = Self::default();
+        match content.layer {
+            Layer::Frame => layers.read_frame(content.bytes, content.length),
+            Layer::Packet => layers.read_packet(content.bytes, content.length),
+            Layer::Payload => layers.keys.payload = payload_key(content.bytes, content.length),
+        }
+        layers
+    }
+
+    fn read_frame(&mut self, bytes: &[u8], length: u32) {
+        let Ok(header) = ethernet::parse(bytes) else { return };
+        let (mut ether_type, mut behind) = (header.ether_type, ethernet::HEADER);
+        while matches!(ether_type, vlan::CUSTOMER | vlan::PROVIDER) && self.vlans.len() < MAX_TAGS {
+            let Some(&[high, low, t0, t1]) = bytes.get(behind..).and_then(|rest| rest.first_chunk()) else {
+                break;
+            };
+            self.vlans.push(u16::from_be_bytes([high, low]) & 0x0fff);
+            (ether_type, behind) = (u16::from_be_bytes([t0, t1]), behind + vlan::TAG);
+        }
+        self.ethernet = Some(ethernet::Header { ether_type, ..header });
+        let length = length.saturating_sub(behind as u32);
+        let payload = bytes.get(behind..).unwrap_or_default();
+        match ether_type {
+            ethernet::IPV4 | ethernet::IPV6 => self.read_packet(payload, length),
+            arp::ETHER_TYPE => {
+                self.arp = arp::parse(payload).ok();
+                let body = &payload[..payload.len().min(arp::LEN)];
+                self.keys.payload = key(2, body, 0);
+            }
+            _ => self.keys.payload = key(u64::from(ether_type) << 8, payload, length.into()),
+        }
+    }
+
+    fn read_packet(&mut self, bytes: &[u8], length: u32) {
+        let Ok(header) = ip::parse_quoted(bytes) else {
+            self.keys.payload = key(3, bytes, length.into());
+            return;
+        };
+        self.keys.packet = packet_key(bytes, &header);
+        self.ip = Some(header);
+        let body = bytes.get(header.header_len..).unwrap_or_default();
+        let length = header.total_len.saturating_sub(header.header_len) as u32;
+        match header.protocol {
+            ip::UDP => {
+                self.ports = ip::ports(body);
+                let payload = body.get(8..).unwrap_or_default();
+                self.keys.payload = payload_key(payload, length.saturating_sub(8));
+            }
+            ip::TCP => {
+                self.ports = ip::ports(body);
+                let (kept, len) = without_checksum(body, 16);
+                self.keys.payload = key(header.protocol.into(), &kept[..len], length.into());
+            }
+            protocol if protocol == icmp::protocol(header.version) => {
+                self.icmp = icmp::parse_quoted(header.version, body).ok();
+                if self.icmp.is_some_and(|message| message.is_error(header.version)) {
+                    let quoted = body.get(icmp::HEADER..).map(ip::parse_quoted);
+                    self.quoted = quoted.and_then(Result::ok).map(|ip| (ip.source, ip.destination));
+                }
+                let (kept, len) = without_checksum(body, 2);
+                self.keys.payload = key(protocol.into(), &kept[..len], length.into());
+            }
+            protocol => self.keys.payload = key(protocol.into(), body, length.into()),
+        }
+    }
+}
+
+/// Whether `outer` carries `inner` behind further headers: it is longer, and ends with the same bytes as far as both are
+/// stored.
+pub fn carries(outer: Content<'_>, inner: Content<'_>) -> bool {
+    /// Minimum number of bytes that must be the same. Chosen: more than chance, and less than the shortest packet.
+    const MIN_SHARED: usize = 16;
+    let Some(front) = outer.length.checked_sub(inner.length) else { return false };
+    let Some(behind) = outer.bytes.get(front as usize..) else { return false };
+    let shared = behind.len().min(inner.bytes.len());
+    shared >= MIN_SHARED.min(inner.length as usize) && shared > 0 && behind[..shared] == inner.bytes[..shared]
+}
+
+fn payload_key(bytes: &[u8], length: u32) -> u64 {
+    if length < MIN_PAYLOAD { 0 } else { key(1, bytes, length.into()) }
+}
+
+fn packet_key(bytes: &[u8], header: &Header) -> u64 {
+    let mut kept = [0; KEY_BYTES];
+    let shown = bytes.len().min(KEY_BYTES);
+    kept[..shown].copy_from_slice(&bytes[..shown]);
+    let version = kept[0];
+    match header.version {
+        ip::Version::V4 => [1, 8, 10, 11].into_iter().for_each(|at| kept[at] = 0),
+        ip::Version::V6 => {
+            kept[0] &= 0xf0;
+            [1, 7].into_iter().for_each(|at| kept[at] = 0);
+        }
+    }
+    // What follows IPv4's header is covered by KEY_BYTES, and of IPv6 only the addresses.
+    let transport = bytes.get(header.header_len..).unwrap_or_default();
+    let hash = key(u64::from(version) << 16, &kept[..shown], header.total_len as u64);
+    key(hash, &transport[..transport.len().min(16)], 0)
+}
+
+/// The first bytes of a segment, with zeros for its checksum.
+fn without_checksum(segment: &[u8], at: usize) -> ([u8; KEY_BYTES], usize) {
+    let (mut kept, len) = ([0; KEY_BYTES], segment.len().min(KEY_BYTES));
+    kept[..len].copy_from_slice(&segment[..len]);
+    kept[at..at + 2].fill(0);
+    (kept, len)
+}
+
+/// The hash of some kind of bytes, of which the first count, and a length; never 0.
+fn key(kind: u64, bytes: &[u8], length: u64) -> u64 {
+    let (words, rest) = bytes[..bytes.len().min(KEY_BYTES)].as_chunks::<8>();
+    let hash = words.iter().fold(mix(kind, length), |hash, word| mix(hash, u64::from_le_bytes(*word)));
+    let hash = rest.iter().fold(hash, |hash, &byte| mix(hash, byte.into()));
+    (hash ^ hash >> 31).max(1)
+}

@@ -1,0 +1,460 @@
+//! The reader of a log.
+
+use std::net::IpAddr;
+
+use hopcast_core::{Instant, Port};
+
+use super::record::{HEADER, MAGIC, Record, kind};
+use super::{Layer, MAX_STORED, Place, numbered_port};
+
+/// A log in memory.
+pub struct Log {
+    bytes: Vec<u8>,
+    places: Vec<Place>,
+    reasons: Vec<String>,
+    named: Vec<Named>,
+    contents: Vec<ContentAt>,
+    truncation: Option<Truncation>,
+}
+
+/// The bytes are no log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LogError {
+    /// They do not begin as a log does.
+    #[error("this is no log that `hopcast run --record` has written")]
+    NotALog,
+    /// It is a log of another version of the format.
+    #[error("this log has another format than this version of hopcast reads: record it again")]
+    OtherVersion,
+}
+
+/// A name that queries may use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// A node.
+    Node {
+        /// Its name.
+        name: String,
+        /// Its addresses.
+        addresses: Vec<IpAddr>,
+    },
+    /// A group.
+    Group {
+        /// Its name.
+        name: String,
+        /// Its addresses.
+        addresses: Vec<IpAddr>,
+    },
+    /// A flow.
+    Flow(Flow),
+}
+
+/// A flow of the scenario.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// Its name.
+    pub name: String,
+    /// The name of the node that it is from.
+    pub from: String,
+    /// The names of its receivers.
+    pub to: Vec<String>,
+}
+
+/// How a log ends before its run does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Truncation {
+    /// It had reached its maximum size at `from`, and has not this many events.
+    Full {
+        /// The time of the first event that is left out.
+        from: Instant,
+        /// Number of events left out.
+        left_out: u64,
+    },
+    /// What stands behind this offset is no whole record: the file was cut off or damaged.
+    Cut {
+        /// The offset in bytes.
+        offset: u64,
+    },
+}
+
+/// The place of a content in a log.
+struct ContentAt {
+    offset: usize,
+    length: u32,
+    layer: Layer,
+    stored: u8,
+}
+
+/// The bytes of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Content<'l> {
+    /// The outermost layer.
+    pub layer: Layer,
+    /// Its length in bytes.
+    pub length: u32,
+    /// The first bytes of it.
+    pub bytes: &'l [u8],
+}
+
+/// An event of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Its time.
+    pub at: Instant,
+    /// The number of its place.
+    pub place: u32,
+    /// The number of its content; 0 of a machine that dropped something at a time of its own.
+    pub content: u32,
+    /// What happened.
+    pub kind: EventKind,
+}
+
+/// What happened at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// An interface sent a frame.
+    Sent,
+    /// A frame arrived that the interface `from` had sent.
+    Delivered {
+        /// The number of that interface.
+        from: u32,
+    },
+    /// The link dropped a frame: on its way to an interface, or before it was sent.
+    Dropped {
+        /// The number of the interface that missed it.
+        to: Option<u32>,
+        /// The number of the reason.
+        reason: u16,
+    },
+    /// A machine handed it on.
+    HandedOn {
+        /// The port by which it left.
+        port: Port,
+        /// The number of the content that the machine had received; 0 if nothing.
+        cause: u32,
+    },
+    /// A machine handed nothing on that is like it.
+    Ended {
+        /// The port at which it had arrived.
+        port: Port,
+        /// The number of the counter that rose; 0 if none did.
+        reason: u16,
+    },
+    /// A capture has it.
+    Seen,
+}
+
+impl Log {
+    /// Reads a log, up to where it is cut off if it is.
+    ///
+    /// # Errors
+    /// If the bytes are no log.
+    pub fn read(bytes: Vec<u8>) -> Result<Self, LogError> {
+        match bytes.get(..MAGIC.len()) {
+            Some(begin) if begin == MAGIC => {}
+            Some(begin) if begin.starts_with(b"hopcast log ") => return Err(LogError::OtherVersion),
+            Some(_) | None => return Err(LogError::NotALog),
+        }
+        let mut log = Self {
+            places: Vec::new(),
+            reasons: Vec::new(),
+            named: Vec::new(),
+            contents: Vec::new(),
+            truncation: None,
+            bytes: Vec::new(),
+        };
+        let mut offset = MAGIC.len();
+        while offset < bytes.len() {
+            let Some(behind) = log.take(&bytes, offset) else {
+                log.truncation = Some(Truncation::Cut { offset: offset as u64 });
+                break;
+            };
+            offset = behind;
+        }
+        log.bytes = bytes;
+        log.bytes.truncate(offset);
+        Ok(log)
+    }
+
+    /// The interfaces and machines, by their numbers.
+    pub fn places(&self) -> &[Place] {
+        &self.places
+    }
+
+    /// The nodes, groups and flows.
+    pub fn named(&self) -> &[Named] {
+        &self.named
+    }
+
+    /// The node whose address this is; `None` if the log knows of none.
+    pub fn owner(&self, address: IpAddr) -> Option<&str> {
+        self.named.iter().find_map(|named| match named {
+            Named::Node { name, addresses } if addresses.contains(&address) => Some(name.as_str()),
+            Named::Node { .. } | Named::Group { .. } | Named::Flow(_) => None,
+        })
+    }
+
+    /// The name of an address: its node's or group's; `None` if the log knows of none.
+    pub fn name_of(&self, address: IpAddr) -> Option<&str> {
+        self.named.iter().find_map(|named| match named {
+            Named::Node { name, addresses } | Named::Group { name, addresses } => {
+                addresses.contains(&address).then_some(name.as_str())
+            }
+            Named::Flow(_) => None,
+        })
+    }
+
+    /// The node whose interface has an Ethernet address.
+    pub fn owner_of_mac(&self, address: [u8; 6]) -> Option<&str> {
+        self.places.iter().find_map(|place| match place {
+            Place::Interface { node, mac, .. } if *mac == address => Some(node.as_str()),
+            Place::Interface { .. } | Place::Machine { .. } => None,
+        })
+    }
+
+    /// A reason by its number; `None` for 0.
+    pub fn reason(&self, number: u16) -> Option<&str> {
+        self.reasons.get(usize::from(number).checked_sub(1)?).map(String::as_str)
+    }
+
+    /// Number of contents, which are numbered from 1.
+    pub fn contents(&self) -> u32 {
+        self.contents.len() as u32
+    }
+
+    /// A content by its number.
+    pub fn content(&self, number: u32) -> Option<Content<'_>> {
+        let at = self.contents.get((number as usize).checked_sub(1)?)?;
+        let bytes = self.bytes.get(at.offset..at.offset + usize::from(at.stored))?;
+        Some(Content { layer: at.layer, length: at.length, bytes })
+    }
+
+    /// The events, in their order.
+    pub fn events(&self) -> Events<'_> {
+        Events { bytes: &self.bytes, offset: MAGIC.len() }
+    }
+
+    /// How the log ends before its run does.
+    pub fn truncation(&self) -> Option<Truncation> {
+        self.truncation
+    }
+
+    /// Takes in the record at `offset`; says where the next one begins, or `None` if this is no whole record that fits
+    /// those before it.
+    fn take(&mut self, bytes: &[u8], offset: usize) -> Option<usize> {
+        let record = Record::from_bytes(bytes.get(offset..)?.first_chunk()?)?;
+        let body = offset + HEADER;
+        let end = body.checked_add(body_len(&record))?;
+        let stored = bytes.get(body..end)?;
+        match record.kind {
+            kind::PLACE => self.places.push(read_place(std::str::from_utf8(stored).ok()?)?),
+            kind::REASON => self.reasons.push(std::str::from_utf8(stored).ok()?.to_owned()),
+            kind::NAMED => self.named.push(read_named(std::str::from_utf8(stored).ok()?)?),
+            kind::TRUNCATED => {
+                let left_out = u64::from(record.content) | u64::from(record.cause) << 32;
+                let from = Instant::from_nanos(record.at);
+                self.truncation = Some(Truncation::Full { from, left_out });
+            }
+            kind::ARRIVED..=kind::SEEN => self.check(&record, body)?,
+            _ => return None,
+        }
+        Some(end)
+    }
+
+    /// Checks the numbers of an event, and takes in its content if it defines one.
+    fn check(&mut self, record: &Record, body: usize) -> Option<()> {
+        let (places, contents) = (self.places.len() as u32, self.contents.len() as u32);
+        let other = match record.kind {
+            kind::DELIVERED => record.aux,
+            kind::DROPPED => record.aux.saturating_sub(1),
+            _ => 0,
+        };
+        let is_known = record.place < places
+            && other < places
+            && usize::from(record.reason) <= self.reasons.len()
+            && record.cause <= contents
+            && usize::from(record.stored) <= MAX_STORED
+            && record.content <= contents + u32::from(record.defines);
+        if !is_known {
+            return None;
+        }
+        if record.defines {
+            if record.content != contents + 1 {
+                return None;
+            }
+            let Record { length, layer, stored, .. } = *record;
+            self.contents.push(ContentAt { offset: body, length, layer, stored });
+        }
+        Some(())
+    }
+}
+
+/// The events of a log, in their order.
+pub struct Events<'l> {
+    bytes: &'l [u8],
+    offset: usize,
+}
+
+impl Iterator for Events<'_> {
+    type Item = Event;
+
+    fn next(&mut self) -> Option<Event> {
+        loop {
+            let record = Record::from_bytes(self.bytes.get(self.offset..)?.first_chunk()?)?;
+            self.offset = self.offset.checked_add(HEADER + body_len(&record))?;
+            let kind = match record.kind {
+                kind::SENT => EventKind::Sent,
+                kind::DELIVERED => EventKind::Delivered { from: record.aux },
+                kind::DROPPED => EventKind::Dropped { to: record.aux.checked_sub(1), reason: record.reason },
+                kind::HANDED_ON => {
+                    EventKind::HandedOn { port: numbered_port(record.aux), cause: record.cause }
+                }
+                kind::ENDED => EventKind::Ended { port: numbered_port(record.aux), reason: record.reason },
+                kind::SEEN => EventKind::Seen,
+                _ => continue,
+            };
+            let (at, place, content) = (Instant::from_nanos(record.at), record.place, record.content);
+            return Some(Event { at, place, content, kind });
+        }
+    }
+}
+
+/// Number of bytes behind a record's header.
+fn body_len(record: &Record) -> usize {
+    match record.kind {
+        kind::PLACE | kind::REASON | kind::NAMED => record.length as usize,
+        _ => record.stored.into(),
+    }
+}
+
+fn read_place(text: &str) -> Option<Place> {
+    let mut fields = text.split('\n');
+    let kind = fields.next()?;
+    let (node, name) = (fields.next()?.to_owned(), fields.next()?.to_owned());
+    match kind {
+        "interface" => {
+            let (link, mtu) = (fields.next()?.to_owned(), fields.next()?.parse().ok()?);
+            let [_, _, mac @ ..] = fields.next()?.parse::<u64>().ok()?.to_be_bytes();
+            Some(Place::Interface { node, name, link, mtu, mac })
+        }
+        "machine" => Some(Place::Machine { node, name, flow: fields.next().map(ToOwned::to_owned) }),
+        _ => None,
+    }
+}
+
+fn read_named(text: &str) -> Option<Named> {
+    let mut fields = text.split('\n');
+    let kind = fields.next()?;
+    let name = fields.next()?.to_owned();
+    let addresses = |fields: std::str::Split<'_, char>| -> Option<Vec<IpAddr>> {
+        fields.map(|field| field.parse().ok()).collect()
+    };
+    match kind {
+        "node" => Some(Named::Node { name, addresses: addresses(fields)? }),
+        "group" => Some(Named::Group { name, addresses: addresses(fields)? }),
+        "flow" => {
+            let from = fields.next()?.to_owned();
+            Some(Named::Flow(Flow { name, from, to: fields.map(ToOwned::to_owned).collect() }))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::io::{self, Write};
+    use std::rc::Rc;
+
+    use super::super::Recorder;
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Memory(Rc<RefCell<Vec<u8>>>);
+
+    impl Write for Memory {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.borrow_mut().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn interface(node: &str) -> Place {
+        let (node, name, link) = (node.to_owned(), "eth0".to_owned(), "l".to_owned());
+        Place::Interface { node, name, link, mtu: 1500, mac: [2, 0, 0, 0, 0, 1] }
+    }
+
+    /// A log in which a frame is sent and lost, this often.
+    fn bytes(frames: u8, max_size: u64) -> Vec<u8> {
+        let memory = Memory::default();
+        let mut recorder = Recorder::new(Box::new(memory.clone()), max_size);
+        let a = recorder.place(&interface("a"));
+        let b = recorder.place(&interface("b"));
+        recorder.name(&Named::Node { name: "a".to_owned(), addresses: vec![IpAddr::from([10, 0, 0, 1])] });
+        for number in 0..frames {
+            let frame = [number; 200];
+            recorder.sent(Instant::from_nanos(number.into()), a, &frame);
+            recorder.dropped(Instant::from_nanos(number.into()), a, Some(b), &frame, "lost");
+        }
+        recorder.finish().unwrap();
+        memory.0.take()
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let log = Log::read(bytes(2, 1 << 20)).unwrap();
+        assert_eq!(log.places(), [interface("a"), interface("b")]);
+        let events: Vec<Event> = log.events().collect();
+        let dropped = EventKind::Dropped { to: Some(1), reason: 1 };
+        assert_eq!(
+            events.iter().map(|event| event.kind).collect::<Vec<_>>(),
+            [EventKind::Sent, dropped, EventKind::Sent, dropped]
+        );
+        assert_eq!(events.iter().map(|event| event.content).collect::<Vec<_>>(), [1, 1, 2, 2]);
+        let content = Content { layer: Layer::Frame, length: 200, bytes: &[1; MAX_STORED] };
+        assert_eq!(log.content(2), Some(content));
+        assert_eq!((log.reason(1), log.truncation()), (Some("lost"), None));
+    }
+
+    #[test]
+    fn a_log_that_is_full_says_what_it_has_not() {
+        let whole = bytes(10, 1 << 20).len() as u64;
+        let log = Log::read(bytes(10, whole - 40)).unwrap();
+        assert_eq!(log.events().count(), 18);
+        let truncation = Truncation::Full { from: Instant::from_nanos(9), left_out: 2 };
+        assert_eq!(log.truncation(), Some(truncation));
+    }
+
+    #[test]
+    fn a_log_that_is_cut_off_is_read_up_to_the_cut() {
+        let whole = bytes(3, 1 << 20);
+        let events: Vec<Event> = Log::read(whole.clone()).unwrap().events().collect();
+        for len in MAGIC.len()..whole.len() {
+            let log = Log::read(whole[..len].to_vec()).unwrap();
+            let read: Vec<Event> = log.events().collect();
+            assert_eq!(read, events[..read.len()]);
+            assert!(read.len() < events.len());
+        }
+        assert_eq!(Log::read(b"hopcast log 2\n\0\0".to_vec()).err(), Some(LogError::OtherVersion));
+        assert_eq!(Log::read(b"nothing".to_vec()).err(), Some(LogError::NotALog));
+    }
+
+    #[test]
+    fn any_changed_byte_is_read_without_a_panic() {
+        let whole = bytes(3, 1 << 20);
+        for at in MAGIC.len()..whole.len() {
+            for change in [0x01, 0x80, 0xff] {
+                let mut damaged = whole.clone();
+                damaged[at] ^= change;
+                let log = Log::read(damaged).unwrap();
+                for event in log.events() {
+                    assert!((event.place as usize) < log.places().len());
+                    assert!(event.content == 0 || log.content(event.content).is_some());
+                }
+            }
+        }
+    }
+}

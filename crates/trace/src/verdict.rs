@@ -1,0 +1,326 @@
+//! What became of the packets of a story, in a line for each kind of packet and fate.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::net::IpAddr;
+
+use hopcast_wire::{arp, icmp, ip};
+
+use crate::content::Layers;
+use crate::log::{EventKind, Log, Place};
+use crate::story::{Fate, Packet, Step, Story};
+
+/// The packets of one kind that had one fate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// The kind of packet, with its ends: `ARP reply from b to a`.
+    pub kind: String,
+    /// What became of them.
+    pub finding: Finding,
+    /// Number of packets of the kind that it became of.
+    pub packets: usize,
+    /// Number of packets of the kind.
+    pub of: usize,
+    /// The numbers of the packets.
+    pub numbers: Vec<u32>,
+    /// What else is to be known: who else claims the receiver's address, or which MTUs there are.
+    pub note: Option<String>,
+}
+
+/// What became of a packet. The order is that in which findings are of interest.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Finding {
+    /// No copy arrived, and the last one was dropped.
+    Died {
+        /// Where, for example `at r1` or `on link r1-b`.
+        place: String,
+        /// The reason in words.
+        reason: String,
+        /// The name of the counter that rose; `None` of a link.
+        counter: Option<String>,
+        /// The nodes that it went round, if it did.
+        round: Vec<String>,
+    },
+    /// All who received it left it to others.
+    Unclaimed {
+        /// The nodes.
+        at: BTreeSet<String>,
+    },
+    /// It was not seen again.
+    Lost {
+        /// After which place.
+        place: String,
+    },
+    /// It waited when the log ended, or became part of something else.
+    Held {
+        /// Where.
+        place: String,
+    },
+    /// Some copies arrived, and some were dropped.
+    Partly {
+        /// The nodes that have it.
+        at: BTreeSet<String>,
+        /// Where copies were dropped, and the reasons.
+        died: BTreeSet<String>,
+    },
+    /// It arrived.
+    Arrived {
+        /// The nodes that have it.
+        at: BTreeSet<String>,
+    },
+}
+
+/// The verdicts on a story: what is of most interest first.
+pub fn verdicts(story: &Story<'_>) -> Vec<Verdict> {
+    let mut groups: BTreeMap<(String, Finding), Vec<&Packet>> = BTreeMap::new();
+    let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
+    for packet in &story.packets {
+        let kind = kind_of(story, packet);
+        *kinds.entry(kind.clone()).or_default() += 1;
+        groups.entry((kind, finding(story, packet))).or_default().push(packet);
+    }
+    let verdict = |((kind, finding), packets): ((String, Finding), Vec<&Packet>)| {
+        let of = kinds.get(&kind).copied().unwrap_or_default();
+        let note = packets.first().and_then(|packet| note(story, packet, &finding));
+        let numbers = packets.iter().map(|packet| packet.number).collect();
+        Verdict { kind, finding, packets: packets.len(), of, numbers, note }
+    };
+    let mut verdicts: Vec<Verdict> = groups.into_iter().map(verdict).collect();
+    let interest = |verdict: &Verdict| {
+        let (has_note, is_fault) =
+            (verdict.note.is_some(), !matches!(verdict.finding, Finding::Arrived { .. }));
+        let is_whole = !matches!(verdict.finding, Finding::Arrived { .. } | Finding::Partly { .. });
+        Reverse((has_note || is_whole, is_fault, verdict.packets))
+    };
+    verdicts.sort_by_key(interest);
+    verdicts
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ", self.kind)?;
+        match &self.finding {
+            Finding::Died { place, reason, counter, round } => {
+                if !round.is_empty() {
+                    write!(f, "went round a loop {} and ", round.join(" → "))?;
+                }
+                write!(f, "died {place}: {reason}")?;
+                if let Some(counter) = counter {
+                    write!(f, " ({counter})")?;
+                }
+            }
+            Finding::Unclaimed { at } => {
+                write!(f, "was taken by nobody: {} left it to others", listed(at))?;
+            }
+            Finding::Lost { place } => write!(f, "was not seen again after {place}")?,
+            Finding::Held { place } => {
+                write!(f, "stayed {place}: it waits there, or became part of what is sent later")?;
+            }
+            Finding::Partly { at, died } => {
+                write!(f, "arrived at {}, and copies died {}", listed(at), listed(died))?;
+            }
+            Finding::Arrived { at } => write!(f, "arrived at {}", listed(at))?,
+        }
+        write!(f, ", {} of {}", self.packets, self.of)?;
+        self.note.as_ref().map_or(Ok(()), |note| write!(f, "; {note}"))
+    }
+}
+
+fn listed(names: &BTreeSet<String>) -> String {
+    names.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
+}
+
+/// What a packet is, with its ends.
+pub(crate) fn kind_of(story: &Story<'_>, packet: &Packet) -> String {
+    // The first step may have a payload alone, without addresses.
+    let mut layers = packet.steps.iter().map(|&step| story.layers(&story.steps[step]));
+    let whole = layers.clone().find(|layers| layers.ip.is_some() || layers.arp.is_some());
+    match whole.or_else(|| layers.next()) {
+        Some(layers) => kind_of_layers(story.log, &layers),
+        None => "packet".to_owned(),
+    }
+}
+
+/// What a packet with these layers is, with its ends by their names.
+pub(crate) fn kind_of_layers(log: &Log, layers: &Layers) -> String {
+    let name = |address: IpAddr| log.name_of(address).map_or_else(|| address.to_string(), ToOwned::to_owned);
+    if let Some(arp) = layers.arp {
+        let what = match arp.operation {
+            arp::Operation::Request => "ARP request",
+            arp::Operation::Reply => "ARP reply",
+            arp::Operation::Other(_) => "ARP packet",
+        };
+        let by = log.owner_of_mac(arp.sender.mac).map(ToOwned::to_owned);
+        let by = by.unwrap_or_else(|| name(arp.sender.address.into()));
+        return match arp.operation {
+            arp::Operation::Request => format!("{what} from {by} for {}", name(arp.target.address.into())),
+            arp::Operation::Reply | arp::Operation::Other(_) => {
+                format!("{what} from {by} to {}", name(arp.target.address.into()))
+            }
+        };
+    }
+    let vlans: String = layers.vlans.iter().map(|vlan| format!(" in VLAN {vlan}")).collect();
+    let Some(header) = layers.ip else {
+        return match layers.ethernet {
+            Some(ethernet) => format!("frame of type 0x{:04x}{vlans}", ethernet.ether_type),
+            None => "payload".to_owned(),
+        };
+    };
+    let what = match (header.protocol, layers.icmp) {
+        (_, Some(message)) => match message {
+            icmp::Message::EchoRequest { .. } => "ICMP echo request",
+            icmp::Message::EchoReply { .. } => "ICMP echo reply",
+            icmp::Message::Unreachable(_) => "ICMP destination unreachable",
+            icmp::Message::TimeExceeded => "ICMP time exceeded",
+            icmp::Message::PacketTooBig { .. } => "ICMP packet too big",
+            icmp::Message::Other { .. } => "ICMP message",
+        }
+        .to_owned(),
+        (ip::UDP, _) => "UDP".to_owned(),
+        (ip::TCP, _) => "TCP".to_owned(),
+        (ip::IGMP, _) => "IGMP".to_owned(),
+        (protocol, _) => format!("IP protocol {protocol}"),
+    };
+    let (from, to) = (name(header.source), name(header.destination));
+    match layers.ports {
+        Some((source, destination)) => format!("{what} from {from}:{source} to {to}:{destination}"),
+        None => format!("{what} from {from} to {to}"),
+    }
+}
+
+/// What became of one packet.
+pub(crate) fn finding(story: &Story<'_>, packet: &Packet) -> Finding {
+    let mut taken = BTreeSet::new();
+    let mut ignored = BTreeSet::new();
+    let mut died: Vec<(&Step, &str, Option<&'static str>)> = Vec::new();
+    let mut open = None;
+    for step in story.ends(packet) {
+        let node = story.log.places()[step.event.place as usize].node();
+        match story.fate(step) {
+            Fate::Taken | Fate::Repeated => _ = taken.insert(node.to_owned()),
+            Fate::Ignored => _ = ignored.insert(node.to_owned()),
+            Fate::Dropped { reason, words } => died.push((step, reason, words)),
+            fate @ (Fate::Held | Fate::Lost) => open = Some((step, fate)),
+        }
+    }
+    let died_at = |&(step, reason, words): &(&Step, &str, Option<&'static str>)| {
+        format!("{}: {}", where_it_died(story.log, step), words.unwrap_or(reason))
+    };
+    if !taken.is_empty() {
+        let died: BTreeSet<String> = died.iter().map(died_at).collect();
+        return if died.is_empty() {
+            Finding::Arrived { at: taken }
+        } else {
+            Finding::Partly { at: taken, died }
+        };
+    }
+    if let Some(&(step, reason, words)) = died.last() {
+        return Finding::Died {
+            place: where_it_died(story.log, step),
+            reason: words.unwrap_or(reason).to_owned(),
+            counter: words.map(|_| reason.to_owned()),
+            round: round_of(story, step),
+        };
+    }
+    match open {
+        Some((step, Fate::Held)) => Finding::Held { place: where_it_died(story.log, step) },
+        Some((step, _)) => {
+            Finding::Lost { place: name_of_place(&story.log.places()[step.event.place as usize]) }
+        }
+        None => Finding::Unclaimed { at: ignored },
+    }
+}
+
+/// The nodes of a loop that a copy went round before its last step; empty if it did not.
+fn round_of(story: &Story<'_>, last: &Step) -> Vec<String> {
+    let path = story.path(last);
+    let arrivals = path.iter().filter(|step| matches!(step.event.kind, EventKind::Delivered { .. }));
+    let nodes: Vec<&str> =
+        arrivals.map(|step| story.log.places()[step.event.place as usize].node()).collect();
+    let Some((&end, before)) = nodes.split_last() else { return Vec::new() };
+    let Some(begin) = before.iter().rposition(|&node| node == end) else { return Vec::new() };
+    nodes[begin..].iter().map(|&node| node.to_owned()).collect()
+}
+
+/// The place of a drop: `at r1`, `at r1's vlan`, `on link a-b`.
+pub(crate) fn where_it_died(log: &Log, step: &Step) -> String {
+    let place = &log.places()[step.event.place as usize];
+    let to = match step.event.kind {
+        EventKind::Dropped { to: Some(to), .. } => log.places().get(to as usize).map(Place::node),
+        _ => None,
+    };
+    match (place, to) {
+        (Place::Interface { node, link, .. }, Some(to)) if !link.is_empty() => {
+            format!("on link {link}, from {node} to {to}")
+        }
+        (Place::Interface { node, name, link, .. }, _) if !link.is_empty() => {
+            format!("at {node}:{name}, before link {link}")
+        }
+        (Place::Interface { node, name, .. }, _) => format!("at {node}:{name}"),
+        (Place::Machine { node, .. }, _) if place.is_host() => format!("at {node}"),
+        (Place::Machine { .. }, _) => format!("at {}", name_of_place(place)),
+    }
+}
+
+/// A place in words: `a:eth0`, `a's host`, `a's application of flow f`.
+pub(crate) fn name_of_place(place: &Place) -> String {
+    match place {
+        Place::Interface { node, name, .. } => format!("{node}:{name}"),
+        Place::Machine { node, name, flow: None } => format!("{node}'s {name}"),
+        Place::Machine { node, name, flow: Some(flow) } => {
+            let name = if name.is_empty() { "application" } else { name };
+            format!("{node}'s {name} of flow {flow}")
+        }
+    }
+}
+
+/// What else is to be known of a packet with a fate.
+fn note(story: &Story<'_>, packet: &Packet, finding: &Finding) -> Option<String> {
+    let layers = packet.steps.iter().map(|&step| story.layers(&story.steps[step]));
+    let layers: Vec<Layers> = layers.filter(|layers| layers.ip.is_some() || layers.arp.is_some()).collect();
+    let layers = layers.first()?;
+    let ends = match (layers.ip, layers.arp) {
+        (Some(ip), _) => [ip.destination, ip.source],
+        (None, Some(arp)) => [IpAddr::from(arp.target.address), arp.sender.address.into()],
+        (None, None) => return None,
+    };
+    let claimed = ends.into_iter().find_map(|address| {
+        let IpAddr::V4(v4) = address else { return None };
+        let macs = story.rivals.get(&v4)?;
+        let owners = macs.iter().map(|&mac| match story.log.owner_of_mac(mac) {
+            Some(node) => node.to_owned(),
+            None => mac.map(|byte| format!("{byte:02x}")).join(":"),
+        });
+        let owners: BTreeSet<String> = owners.collect();
+        (owners.len() > 1).then(|| format!("{address} is claimed by {}", listed(&owners)))
+    });
+    claimed.or_else(|| match finding {
+        Finding::Died { counter: Some(counter), .. } if counter == "too_big" || counter == "unfragmented" => {
+            mtu_note(story, packet)
+        }
+        Finding::Died { counter: Some(counter), .. } if counter == "unresolved" => {
+            let [to, from] =
+                ends.map(|end| story.log.name_of(end).map_or_else(|| end.to_string(), Into::into));
+            Some(format!("ask for `arp between {from} and {to}`"))
+        }
+        _ => None,
+    })
+}
+
+/// The length of a packet that was too long, and the MTUs of the links of the node that dropped it.
+fn mtu_note(story: &Story<'_>, packet: &Packet) -> Option<String> {
+    let last = story.ends(packet).last()?;
+    let node = story.log.places()[last.event.place as usize].node();
+    let length = story.layers(last).ip?.total_len;
+    let mtus: Vec<String> = story
+        .log
+        .places()
+        .iter()
+        .filter_map(|place| match place {
+            Place::Interface { node: of, link, mtu, .. } if of == node => Some(format!("{link} {mtu} B")),
+            Place::Interface { .. } | Place::Machine { .. } => None,
+        })
+        .collect();
+    Some(format!("it has {length} B, and the links take: {}", mtus.join(", ")))
+}
