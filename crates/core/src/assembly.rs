@@ -99,6 +99,11 @@ impl Assembly {
         self.observer = Some(observer);
     }
 
+    /// Has nobody watch any more; returns who did.
+    pub fn unobserve(&mut self) -> Option<Box<dyn Observer>> {
+        self.observer.take()
+    }
+
     /// The machine in `slot`.
     pub fn machine(&self, slot: Slot) -> &dyn Machine {
         &*self.parts[slot.0].machine

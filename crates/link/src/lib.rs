@@ -111,6 +111,14 @@ pub trait Link {
     /// are the same either way. Turn it on before the first frame: what left before is not reported.
     fn report_sent(&mut self, report: bool);
 
+    /// Keeps what is dropped from now on for [`take_drop`](Link::take_drop), unless it is reported. Unlike reports that
+    /// costs nothing where nothing is dropped: a drop is known once the link is called for another reason. Whoever
+    /// turns it on takes the drops whenever it has polled the link.
+    fn keep_drops(&mut self);
+
+    /// The next drop that was kept, an [`Event::Dropped`], with its time.
+    fn take_drop(&mut self) -> Option<(Instant, Event)>;
+
     /// Reports the fate of each frame that `from` sends to one station, as [`Event::Status`], from now on. Only a
     /// link with acknowledgements does ([`Mac::Csma`]); any other has nothing to report.
     fn report_status(&mut self, _from: Attachment) {}

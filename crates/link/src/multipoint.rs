@@ -61,6 +61,14 @@ impl<M: Multipoint> Link for M {
         self.stations_mut().reports.turn(report);
     }
 
+    fn keep_drops(&mut self) {
+        self.stations_mut().reports.keep_drops();
+    }
+
+    fn take_drop(&mut self) -> Option<(Instant, Event)> {
+        self.stations_mut().reports.take_drop()
+    }
+
     fn report_status(&mut self, from: Attachment) {
         if self.acknowledges() && from < self.stations().len() {
             self.stations_mut().reports.ask(from);

@@ -162,6 +162,14 @@ impl Link for PointToPoint {
         self.reports.turn(report);
     }
 
+    fn keep_drops(&mut self) {
+        self.reports.keep_drops();
+    }
+
+    fn take_drop(&mut self) -> Option<(Instant, Event)> {
+        self.reports.take_drop()
+    }
+
     fn quality(&self, from: Attachment, to: Attachment) -> Option<Quality> {
         self.directions.get(from).filter(|_| to == 1 - from).and_then(DirectionState::quality)
     }

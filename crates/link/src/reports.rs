@@ -13,6 +13,9 @@ use crate::{Attachment, Event};
 #[derive(Debug, Default)]
 pub(crate) struct Reports {
     on: bool,
+    /// Whether drops are kept for [`Link::take_drop`](crate::Link::take_drop).
+    keeps_drops: bool,
+    kept: VecDeque<(Instant, Event)>,
     /// For each attachment up to the last that asked, whether it asked for the status of its frames.
     asked: Vec<bool>,
     line: VecDeque<(Instant, Event)>,
@@ -25,6 +28,21 @@ impl Reports {
 
     pub(crate) fn on(&self) -> bool {
         self.on
+    }
+
+    /// Keeps drops from now on.
+    pub(crate) fn keep_drops(&mut self) {
+        self.keeps_drops = true;
+    }
+
+    /// Whether drops are reported or kept.
+    pub(crate) fn wants_drops(&self) -> bool {
+        self.on || self.keeps_drops
+    }
+
+    /// The next drop that is kept, with its time.
+    pub(crate) fn take_drop(&mut self) -> Option<(Instant, Event)> {
+        self.kept.pop_front()
     }
 
     pub(crate) fn sent(&mut self, at: Instant, from: Attachment, frame: &Buffer) {
@@ -43,6 +61,8 @@ impl Reports {
     ) {
         if self.on {
             self.push(at, Event::Dropped { from, to, frame, reason });
+        } else if self.keeps_drops {
+            self.kept.push_back((at, Event::Dropped { from, to, frame, reason }));
         } else {
             frame.recycle();
         }

@@ -160,7 +160,7 @@ impl Stations {
                 let reception = self.radio.then_some(reception);
                 self.flight.launch(fate, frame.clone(), from, to, !addressed, reception);
             }
-            None if self.reports.on() => {
+            None if self.reports.wants_drops() => {
                 self.reports.dropped(end, from, Some(to), frame.clone(), DropReason::Lost);
             }
             None => {}
@@ -186,7 +186,7 @@ impl Stations {
     ) {
         let Some(path) = self.path(from, to) else { return };
         self.paths[path].missed();
-        if self.reports.on() {
+        if self.reports.wants_drops() {
             self.reports.dropped(end, from, Some(to), frame.clone(), reason);
         }
     }

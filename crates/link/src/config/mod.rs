@@ -244,10 +244,23 @@ pub enum DropReason {
     TooBig,
 }
 
-impl fmt::Display for DropReason {
-    /// A short phrase, for the comment of a captured frame.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl DropReason {
+    /// All reasons.
+    pub const ALL: [Self; 9] = [
+        Self::QueueFull,
+        Self::CoDel,
+        Self::Lost,
+        Self::Down,
+        Self::HalfDuplex,
+        Self::Collision,
+        Self::RetryLimit,
+        Self::Unheard,
+        Self::TooBig,
+    ];
+
+    /// A short phrase, for captures and logs.
+    pub const fn words(self) -> &'static str {
+        match self {
             Self::QueueFull => "queue full",
             Self::CoDel => "dropped by CoDel",
             Self::Lost => "lost on the link",
@@ -257,6 +270,12 @@ impl fmt::Display for DropReason {
             Self::RetryLimit => "never acknowledged",
             Self::Unheard => "not heard by its receiver",
             Self::TooBig => "larger than the MTU",
-        })
+        }
+    }
+}
+
+impl fmt::Display for DropReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.words())
     }
 }
