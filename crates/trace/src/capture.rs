@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::rc::Rc;
 
 use hopcast_core::Instant;
+use hopcast_link::DropReason;
 use pcap_file::DataLink;
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionOption;
@@ -146,18 +147,8 @@ fn read(
 
 /// The reason in the comment of a frame that hopcast captured and the network lost.
 fn reason_of(comment: &str) -> &'static str {
-    const REASONS: [&str; 9] = [
-        "queue full",
-        "dropped by CoDel",
-        "lost on the link",
-        "link down",
-        "receiver was sending",
-        "collided",
-        "never acknowledged",
-        "not heard by its receiver",
-        "larger than the MTU",
-    ];
-    REASONS.into_iter().find(|reason| comment.ends_with(reason)).unwrap_or("dropped")
+    let words = DropReason::ALL.into_iter().map(DropReason::words);
+    words.into_iter().find(|words| comment.ends_with(words)).unwrap_or("dropped")
 }
 
 /// A log in memory that is being written.

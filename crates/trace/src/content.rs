@@ -66,6 +66,11 @@ impl Layers {
         layers
     }
 
+    /// Whether it is an ICMP error, which quotes another packet.
+    pub fn is_icmp_error(&self) -> bool {
+        self.ip.zip(self.icmp).is_some_and(|(ip, message)| message.is_error(ip.version))
+    }
+
     fn read_frame(&mut self, bytes: &[u8], length: u32) {
         let Ok(header) = ethernet::parse(bytes) else { return };
         let (mut ether_type, mut behind) = (header.ether_type, ethernet::HEADER);
@@ -112,7 +117,7 @@ impl Layers {
             }
             protocol if protocol == icmp::protocol(header.version) => {
                 self.icmp = icmp::parse_quoted(header.version, body).ok();
-                if self.icmp.is_some_and(|message| message.is_error(header.version)) {
+                if self.is_icmp_error() {
                     let quoted = body.get(icmp::HEADER..).map(ip::parse_quoted);
                     self.quoted = quoted.and_then(Result::ok).map(|ip| (ip.source, ip.destination));
                 }
@@ -124,8 +129,8 @@ impl Layers {
     }
 }
 
-/// Whether `outer` carries `inner` behind further headers: it is longer, and ends with the same bytes as far as both are
-/// stored.
+/// Whether `outer` carries `inner` behind further headers: it is longer, and ends with the same bytes as far as both
+/// are stored.
 pub fn carries(outer: Content<'_>, inner: Content<'_>) -> bool {
     /// Minimum number of bytes that must be the same. Chosen: more than chance, and less than the shortest packet.
     const MIN_SHARED: usize = 16;

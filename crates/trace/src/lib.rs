@@ -1,6 +1,6 @@
 //! Where packets went, and where they died: the log of a run, and the story of a packet in it.
 //!
-//! A run that records writes a [`log`]: what each link sent, delivered and dropped, and what each machine of each node
+//! A run that records writes a [`log`]: what each link delivered and dropped, and what each machine of each node
 //! received and handed on, with the beginning of each packet's bytes. A [`Query`] chooses packets
 //! (`arp between a and b`), and [`follow`] says what became of each copy of them, over links, machines, VLAN tags and
 //! tunnels. Captures in pcapng are read into the same log, with less detail.

@@ -21,6 +21,8 @@ pub struct Story<'l> {
     pub packets: Vec<Packet>,
     /// The Ethernet addresses that claimed each IPv4 address by ARP, where there are several.
     pub rivals: BTreeMap<Ipv4Addr, BTreeSet<Mac>>,
+    /// Whether the log says what happened inside nodes, as captures do not.
+    has_machines: bool,
     /// For each machine the times at which it dropped what it had held back, with the reason.
     expiries: BTreeMap<u32, Vec<(Instant, u16)>>,
 }
@@ -45,6 +47,8 @@ pub struct Step {
     pub relation: Relation,
     /// Whether other steps follow it.
     pub goes_on: bool,
+    /// Whether a machine took it next, and handed on another packet that it had decoded with it.
+    pub decoded: bool,
 }
 
 /// How a packet at a step differs from the one at the step before.
@@ -60,6 +64,8 @@ pub enum Relation {
     Carried,
     /// The machine had held it back.
     HeldBack,
+    /// It had become part of what another machine of its flow sent, and was decoded.
+    Decoded,
 }
 
 /// The end of a copy.
@@ -98,17 +104,23 @@ pub fn follow<'l>(log: &'l Log, query: &Query) -> Story<'l> {
         at: HashMap::new(),
         by_key: HashMap::new(),
         held: HashMap::new(),
+        coded: HashMap::new(),
     };
     for event in log.events() {
         follower.take(event);
     }
-    let Follower { mut steps, packets, .. } = follower;
+    let Follower { mut steps, mut packets, has_machines, .. } = follower;
+    if let Some(flow) = query.flow.as_deref() {
+        // Applications of several flows may send the same bytes.
+        let is_of_flow = |&step: &usize| log.places()[steps[step].event.place as usize].flow() == Some(flow);
+        packets.retain(|packet| packet.steps.iter().any(is_of_flow));
+    }
     for place in 0..steps.len() {
         if let Some(before) = steps[place].before {
             steps[before].goes_on = true;
         }
     }
-    Story { log, steps, packets, rivals, expiries: expiries(log) }
+    Story { log, steps, packets, rivals, has_machines, expiries: expiries(log) }
 }
 
 impl<'l> Story<'l> {
@@ -121,6 +133,9 @@ impl<'l> Story<'l> {
     pub fn fate(&self, step: &Step) -> Fate<'l> {
         let place = &self.log.places()[step.event.place as usize];
         let by_reason = |reason: u16| self.log.reason(reason);
+        if step.decoded {
+            return Fate::Taken;
+        }
         match step.event.kind {
             EventKind::Dropped { reason, .. } => {
                 Fate::Dropped { reason: by_reason(reason).unwrap_or("unknown"), words: None }
@@ -139,8 +154,11 @@ impl<'l> Story<'l> {
             EventKind::HandedOn { port: Port::Above(_), .. } => {
                 Fate::Dropped { reason: "unconnected", words: Some("nothing is attached to the port") }
             }
-            EventKind::Delivered { .. } => Fate::Taken,
-            EventKind::HandedOn { .. } | EventKind::Sent | EventKind::Seen => Fate::Lost,
+            // What a node did with it is not in captures.
+            EventKind::Delivered { .. } if !self.has_machines => Fate::Taken,
+            EventKind::HandedOn { .. } | EventKind::Delivered { .. } | EventKind::Sent | EventKind::Seen => {
+                Fate::Lost
+            }
         }
     }
 
@@ -157,13 +175,20 @@ impl<'l> Story<'l> {
         path
     }
 
-    /// Whether a machine holds a packet back: it is on its way down, or waits in a host for its neighbour's address.
+    /// Whether a machine holds a packet back: it is on its way down, or inside what a relay took, or waits in a
+    /// host for its neighbour's address.
     fn is_held(&self, step: &Step, place: &Place, port: Port) -> bool {
         let is_for_another = || {
             let ip = self.layers(step).ip.filter(|ip| !ip.destination.is_multicast());
-            ip.is_some_and(|ip| self.log.owner(ip.destination).is_some_and(|owner| owner != place.node()))
+            ip.is_some_and(|ip| {
+                self.log.owner(ip.destination).is_some()
+                    && !self.log.has_address(place.node(), ip.destination)
+            })
         };
-        matches!(port, Port::Above(_)) || place.is_host() && is_for_another()
+        let is_carried = || self.path(step).iter().any(|step| step.relation == Relation::Carried);
+        matches!(port, Port::Above(_))
+            || place.is_relay() && is_carried()
+            || place.is_host() && is_for_another()
     }
 
     /// The fate of a packet that a machine held back to the end: what it dropped next, at a time of its own.
@@ -187,11 +212,16 @@ fn expiries(log: &Log) -> BTreeMap<u32, Vec<(Instant, u16)>> {
     expiries
 }
 
+/// Number of places in the sieve of keys. Chosen: it stays in the processor's cache.
+const SIEVE: usize = 1 << 16;
+
 /// The contents that a query chooses, and those that are copies of them.
 struct Chosen {
     keys: Vec<Keys>,
     /// The keys of chosen packets, and of those that carry them.
     followed: HashSet<u64>,
+    /// Whether any followed key has these last bits: most contents are told apart by a look at it.
+    sieve: Vec<bool>,
     /// Contents without a key that were chosen.
     alone: HashSet<u32>,
 }
@@ -218,7 +248,8 @@ impl Chosen {
                 fitting.push(number);
             }
         }
-        let mut chosen = Self { keys, followed: HashSet::new(), alone: HashSet::new() };
+        let mut chosen =
+            Self { keys, followed: HashSet::new(), sieve: vec![false; SIEVE], alone: HashSet::new() };
         if let Some(of_flow) = of_flow {
             let keys: HashSet<u64> =
                 of_flow.iter().flat_map(|&number| chosen.keys_of(number).iter()).collect();
@@ -238,14 +269,18 @@ impl Chosen {
     /// Follows a content and its copies from now on.
     fn follow(&mut self, content: u32) {
         let keys = self.keys_of(content);
-        self.followed.extend(keys.iter());
+        for key in keys.iter() {
+            self.followed.insert(key);
+            self.sieve[key as usize % SIEVE] = true;
+        }
         if keys == Keys::default() {
             self.alone.insert(content);
         }
     }
 
     fn has(&self, content: u32) -> bool {
-        self.keys_of(content).iter().any(|key| self.followed.contains(&key)) || self.alone.contains(&content)
+        let is_followed = |key: u64| self.sieve[key as usize % SIEVE] && self.followed.contains(&key);
+        self.keys_of(content).iter().any(is_followed) || self.alone.contains(&content)
     }
 
     /// Whether two contents are copies of one packet.
@@ -318,9 +353,11 @@ struct Follower<'l> {
     by_key: HashMap<(At, u64), usize>,
     /// The step at which a machine held a packet back.
     held: HashMap<(u32, u64), usize>,
+    /// The step at which a packet went into a machine of a flow, and became part of something else.
+    coded: HashMap<(&'l str, u64), usize>,
 }
 
-impl Follower<'_> {
+impl<'l> Follower<'l> {
     fn take(&mut self, event: Event) {
         let node = At::Node(self.nodes[event.place as usize]);
         let link = At::Link(event.place);
@@ -336,12 +373,17 @@ impl Follower<'_> {
                 self.note(link, content, step);
             }
             EventKind::Delivered { from } => {
-                let before = self.find(At::Link(from), content).or_else(|| self.on_any_link(content));
+                // A log has what was sent only where it was captured too.
+                let sender = At::Node(self.nodes[from as usize]);
+                let before = self.find(At::Link(from), content);
+                let before = before.or_else(|| self.find(sender, content).filter(|_| self.has_machines));
+                let before = before.or_else(|| self.on_any_link(content));
                 let step = self.add(event, before);
                 self.note(node, content, step);
             }
             EventKind::Dropped { to, .. } => {
-                let on_link = self.find(link, content).filter(|_| to.is_some());
+                // Captures do not say who missed a frame that was sent.
+                let on_link = self.find(link, content).filter(|_| to.is_some() || !self.has_machines);
                 let before = on_link.or_else(|| self.find(node, content));
                 self.add(event, before);
             }
@@ -350,6 +392,9 @@ impl Follower<'_> {
                 let step = self.add(event, before);
                 for key in self.chosen.keys_of(content).iter() {
                     self.held.insert((event.place, key), step);
+                }
+                if matches!(event.kind, EventKind::Ended { port: Port::Above(_), .. }) {
+                    self.note_coded(event, content, step);
                 }
             }
             EventKind::Seen => {
@@ -364,23 +409,54 @@ impl Follower<'_> {
     fn handed_on(&mut self, event: Event, node: At, cause: u32) {
         let content = event.content;
         let caused = self.at.get(&(node, cause)).copied().filter(|_| cause != 0);
-        let before = caused.filter(|_| self.derives(cause, content)).map(|before| {
+        let coded = self.coded_before(event);
+        let is_alike = self.chosen.alike(cause, content);
+        let mut caused = caused.filter(|_| is_alike || self.derives(cause, content));
+        // What a machine decodes is another packet than the one that it came in, which ends here.
+        if let (Some(inside), Some(carrier), false) = (coded, caused, is_alike)
+            && self.packet_of[inside] != self.packet_of[carrier]
+        {
+            self.steps[carrier].decoded = true;
+            caused = None;
+        }
+        let before = caused.map(|before| {
             let relation = if cause == content {
                 Relation::Same
-            } else if self.chosen.alike(cause, content) {
+            } else if is_alike {
                 Relation::Changed
             } else {
+                self.note_coded(event, cause, before);
                 Relation::Carried
             };
             (before, relation)
         });
         let before = before.or_else(|| {
-            let keys = self.chosen.keys_of(content);
-            let held = keys.iter().find_map(|key| self.held.get(&(event.place, key)));
-            held.map(|&before| (before, Relation::HeldBack))
+            let mut keys = self.chosen.keys_of(content).iter();
+            let held = keys.find_map(|key| self.held.get(&(event.place, key)));
+            match held {
+                Some(&before) => Some((before, Relation::HeldBack)),
+                None => coded.map(|before| (before, Relation::Decoded)),
+            }
         });
         let step = self.add(event, before);
         self.note(node, content, step);
+    }
+
+    /// The step at which what a machine of a flow hands up went into another one.
+    fn coded_before(&self, event: Event) -> Option<usize> {
+        let flow = self.log.places()[event.place as usize].flow()?;
+        let is_up = matches!(event.kind, EventKind::HandedOn { port: Port::Above(_), .. });
+        let mut keys = self.chosen.keys_of(event.content).iter().filter(|_| is_up);
+        keys.find_map(|key| self.coded.get(&(flow, key))).copied()
+    }
+
+    /// Notes that a content went into a machine of a flow, and goes on as a part of something else.
+    fn note_coded(&mut self, event: Event, content: u32, step: usize) {
+        if let Some(flow) = self.log.places()[event.place as usize].flow() {
+            for key in self.chosen.keys_of(content).iter() {
+                self.coded.insert((flow, key), step);
+            }
+        }
     }
 
     /// Whether what a machine hands on is what it had received, changed or inside something else.
@@ -450,7 +526,13 @@ impl Follower<'_> {
         self.packets[packet].steps.push(place);
         self.packet_of.push(packet);
         let relation = before.map_or(Relation::First, |(_, relation)| relation);
-        self.steps.push(Step { event, before: before.map(|(step, _)| step), relation, goes_on: false });
+        self.steps.push(Step {
+            event,
+            before: before.map(|(step, _)| step),
+            relation,
+            goes_on: false,
+            decoded: false,
+        });
         place
     }
 }

@@ -22,8 +22,8 @@ pub struct Verdict {
     pub packets: usize,
     /// Number of packets of the kind.
     pub of: usize,
-    /// The numbers of the packets.
-    pub numbers: Vec<u32>,
+    /// Their places in [`Story::packets`].
+    pub places: Vec<usize>,
     /// What else is to be known: who else claims the receiver's address, or which MTUs there are.
     pub note: Option<String>,
 }
@@ -73,25 +73,25 @@ pub enum Finding {
 
 /// The verdicts on a story: what is of most interest first.
 pub fn verdicts(story: &Story<'_>) -> Vec<Verdict> {
-    let mut groups: BTreeMap<(String, Finding), Vec<&Packet>> = BTreeMap::new();
+    let mut groups: BTreeMap<(String, Finding), Vec<usize>> = BTreeMap::new();
     let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
-    for packet in &story.packets {
+    for (place, packet) in story.packets.iter().enumerate() {
         let kind = kind_of(story, packet);
         *kinds.entry(kind.clone()).or_default() += 1;
-        groups.entry((kind, finding(story, packet))).or_default().push(packet);
+        groups.entry((kind, finding(story, packet))).or_default().push(place);
     }
-    let verdict = |((kind, finding), packets): ((String, Finding), Vec<&Packet>)| {
+    let verdict = |((kind, finding), places): ((String, Finding), Vec<usize>)| {
         let of = kinds.get(&kind).copied().unwrap_or_default();
-        let note = packets.first().and_then(|packet| note(story, packet, &finding));
-        let numbers = packets.iter().map(|packet| packet.number).collect();
-        Verdict { kind, finding, packets: packets.len(), of, numbers, note }
+        let note = places.first().and_then(|&place| note(story, &story.packets[place], &finding));
+        Verdict { kind, finding, packets: places.len(), of, places, note }
     };
     let mut verdicts: Vec<Verdict> = groups.into_iter().map(verdict).collect();
     let interest = |verdict: &Verdict| {
         let (has_note, is_fault) =
             (verdict.note.is_some(), !matches!(verdict.finding, Finding::Arrived { .. }));
-        let is_whole = !matches!(verdict.finding, Finding::Arrived { .. } | Finding::Partly { .. });
-        Reverse((has_note || is_whole, is_fault, verdict.packets))
+        // What was on its way when the log ended is no fault.
+        let is_clear = matches!(verdict.finding, Finding::Died { .. } | Finding::Unclaimed { .. });
+        Reverse((has_note || is_clear, verdict.packets, is_fault))
     };
     verdicts.sort_by_key(interest);
     verdicts

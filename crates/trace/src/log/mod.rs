@@ -17,7 +17,7 @@
 //! | 3 | | | definition of a node, a group or a flow |
 //! | 4 | | | end of a log that reached its maximum size: number of events left out in `content` and `cause` |
 //! | 16 | machine | port | a content arrived that no other record has |
-//! | 17 | interface | | it was sent |
+//! | 17 | interface | | it was sent; in logs of captures, and where interfaces were captured beside |
 //! | 18 | interface | the sender's interface | it arrived |
 //! | 19 | interface | 0, or 1 + the receiver's interface | the link dropped it |
 //! | 20 | machine | port | the machine handed it on |
@@ -41,8 +41,8 @@ pub use recorder::{ContentId, Recorder, Written};
 
 use hopcast_core::Port;
 
-/// Maximum number of bytes of a packet that the log stores. Chosen: Ethernet, two tags, IPv6, a tunnel, IPv6 and UDP fit;
-/// more makes logs larger, less hides inner headers.
+/// Maximum number of bytes of a packet that the log stores. Chosen: Ethernet, two tags, IPv6, a tunnel, IPv6 and UDP
+/// fit; more makes logs larger, less hides inner headers.
 pub const MAX_STORED: usize = 128;
 
 /// The outermost layer of a packet's bytes.
@@ -91,6 +91,19 @@ impl Place {
         }
     }
 
+    /// The name of its flow, if it belongs to one.
+    pub fn flow(&self) -> Option<&str> {
+        match self {
+            Self::Machine { flow, .. } => flow.as_deref(),
+            Self::Interface { .. } => None,
+        }
+    }
+
+    /// Whether it is a machine of a flow between its ends.
+    pub fn is_relay(&self) -> bool {
+        matches!(self, Self::Machine { name, flow: Some(_), .. } if name == RELAY)
+    }
+
     /// Whether it is a host: the IP layer of a node.
     pub fn is_host(&self) -> bool {
         matches!(self, Self::Machine { name, flow: None, .. } if name == HOST)
@@ -99,6 +112,8 @@ impl Place {
 
 /// The name of hosts' machines.
 pub const HOST: &str = "host";
+/// The name of a flow's machines between its ends.
+pub const RELAY: &str = "relay";
 
 const ABOVE: u32 = 1 << 31;
 

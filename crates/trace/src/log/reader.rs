@@ -194,6 +194,11 @@ impl Log {
         })
     }
 
+    /// Whether a node has an address, which others may have too.
+    pub fn has_address(&self, node: &str, address: IpAddr) -> bool {
+        self.named.iter().any(|named| matches!(named, Named::Node { name, addresses } if name == node && addresses.contains(&address)))
+    }
+
     /// The name of an address: its node's or group's; `None` if the log knows of none.
     pub fn name_of(&self, address: IpAddr) -> Option<&str> {
         self.named.iter().find_map(|named| match named {

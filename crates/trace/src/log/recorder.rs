@@ -250,23 +250,31 @@ impl Recorder {
     }
 }
 
-/// The hash of a content, and its slot among the recent ones. Only its first and last bytes are hashed: a checksum is
-/// among them.
+/// Bytes at the beginning and at the end of a content that are hashed: a checksum is among them.
+const FIRST: usize = 96;
+const LAST: usize = 32;
+
+/// The hash of a content, and its slot among the recent ones.
 fn slot_of(layer: Layer, bytes: &[u8]) -> (u64, usize) {
-    /// Bytes at the end that are hashed beside those that are stored.
-    const LAST: usize = 32;
-    let mut hash = mix(layer as u64, bytes.len() as u64);
-    let (first, rest) = bytes.split_at(bytes.len().min(MAX_STORED));
-    for part in [first, &rest[rest.len().saturating_sub(LAST)..]] {
-        let (words, last) = part.as_chunks::<8>();
-        for word in words {
-            hash = mix(hash, u64::from_le_bytes(*word));
+    let mut hashed = [0; FIRST + LAST];
+    match (bytes.first_chunk::<FIRST>(), bytes.last_chunk::<LAST>()) {
+        (Some(first), Some(last)) if bytes.len() >= FIRST + LAST => {
+            hashed[..FIRST].copy_from_slice(first);
+            hashed[FIRST..].copy_from_slice(last);
         }
-        for &byte in last {
-            hash = mix(hash, byte.into());
+        _ => {
+            let len = bytes.len().min(hashed.len());
+            hashed[..len].copy_from_slice(&bytes[..len]);
         }
     }
-    hash ^= hash >> 29;
+    // Four at a time, which do not wait for each other.
+    let mut lanes = [layer as u64, bytes.len() as u64, 1, 2];
+    for (place, word) in hashed.as_chunks::<8>().0.iter().enumerate() {
+        let lane = &mut lanes[place % 4];
+        *lane = mix(*lane, u64::from_le_bytes(*word));
+    }
+    let hash = lanes.into_iter().fold(0, mix);
+    let hash = hash ^ hash >> 29;
     (hash, (hash >> 7) as usize % RECENT)
 }
 

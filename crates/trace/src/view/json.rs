@@ -107,6 +107,7 @@ fn step_json(story: &Story<'_>, number: usize) -> Value {
         Relation::Changed => "changed",
         Relation::Carried => "carried",
         Relation::HeldBack => "held back",
+        Relation::Decoded => "decoded",
     };
     let reason = match step.event.kind {
         EventKind::Dropped { reason, .. } | EventKind::Ended { reason, .. } => log.reason(reason),

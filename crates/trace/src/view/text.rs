@@ -26,17 +26,16 @@ pub fn story_text(story: &Story<'_>, packets: usize) -> String {
     }
     text.extend(story.log.truncation().map(truncation_text));
     // Of each verdict one packet, then the others.
-    let first = verdicts.iter().filter_map(|verdict| verdict.numbers.first().copied());
-    let rest = verdicts.iter().flat_map(|verdict| verdict.numbers.iter().skip(1).copied());
-    let mut shown = 0;
-    for number in first.chain(rest).take(packets) {
-        for packet in story.packets.iter().filter(|packet| packet.number == number).take(1) {
-            _ = write!(text, "\n{}", packet_text(story, packet));
-            shown += 1;
-        }
+    let first = verdicts.iter().filter_map(|verdict| verdict.places.first().copied());
+    let rest = verdicts.iter().flat_map(|verdict| verdict.places.iter().skip(1).copied());
+    for place in first.chain(rest).take(packets) {
+        _ = write!(text, "\n{}", packet_text(story, &story.packets[place]));
     }
-    if shown < story.packets.len() && shown > 0 {
-        _ = writeln!(text, "\n{} more packets; `packet N` shows one", story.packets.len() - shown);
+    if let Some(more) = story.packets.len().checked_sub(packets).filter(|more| *more > 0) {
+        _ = writeln!(
+            text,
+            "\n{more} more packets: `--packets N` shows more, and `packet N` one by its number"
+        );
     }
     text
 }
@@ -143,6 +142,7 @@ pub(crate) fn step_text(story: &Story<'_>, step: &Step) -> String {
                 Relation::Same | Relation::Changed => "hands it",
                 Relation::Carried => "puts it into another packet, and hands that",
                 Relation::HeldBack => "had held it back, and hands it",
+                Relation::Decoded => "has decoded it, and hands it",
             };
             format!("{name} {verb} {}{changes}", port_text(log, place, port))
         }
