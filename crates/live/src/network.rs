@@ -190,7 +190,12 @@ fn node_layout(
     };
     NodeLayout {
         name: scenario.nodes[node].name.clone(),
-        addresses: plan.addresses().all(node),
+        addresses: plan
+            .addresses()
+            .all(node)
+            .into_iter()
+            .chain(scenario.nodes[node].claims.clone())
+            .collect(),
         interfaces: (0..).zip(plan.interfaces(node)).map(interface).collect(),
         routes: routes(scenario, global, node),
         link_local,

@@ -171,7 +171,8 @@ impl NodeBuilder {
     ) -> Self {
         let attachments = plan.interfaces(node).to_vec();
         let layers = plan.layers().node(node);
-        let config = host_config(network, plan, node);
+        let mut config = host_config(network, plan, node);
+        config.addresses.extend(&network.nodes[node].claims);
         let routes = NodeRoutes { node, routes: routes.clone() };
         let mut assembly = Assembly::new();
         let table = GroupTable::new(config.addresses.clone());

@@ -20,7 +20,7 @@ const LAST: NodeId = 4;
 const NODES: NodeId = 2 * LAST + 1;
 
 fn nodes() -> Vec<Node> {
-    (0..NODES).map(|node| Node { name: format!("n{node}"), position: None }).collect()
+    (0..NODES).map(|node| Node { name: format!("n{node}"), position: None, claims: Vec::new() }).collect()
 }
 
 fn links() -> Vec<Link> {

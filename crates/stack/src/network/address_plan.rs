@@ -236,7 +236,8 @@ mod tests {
 
     /// Media of these nodes with these prefixes.
     fn addresses(media: &[(&[NodeId], &[&str])]) -> Result<AddressPlan, String> {
-        let nodes: Vec<_> = (0..8).map(|n| Node { name: format!("n{n}"), position: None }).collect();
+        let nodes: Vec<_> =
+            (0..8).map(|n| Node { name: format!("n{n}"), position: None, claims: Vec::new() }).collect();
         let link = |(number, (ends, prefixes)): (usize, &(&[NodeId], &[&str]))| Link {
             name: format!("m{number}"),
             ends: ends.to_vec(),

@@ -188,7 +188,8 @@ mod tests {
 
     /// Nodes 0 to 3, each with a link to the hub, whose interfaces have their numbers; that of 0 has a prefix.
     fn star() -> GlobalRoutes {
-        let nodes: Vec<_> = (0..=HUB).map(|n| Node { name: format!("n{n}"), position: None }).collect();
+        let nodes: Vec<_> =
+            (0..=HUB).map(|n| Node { name: format!("n{n}"), position: None, claims: Vec::new() }).collect();
         let link = |node: NodeId| Link {
             name: String::new(),
             ends: vec![node, HUB],

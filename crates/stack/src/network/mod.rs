@@ -16,6 +16,7 @@ mod shortest_paths;
 mod static_routes;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use hopcast_link::{Attachment, Config, Direction, Mac, MediumConfig, SwitchConfig};
 
@@ -47,6 +48,8 @@ pub struct Node {
     pub name: String,
     /// Place at which to draw it, if the file or the generator says: arbitrary units, y downwards.
     pub position: Option<(f64, f64)>,
+    /// Addresses that its host has beside its own, and that are another node's: a mistake that is to be found.
+    pub claims: Vec<IpAddr>,
 }
 
 /// A link between nodes.

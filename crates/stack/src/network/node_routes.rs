@@ -151,7 +151,8 @@ mod tests {
 
     /// A chain of 0 to 4, and 0 - 5 - 6 - 7 - 4 beside it; a service on 2 and 4, which stops on 2 after a second.
     fn network() -> (Rc<RefCell<GlobalRoutes>>, Vec<ServiceSpec>) {
-        let nodes: Vec<_> = (0..8).map(|n| Node { name: format!("n{n}"), position: None }).collect();
+        let nodes: Vec<_> =
+            (0..8).map(|n| Node { name: format!("n{n}"), position: None, claims: Vec::new() }).collect();
         let ends = [(0, 1), (1, 2), (2, 3), (3, 4), (0, 5), (5, 6), (6, 7), (7, 4)];
         let links = ends.map(|(a, b)| Link {
             name: String::new(),

@@ -332,7 +332,7 @@ mod tests {
     }
 
     fn routes(nodes: usize, links: &[Link]) -> GlobalRoutes {
-        let node = |number| Node { name: format!("n{number}"), position: None };
+        let node = |number| Node { name: format!("n{number}"), position: None, claims: Vec::new() };
         let (nodes, roles): (Vec<Node>, _) = ((0..nodes).map(node).collect(), BTreeMap::new());
         let network = Network { nodes: &nodes, links, roles: &roles, services: &[] };
         NetworkPlan::of(network).routes(network)

@@ -186,7 +186,7 @@ impl Topology {
         if self.node_names.insert(name.to_owned(), id).is_some() {
             return Err(span.error(format!("the node name `{name}` is taken already")));
         }
-        self.nodes.push(Host { name: name.to_owned(), position });
+        self.nodes.push(Host { name: name.to_owned(), position, claims: Vec::new() });
         Ok(id)
     }
 
@@ -242,7 +242,7 @@ impl Topology {
 
     /// Adds a node with its keys, or as many as its `count` says.
     fn add_written_nodes(&mut self, item: &Node) -> Result<(), Diagnostic> {
-        let fields = Fields::of(item, "a node", &["name", "count", "position", "class"])?;
+        let fields = Fields::of(item, "a node", &["name", "count", "position", "class", "claims"])?;
         let position = fields.read("position", position)?;
         let named = fields.need("name", "gateway")?;
         let first = self.nodes.len();
@@ -261,6 +261,19 @@ impl Topology {
                     self.add_node(&format!("{own}{number}"), None, &named.span)?;
                 }
             }
+        }
+        if let Some(claims) = fields.get("claims") {
+            let address = |node: &Node| {
+                let found = text(node, "claims")?;
+                found.parse().map_err(|_| {
+                    node.error(format!(
+                        "`claims`: expected an address such as 10.0.0.2, found {}",
+                        node.found()
+                    ))
+                })
+            };
+            let claimed = one_or_list(claims).iter().map(address).collect::<Result<Vec<_>, _>>()?;
+            self.nodes[first..].iter_mut().for_each(|node| node.claims.clone_from(&claimed));
         }
         let mut seen = std::collections::BTreeSet::new();
         for class in fields.get("class").map_or(&[][..], one_or_list) {
