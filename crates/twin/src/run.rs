@@ -26,7 +26,7 @@ impl World {
     /// Runs this world, that of repeat number `repeat` of `case`, to its end; `None` if `monitor` was cancelled.
     ///
     /// # Errors
-    /// If the capture cannot be written.
+    /// If the capture or the log cannot be written.
     pub fn run_to_end(
         mut self,
         case: &Case,
@@ -37,6 +37,7 @@ impl World {
         let end = run_end(&case.scenario);
         let finished = self.run_until(end, monitor) && self.drain_until(end + DRAIN, monitor);
         self.finish_capture()?;
+        self.finish_recording()?;
         Ok(finished.then(|| collect(case, repeat, bounds, self.observe())))
     }
 }

@@ -87,6 +87,7 @@ impl World {
             flows,
             work: VecDeque::new(),
             capture,
+            recording: None,
             opened: Vec::new(),
             closed: Vec::new(),
             sent: <[_; 2]>::default(),

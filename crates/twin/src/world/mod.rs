@@ -13,6 +13,7 @@ mod build;
 mod error;
 mod flow;
 mod instance;
+mod recording;
 mod route_changes;
 mod script;
 mod snapshot;
@@ -37,6 +38,7 @@ use crate::monitor::Monitor;
 use crate::observed::{Observed, ObservedFlow, ObservedLink};
 use crate::scenario::model::{Action, Flow, LinkId, NodeId, Scenario};
 use agenda::Agenda;
+use recording::Recording;
 use script::{Script, Step};
 
 pub use error::WorldError;
@@ -57,6 +59,7 @@ pub struct World {
     /// Work that remains to be done at this instant.
     work: VecDeque<Work>,
     capture: Option<PcapngWriter>,
+    recording: Option<Recording>,
     opened: Vec<Vec<Counters>>,
     closed: Vec<Vec<Counters>>,
     /// What had been sent when the window opened and when it closed.
@@ -308,6 +311,9 @@ impl World {
             if self.capture.is_some() {
                 record(&mut self.capture, wired, self.now, &event, || self.scenario.links[link].name.clone());
             }
+            if let Some(recording) = &self.recording {
+                recording.record(link, self.now, &event);
+            }
             match event {
                 Event::Delivered { to, frame, overheard, reception, .. } => {
                     let (node, interface) = wired.ends[to];
@@ -320,6 +326,9 @@ impl World {
                 }
                 Event::Sent { .. } | Event::Dropped { .. } => {}
             }
+        }
+        if let Some(recording) = &self.recording {
+            recording.record_drops(link, &mut *wired.model);
         }
         self.agenda.set(1 + link, wired.model.deadline());
     }
