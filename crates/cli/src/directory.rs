@@ -5,6 +5,7 @@ use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use hopcast_runner::LOG;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -211,7 +212,7 @@ impl RunDirectory {
         Ok(captures)
     }
 
-    /// Removes the captures of an earlier run.
+    /// Removes the captures and logs of an earlier run.
     pub(crate) fn drop_captures(&self) -> Result<(), Failure> {
         drop_captures(&self.path).map_err(Failure::run)
     }
@@ -324,7 +325,7 @@ fn clear(dir: &Path) -> io::Result<()> {
 fn drop_captures(dir: &Path) -> io::Result<()> {
     let Ok(entries) = fs::read_dir(dir.join("captures")) else { return Ok(()) };
     for path in entries.flatten().map(|entry| entry.path()) {
-        if path.extension().is_some_and(|extension| extension == "pcapng") {
+        if path.extension().is_some_and(|extension| extension == "pcapng" || extension == LOG) {
             fs::remove_file(&path)
                 .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
         }

@@ -69,6 +69,11 @@ enum Command {
         #[command(flatten)]
         options: command::node::NodeOptions,
     },
+    /// Follow packets through a run: where each copy went, and where and why it died
+    Trace {
+        #[command(flatten)]
+        options: command::trace::TraceOptions,
+    },
     /// Check whether this machine can do live runs and nodes, and name the remedies where it cannot
     Doctor {
         /// Remove the remains of killed runs
@@ -103,6 +108,7 @@ fn main() -> ExitCode {
         Command::Study { name, options } => command::study::study(&name, &options),
         Command::Studies => command::study::list(),
         Command::Node { options } => command::node::node(&options),
+        Command::Trace { options } => command::trace::trace(&options),
         Command::Doctor { clean } => command::doctor::doctor(clean),
         Command::Protocols => command::protocols::list(),
         Command::Report { dirs, out, format, choice } => {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use hopcast_core::units::Bytes;
 use hopcast_runner::Part;
 
 #[derive(Args)]
@@ -26,6 +27,9 @@ pub(crate) struct RunOptions {
     /// Capture the interfaces of these nodes into the run directory, or of `all`
     #[arg(long, value_name = "NODES", value_delimiter = ',')]
     pub(crate) capture: Vec<String>,
+    /// Record what happens to each packet, for `hopcast trace`, in a log of at most this size [without one: 1 GB]
+    #[arg(long, value_name = "SIZE", num_args = 0..=1, require_equals = true, default_missing_value = "1 GB")]
+    pub(crate) record: Option<Bytes>,
     /// Run on this machine's kernel, in namespaces, and not in virtual time
     #[arg(long)]
     pub(crate) live: bool,

@@ -45,7 +45,7 @@ pub use csv_files::flows as flows_csv;
 pub use directory::{RunDirectory, read_run_directory, write_run_directory};
 pub use error::{JoinError, ReadError, RowError, TopologyError};
 pub use figure::figure;
-pub use plot::{Plot, plots};
+pub use plot::{Plot, plots, route_picture};
 pub use shard::{Shard, join};
 pub use topology::{Topology, TopologyLink, TopologyNode};
 pub use welch::Difference;

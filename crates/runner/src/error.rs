@@ -13,7 +13,7 @@ pub enum RunError {
     /// A world cannot be built.
     #[error(transparent)]
     Build(#[from] WorldError),
-    /// The file of a capture cannot be written.
+    /// The file of a capture or a log cannot be written.
     #[error("{}: {error}", path.display())]
     Capture {
         /// The file.

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `files` | scenarios from the file system |
 //! | `run` | all cases and repeats, or a part of them, on every core |
-//! | `virtual_time` | one run in virtual time, with its capture |
+//! | `virtual_time` | one run in virtual time, with its capture and its log |
 //! | `journal` | finished runs on disk, for a sweep that is cut short |
 
 mod error;
@@ -19,5 +19,5 @@ mod virtual_time;
 pub use error::{JournalError, RunError};
 pub use files::{FileSystem, load, load_text, read_scenario};
 pub use journal::Journal;
-pub use run::{Executor, Job, Jobs, Part, run, run_jobs, run_jobs_on};
+pub use run::{Executor, Job, Jobs, LOG, Part, run, run_jobs, run_jobs_on};
 pub use virtual_time::VirtualTime;

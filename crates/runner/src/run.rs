@@ -17,6 +17,9 @@ use crate::virtual_time::VirtualTime;
 /// Maximum number of threads. Chosen: more than the cores of today's computers; a larger number is most likely a slip.
 const MAX_THREADS: usize = 256;
 
+/// How the name of a run's log ends.
+pub const LOG: &str = "trace";
+
 /// A part of a plan's runs, of several that are run apart: each `of`-th run, from the `number`-th on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
@@ -51,8 +54,11 @@ pub struct Jobs<'j> {
     pub threads: usize,
     /// The runs to make.
     pub part: Part,
-    /// Directory of captures, if the scenario asks for any.
+    /// Directory of captures and logs, if any are asked for.
     pub captures: Option<&'j Path>,
+    /// Maximum size in bytes of the log of each run, in which what happens to each packet is recorded; `None` records
+    /// nothing.
+    pub record: Option<u64>,
     /// The runs that are finished already; those that finish are written to it.
     pub journal: Option<&'j Journal>,
 }
@@ -67,7 +73,7 @@ pub fn run(
     captures: Option<&Path>,
     monitor: &Monitor,
 ) -> Result<Document, RunError> {
-    run_jobs(plan, &Jobs { threads, part: Part::ALL, captures, journal: None }, monitor)
+    run_jobs(plan, &Jobs { threads, part: Part::ALL, captures, record: None, journal: None }, monitor)
 }
 
 /// A world in which runs take place.
@@ -91,6 +97,8 @@ pub struct Job<'j> {
     pub bounds: &'j Bounds,
     /// File of its capture, if it captures anything.
     pub capture: Option<PathBuf>,
+    /// File of its log, if it records, and the log's maximum size in bytes.
+    pub record: Option<(PathBuf, u64)>,
 }
 
 /// Runs a part of `plan` in virtual time, but for what the journal holds.
@@ -135,9 +143,13 @@ pub fn run_jobs_on(
         if monitor.is_cancelled() {
             return Ok(None);
         }
-        let wanted = jobs.captures.filter(|_| case.scenario.capture != model::Capture::Nothing);
-        let capture = wanted.map(|dir| dir.join(format!("case-{place:03}-repeat-{repeat:03}.pcapng")));
-        let run = executor.run(&Job { case, place, repeat, bounds, capture }, monitor)?;
+        let file = |ending: &str| {
+            let name = format!("case-{place:03}-repeat-{repeat:03}.{ending}");
+            jobs.captures.map(|dir| dir.join(name))
+        };
+        let capture = file("pcapng").filter(|_| case.scenario.capture != model::Capture::Nothing);
+        let record = file(LOG).zip(jobs.record);
+        let run = executor.run(&Job { case, place, repeat, bounds, capture, record }, monitor)?;
         // What the machine could not keep up with, or its programs could not do, is worth another try.
         let went_well = |run: &&Run| {
             run.live.as_ref().is_none_or(|live| live.invalid.is_none() && live.failed_programs == 0)

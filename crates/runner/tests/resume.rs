@@ -29,7 +29,7 @@ fn plan(text: &str) -> Plan {
 fn resume(plan: &Plan, path: &Path, version: &str, part: Part, monitor: &Monitor) -> (Document, usize, u64) {
     let journal = Journal::open(path, version).unwrap();
     let held = journal.holds(plan);
-    let jobs = Jobs { threads: 2, part, captures: None, journal: Some(&journal) };
+    let jobs = Jobs { threads: 2, part, captures: None, record: None, journal: Some(&journal) };
     let document = run_jobs(plan, &jobs, monitor).unwrap();
     let damaged = journal.damaged();
     if !document.interrupted && part == Part::ALL {
@@ -123,7 +123,7 @@ fn the_parts_of_a_plan_have_each_run_once() {
         let mut parts: Vec<_> = (1..=of)
             .map(|number| {
                 let part = Part::new(number, of).unwrap();
-                let jobs = Jobs { threads: 1, part, captures: None, journal: None };
+                let jobs = Jobs { threads: 1, part, captures: None, record: None, journal: None };
                 let runs = run_jobs(&plan, &jobs, &Monitor::default()).unwrap().runs;
                 assert_eq!(runs.len() as u64, part.runs(12));
                 runs.into_iter()

@@ -8,4 +8,5 @@ pub(crate) mod protocols;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod study;
+pub(crate) mod trace;
 pub(crate) mod worker;

@@ -40,6 +40,11 @@ pub(crate) fn run(file: &Path, options: &RunOptions) -> Result<(), Failure> {
     check(&plan, runs, options)?;
     let name = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or("run");
     let world = if options.live { WorldChoice::Live } else { plan.world };
+    if world != WorldChoice::Virtual && options.record.is_some() {
+        return Err(Failure::input(
+            "--record: runs in virtual time are recorded; of live ones `--capture all` has the frames",
+        ));
+    }
     if world == WorldChoice::Virtual {
         // Before anything is written.
         let needs = plan.cases.iter().find_map(|case| scenario::needs_live(&case.scenario));
@@ -148,9 +153,11 @@ impl Execution<'_> {
         let threads = self.options.threads.or_else(|| std::thread::available_parallelism().ok());
         // On the kernel, runs take place one at a time.
         let threads = if live { 1 } else { threads.map_or(1, |threads| threads.get()) };
-        let captured = |case: &model::Case| case.scenario.capture != model::Capture::Nothing;
+        let record = self.options.record.map(|size| size.get());
+        let captured =
+            |case: &model::Case| record.is_some() || case.scenario.capture != model::Capture::Nothing;
         let captures = if plan.cases.iter().any(captured) { Some(dir.captures()?) } else { None };
-        // Runs with captures are never taken from the journal, which has no captures.
+        // Runs with captures or logs are never taken from the journal, which has none.
         let journal = match captures {
             Some(_) => {
                 dir.say_what_is_replaced();
@@ -165,8 +172,13 @@ impl Execution<'_> {
                 Some(journal)
             }
         };
-        let jobs =
-            Jobs { threads, part: self.part, captures: captures.as_deref(), journal: journal.as_ref() };
+        let jobs = Jobs {
+            threads,
+            part: self.part,
+            captures: captures.as_deref(),
+            record,
+            journal: journal.as_ref(),
+        };
         let run = || run_jobs_on(&*executor, plan, &jobs, self.monitor);
         let document = progress::shown_while(self.monitor, run).map_err(Failure::run)?;
         if let Some(journal) = journal {

@@ -7,6 +7,8 @@ use hopcast_twin::results::{Document, Run};
 use crate::Topology;
 use crate::study::{Study, grouped};
 
+pub use network::route_picture;
+
 pub(crate) mod canvas;
 mod cdf;
 mod chart;

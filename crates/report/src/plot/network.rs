@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use hopcast_trace::view::Marks;
 use hopcast_twin::results::Run;
 
-use super::canvas::{Anchor, Canvas, Ink, Point, clipped, draw, text_width};
+use super::canvas::{Anchor, Canvas, Ink, Point, clipped, draw, standalone, text_width};
 use super::chart::round_step;
 use super::label::{Area, Arrow, middle, words, words_by_bytes};
 use super::load::{Load, loads, used};
-use super::{MAX_SECTION_PLOTS, Plot, Section, Size, describe, drawn};
+use super::{MAX_SECTION_PLOTS, Plot, Section, Size, describe, drawn, theme};
 use crate::Topology;
 use crate::figure::figure;
 use crate::number::plain;
@@ -51,7 +52,7 @@ pub(crate) fn plots(study: &Study<'_>, topology: &Topology) -> (Vec<Plot>, usize
         let of = if keys.is_empty() { String::new() } else { format!(": {}", describe(&keys)) };
         let what = match scale {
             Scale::Utilisation => "Each direction's utilisation and share of frames lost, over all repeats.",
-            Scale::Bytes { .. } => {
+            Scale::Bytes { .. } | Scale::Frames { .. } => {
                 "Bytes of each direction, the mean over repeats; of a switch, a frame to a group counts for each station."
             }
         };
@@ -65,6 +66,36 @@ pub(crate) fn plots(study: &Study<'_>, topology: &Topology) -> (Vec<Plot>, usize
     (plots, left_out)
 }
 
+/// A picture of which way packets took and where they ended: for each pair of nodes the frames that were sent, those
+/// that the link lost, and marks at the nodes that took or dropped copies. A standalone SVG file.
+pub fn route_picture(topology: &Topology, marks: &Marks, caption: &str) -> String {
+    let used = marks.hops.keys().cloned().collect();
+    let shown = topology.drawn(&used);
+    let layout = lay_out(&shown);
+    let load = |((from, to), &[arrived, lost]): (&(String, String), &[u64; 2])| {
+        let sent = (arrived + lost) as f64;
+        let lost = lost as f64 / sent.max(1.0);
+        Load { from: from.clone(), to: to.clone(), bytes: sent, lost: Some(lost), ..Load::default() }
+    };
+    let loads: Vec<Load> = marks.hops.iter().map(load).collect();
+    let top = loads.iter().map(|load| load.bytes).fold(1.0, f64::max);
+    let drawing = Drawing::new(&shown, &layout, Size::Wide, Scale::Frames { top });
+    let svg = drawing.paint_marked(&shown, &loads, caption, |canvas| {
+        for (node, &(x, y)) in shown.nodes.iter().zip(&drawing.places) {
+            let radius = drawing.radius;
+            if marks.taken.contains_key(&node.name) {
+                canvas.circle((x, y), radius + 2.0, Ink::Line(2), Some(3.0));
+            }
+            if marks.died.contains_key(&node.name) {
+                let arm = radius + 2.0;
+                canvas.path(&[(x - arm, y - arm), (x + arm, y + arm)], Ink::Line(1), 3.0);
+                canvas.path(&[(x - arm, y + arm), (x + arm, y - arm)], Ink::Line(1), 3.0);
+            }
+        }
+    });
+    standalone(&svg, &theme::style())
+}
+
 /// Upper ends of all steps but the last, as shares of the top. Chosen: a sender's own link carries by unicast many
 /// times what one receiver's does, and in even steps all others would be in the lowest.
 const BYTE_STEPS: [f64; 4] = [0.1, 0.2, 0.5, 1.0];
@@ -75,6 +106,10 @@ enum Scale {
     Utilisation,
     /// Bytes, in steps up to this many MB, the same in all pictures of a study.
     Bytes {
+        top: f64,
+    },
+    /// Frames, which stand in place of bytes, up to this many.
+    Frames {
         top: f64,
     },
 }
@@ -96,6 +131,7 @@ impl Scale {
                 let step = BYTE_STEPS.iter().filter(|step| load.bytes >= **step * top * 1e6).count();
                 (step as f64 + 0.5) / (BYTE_STEPS.len() + 1) as f64
             }
+            Self::Frames { top } => load.bytes / top,
         };
         share.clamp(0.0, 1.0)
     }
@@ -104,6 +140,11 @@ impl Scale {
         match self {
             Self::Utilisation => words(load),
             Self::Bytes { .. } => words_by_bytes(load),
+            Self::Frames { .. } => {
+                let lost = (load.bytes * load.lost.unwrap_or(0.0)).round();
+                let words = if lost > 0.0 { format!("{lost} lost") } else { String::new() };
+                (load.bytes.to_string(), words)
+            }
         }
     }
 
@@ -117,6 +158,10 @@ impl Scale {
                 let [a, b, c, d] = BYTE_STEPS.map(|step| format!("< {} MB", plain(step * top)));
                 ("bytes", [a, b, c, d, "more".to_owned()])
             }
+            Self::Frames { top } => {
+                let [a, b, c, d] = [0.2, 0.4, 0.6, 0.8].map(|share| format!("< {}", plain(share * top)));
+                ("frames", [a, b, c, d, "more".to_owned()])
+            }
         }
     }
 
@@ -124,6 +169,9 @@ impl Scale {
         match self {
             Self::Utilisation => "on the arrows: utilisation · frames lost",
             Self::Bytes { .. } => "on the arrows: bytes of the direction",
+            Self::Frames { .. } => {
+                "on the arrows: frames that were sent; thick ring: taken; cross: dropped in the node"
+            }
         }
     }
 }
@@ -180,6 +228,17 @@ impl Drawing {
     }
 
     fn paint(&self, topology: &Topology, loads: &[Load], caption: &str) -> String {
+        self.paint_marked(topology, loads, caption, |_| {})
+    }
+
+    /// As [`paint`](Self::paint), with marks on the nodes.
+    fn paint_marked(
+        &self,
+        topology: &Topology,
+        loads: &[Load],
+        caption: &str,
+        marks: impl FnOnce(&mut Canvas<'_>),
+    ) -> String {
         let legend_rows = 2.0 + f64::from(u8::from(self.width < 500.0));
         let height = self.height + legend_rows * self.font * 1.8 + 4.0;
         draw(self.width, height, self.font, caption, |canvas| {
@@ -187,6 +246,7 @@ impl Drawing {
             let mut taken: Vec<Area> = Vec::new();
             let arrows = self.draw_loads(canvas, topology, loads);
             self.draw_nodes(canvas, topology, &mut taken);
+            marks(canvas);
             let missing = if self.words { self.draw_labels(canvas, &arrows, &taken) } else { arrows.len() };
             self.draw_legend(canvas, missing);
         })
@@ -246,7 +306,7 @@ impl Drawing {
             let slim = match self.scale {
                 _ if self.radius > 10.0 => 1.0,
                 Scale::Utilisation => 0.5,
-                Scale::Bytes { .. } => 0.75,
+                Scale::Bytes { .. } | Scale::Frames { .. } => 0.75,
             };
             let thick = (1.4 + 5.0 * share) * slim;
             let aside = thick / 2.0 + 1.2;
