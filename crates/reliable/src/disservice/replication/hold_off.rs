@@ -24,7 +24,7 @@ pub(super) struct HoldOffs {
 struct HoldOff {
     /// Time before which this member brings nothing there.
     until: Instant,
-    /// Since when it has brought nothing for the sake of others.
+    /// Since when it has had something to bring and has brought nothing, for the sake of others.
     since: Instant,
     /// Its random time, which it keeps for as long: the longest of several would be the same for all.
     back_off: Duration,
@@ -45,26 +45,34 @@ impl HoldOffs {
     }
 
     /// A neighbour on an interface that `group` members hear says what it holds: all of them may bring it what it
-    /// lacks. One that does so already goes on.
-    pub(super) fn told(&mut self, now: Instant, interface: Option<u32>, group: usize, random: &mut Stream) {
+    /// lacks. One that does so already goes on. `is_held_off` says whether this member had something to bring there
+    /// before.
+    pub(super) fn told(
+        &mut self,
+        now: Instant,
+        (interface, is_held_off): (Option<u32>, bool),
+        group: usize,
+        random: &mut Stream,
+    ) {
         let is_set = |hold: &HoldOff| {
             let brings = hold.brought.is_some_and(|at| now < at + self.gap);
             brings || now < hold.until
         };
         if !self.all.get(&interface).is_some_and(is_set) {
-            self.hold(now, (interface, None), Duration::ZERO, (group, random));
+            self.hold(now, (interface, None, is_held_off), Duration::ZERO, (group, random));
         }
     }
 
-    /// Another member was heard to send a repair on an interface.
+    /// Another member was heard to send a repair on an interface. `is_held_off` says whether this member has something
+    /// to bring there.
     pub(super) fn heard(
         &mut self,
         now: Instant,
-        (interface, from): (Option<u32>, MemberId),
+        (interface, from, is_held_off): (Option<u32>, MemberId, bool),
         group: usize,
         random: &mut Stream,
     ) {
-        self.hold(now, (interface, Some(from)), self.gap, (group, random));
+        self.hold(now, (interface, Some(from), is_held_off), self.gap, (group, random));
     }
 
     /// Time until which this member brings nothing to a neighbour on an interface; `None` if it may now.
@@ -85,13 +93,17 @@ impl HoldOffs {
     fn hold(
         &mut self,
         now: Instant,
-        (interface, by): (Option<u32>, Option<MemberId>),
+        (interface, by, is_held_off): (Option<u32>, Option<MemberId>, bool),
         wait: Duration,
         (group, random): (usize, &mut Stream),
     ) {
-        let brought = match self.all.get_mut(&interface) {
+        let found = self.all.get_mut(&interface);
+        // One that ran out before this member could send counts on: the next would begin before it can, too.
+        let since = found.as_ref().map_or(now, |hold| if is_held_off { hold.since } else { now });
+        let brought = match found {
             Some(hold) if now < hold.until => {
                 hold.until = hold.until.max(now + wait + hold.back_off);
+                hold.since = since;
                 hold.by = hold.by.filter(|_| hold.by == by);
                 return;
             }
@@ -100,7 +112,7 @@ impl HoldOffs {
         let share = (group as f64 / FEW as f64).clamp(1.0, MAX_BACK_OFF);
         let back_off = truncated_exponential(random, self.gap.mul_f64(share), group as f64);
         let until = now + wait + back_off;
-        self.all.insert(interface, HoldOff { until, since: now, back_off, by, brought });
+        self.all.insert(interface, HoldOff { until, since, back_off, by, brought });
     }
 }
 
@@ -124,7 +136,7 @@ mod tests {
         let mut begins: Vec<_> = (0..200)
             .map(|_| {
                 let (mut holds, _) = hold_offs();
-                holds.told(at(0), LINK, 200, &mut random);
+                holds.told(at(0), (LINK, false), 200, &mut random);
                 holds.until(at(0), LINK, member(9)).expect("none at once")
             })
             .collect();
@@ -137,13 +149,13 @@ mod tests {
     #[test]
     fn what_another_brings_holds_back_all_but_what_it_lacks_itself_and_only_where_it_is_heard() {
         let (mut holds, mut random) = hold_offs();
-        holds.heard(at(0), (LINK, member(1)), 3, &mut random);
+        holds.heard(at(0), (LINK, member(1), true), 3, &mut random);
         let until = holds.until(at(0), LINK, member(2)).unwrap();
         assert!((at(100)..=at(200)).contains(&until), "{until:?}");
         assert_eq!(holds.until(until, LINK, member(2)), None, "it is silent");
         assert_eq!(holds.until(at(0), LINK, member(1)), None, "it lacks something else");
         assert_eq!(holds.until(at(0), Some(2), member(2)), None, "nobody hears it there");
-        holds.heard(at(50), (LINK, member(2)), 3, &mut random);
+        holds.heard(at(50), (LINK, member(2), true), 3, &mut random);
         assert!((1..3).all(|to| holds.until(at(50), LINK, member(to)) >= Some(at(150))));
     }
 
@@ -151,9 +163,9 @@ mod tests {
     fn who_brings_already_is_not_held_back_by_another_summary() {
         let (mut holds, mut random) = hold_offs();
         holds.brings(at(0), LINK);
-        holds.told(at(99), LINK, 200, &mut random);
+        holds.told(at(99), (LINK, true), 200, &mut random);
         assert_eq!(holds.until(at(99), LINK, member(1)), None);
-        holds.told(at(100), LINK, 200, &mut random);
+        holds.told(at(100), (LINK, true), 200, &mut random);
         assert!(holds.until(at(100), LINK, member(1)).is_some());
     }
 
@@ -165,7 +177,7 @@ mod tests {
                 let (mut holds, _) = hold_offs();
                 holds.brings(at(0), LINK);
                 let others = (0..20).filter(|&other| other != own);
-                others.for_each(|other| holds.heard(at(10), (LINK, member(other)), 20, &mut random));
+                others.for_each(|other| holds.heard(at(10), (LINK, member(other), true), 20, &mut random));
                 holds.until(at(10), LINK, member(99)).unwrap().as_nanos() / 10_000_000
             })
             .collect();
@@ -177,12 +189,37 @@ mod tests {
         let (mut holds, mut random) = hold_offs();
         let mut brought = Vec::new();
         for step in 0..1000 {
-            holds.heard(at(step * 100), (LINK, member(66)), 3, &mut random);
+            holds.heard(at(step * 100), (LINK, member(66), true), 3, &mut random);
             if holds.until(at(step * 100), LINK, member(2)).is_none() {
                 holds.brings(at(step * 100), LINK);
                 brought.push(step / 10);
             }
         }
         assert_eq!(brought, [30, 60, 90]);
+    }
+
+    /// Whoever sends at its full rate may next send when a hold-off has run out and another has begun.
+    #[test]
+    fn hold_offs_that_run_out_unused_are_together_as_long_as_one_at_most() {
+        let (mut holds, mut random) = hold_offs();
+        let is_free = |step: &u64| {
+            let now = at(step * 250);
+            let was_over = holds.until(now, LINK, member(2)).is_none();
+            assert!(was_over, "each runs out in 200 ms");
+            holds.heard(now, (LINK, member(66), true), 3, &mut random);
+            holds.until(now, LINK, member(2)).is_none()
+        };
+        assert_eq!((0..1000).find(is_free), Some(120), "30 s after the first");
+    }
+
+    #[test]
+    fn time_in_which_there_was_nothing_to_bring_does_not_count() {
+        let (mut holds, mut random) = hold_offs();
+        let mut is_free = |millis: u64, is_held_off| {
+            holds.heard(at(millis), (LINK, member(66), is_held_off), 3, &mut random);
+            holds.until(at(millis), LINK, member(2)).is_none()
+        };
+        assert_eq!((0..60_000).step_by(50).find(|&millis| is_free(millis, false)), None);
+        assert_eq!((60_000..100_000).step_by(50).find(|&millis| is_free(millis, true)), Some(89_950));
     }
 }

@@ -99,7 +99,10 @@ impl Pushes {
         if !is_served {
             return;
         }
+        let interface = neighbour.interface();
         let is_first = self.behind.is_empty();
+        let was_held_off =
+            self.behind.contains_key(&member) || self.is_behind_on(interface, member, neighbours);
         if self.behind.insert(member, Behind { told: now, last: None }).is_none() {
             self.turns.push_back(member);
         }
@@ -108,9 +111,8 @@ impl Pushes {
             self.behind.retain(|&member, _| neighbours.get(member).is_some());
             self.turns.retain(|member| self.behind.contains_key(member));
         }
-        let interface = neighbour.interface();
         if neighbours.are_others_on(now, interface, member) {
-            self.hold_offs.told(now, interface, neighbours.known(), random);
+            self.hold_offs.told(now, (interface, was_held_off), neighbours.known(), random);
         }
         let next = self.hold_offs.until(now, interface, member).unwrap_or(now);
         self.next = if is_first { next } else { next.min(self.next) };
@@ -120,13 +122,22 @@ impl Pushes {
     pub(super) fn heard_repair(
         &mut self,
         now: Instant,
-        from: (Option<u32>, MemberId),
+        (interface, from): (Option<u32>, MemberId),
         neighbours: &Neighbours,
         random: &mut Stream,
     ) {
         if self.is_on() {
-            self.hold_offs.heard(now, from, neighbours.known(), random);
+            let is_held_off = self.is_behind_on(interface, from, neighbours);
+            self.hold_offs.heard(now, (interface, from, is_held_off), neighbours.known(), random);
         }
+    }
+
+    /// Whether a neighbour on an interface other than this one may lack something.
+    fn is_behind_on(&self, interface: Option<u32>, than: MemberId, neighbours: &Neighbours) -> bool {
+        let is_on = |&member: &MemberId| {
+            member != than && neighbours.get(member).is_some_and(|other| other.interface() == interface)
+        };
+        self.behind.keys().any(is_on)
     }
 
     /// The last part of a message was sent, by this member or another.
@@ -409,6 +420,25 @@ mod tests {
         });
         holder.pushes.told(at(3), member(4), &holder.neighbours, &mut holder.random);
         assert_eq!(holder.next(3), Some(0));
+    }
+
+    #[test]
+    fn what_it_leaves_to_another_that_never_ends_it_brings_after_a_time_from_when_it_was_lacked() {
+        let mut holder = Holder::new(Replication::Push, 9);
+        holder.neighbours.heard(at(0), Sent { member: member(3), transmission: 0 }, None);
+        let mut pushed_at = None;
+        for step in 0..1200_u32 {
+            let now = at(0) + GAP * u64::from(step);
+            if step == 601 {
+                holder.hears(60, member(2), 0..0);
+            }
+            let Holder { pushes, catalogue, cache, neighbours, random } = &mut holder;
+            pushes.heard_repair(now, (None, member(3)), neighbours, random);
+            if pushes.next(now, catalogue, cache, neighbours).is_some() {
+                pushed_at = pushed_at.or(Some(now));
+            }
+        }
+        assert_eq!(pushed_at, Some(at(90)));
     }
 
     #[test]
