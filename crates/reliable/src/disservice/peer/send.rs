@@ -170,6 +170,9 @@ impl Peer {
             Symbol::Combination { chunk, .. } => Part::Chunk(chunk),
         };
         self.serving.sends(now, self.transmissions, id, part);
+        if is_repair {
+            self.pushes.sends_repair(now);
+        }
         if is_last {
             self.pushes.sent(now, id);
         }

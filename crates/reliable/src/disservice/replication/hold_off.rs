@@ -88,6 +88,11 @@ impl HoldOffs {
             .insert(interface, HoldOff { until: now, since: now, back_off, by: None, brought: Some(now) });
     }
 
+    /// This member sends a repair. It goes on with what it brings: others hear that, and leave it to this one.
+    pub(super) fn goes_on(&mut self, now: Instant) {
+        self.all.values_mut().filter(|hold| hold.brought.is_some()).for_each(|hold| hold.brought = Some(now));
+    }
+
     /// Puts off what this member brings on an interface by a time, and by a random one of a member of a group (RFC
     /// 5401, section 3.2.2).
     fn hold(
@@ -167,6 +172,25 @@ mod tests {
         assert_eq!(holds.until(at(99), LINK, member(1)), None);
         holds.told(at(100), (LINK, true), 200, &mut random);
         assert!(holds.until(at(100), LINK, member(1)).is_some());
+    }
+
+    #[test]
+    fn who_brings_a_long_message_is_not_held_back_by_a_summary_in_the_middle_of_it() {
+        for goes_on in [true, false] {
+            let (mut holds, mut random) = hold_offs();
+            holds.brings(at(0), LINK);
+            if goes_on {
+                (1..=20).for_each(|fragment| holds.goes_on(at(fragment * 12)));
+            }
+            holds.told(at(245), (LINK, true), 3, &mut random);
+            assert_eq!(holds.until(at(245), LINK, member(1)).is_none(), goes_on);
+        }
+        // Who answers requests only has begun nothing.
+        let (mut holds, mut random) = hold_offs();
+        holds.heard(at(0), (LINK, member(1), false), 3, &mut random);
+        holds.goes_on(at(390));
+        holds.told(at(400), (LINK, true), 3, &mut random);
+        assert!(holds.until(at(400), LINK, member(2)).is_some());
     }
 
     #[test]

@@ -140,6 +140,11 @@ impl Pushes {
         self.behind.keys().any(is_on)
     }
 
+    /// This member sends part of a message again.
+    pub(super) fn sends_repair(&mut self, now: Instant) {
+        self.hold_offs.goes_on(now);
+    }
+
     /// The last part of a message was sent, by this member or another.
     pub(super) fn sent(&mut self, now: Instant, message: MessageId) {
         if self.is_on() {
