@@ -100,9 +100,7 @@ impl Forwards {
             Forwarding::Stateful => others.next().is_some(),
             Forwarding::WorldState => others.any(|(_, neighbour)| {
                 // Of a series that it has not heard of it has nothing.
-                neighbour
-                    .told(id.into())
-                    .is_none_or(|told| told.is_wanted && !told.held.contains(id.sequence.into()))
+                neighbour.told(id.into()).is_none_or(|told| told.is_wanted && !told.holds(id.sequence))
             }),
             Forwarding::Topology => {
                 others.any(|(_, neighbour)| !senders.iter().any(|sender| neighbour.hears(sender.node)))
@@ -133,6 +131,7 @@ mod tests {
                 is_wanted: true,
                 newest: 4,
                 held: std::iter::once(0..held).collect(),
+                said: None,
             };
             neighbours.summary(&Summary { from, neighbours: 1, heard, is_all: true, series: vec![series] });
         }

@@ -2,6 +2,7 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use hopcast_core::{Duration, Instant, Stream};
 
@@ -32,10 +33,12 @@ pub(super) struct Neighbour {
 pub(super) struct Told {
     pub(super) is_wanted: bool,
     pub(super) newest: u32,
-    /// Messages that it holds.
-    pub(super) held: Runs,
-    /// Whether it said as many runs as fit, so that it may hold more before them.
-    is_cut: bool,
+    /// Messages that it holds of the latest, from the first on of which it said whether it does.
+    latest: Runs,
+    from: u32,
+    /// Messages that it holds of some before those, and which these are: where not all fit a summary, some summaries
+    /// speak of others.
+    earlier: Option<(Range<u32>, Runs)>,
 }
 
 /// The members that are heard.
@@ -220,7 +223,7 @@ impl Neighbours {
                 return None;
             }
             if let Some(told) = neighbour.told(id) {
-                held.insert_set(&told.held);
+                told.held().for_each(|run| held.insert_run(run));
             }
         }
         Some(held)
@@ -239,7 +242,7 @@ impl Neighbours {
                 return false;
             }
             if let Some(told) = neighbour.told(id) {
-                told.held.runs().for_each(|run| messages.remove_run(run));
+                told.held().for_each(|run| messages.remove_run(run));
             }
         }
         !messages.is_empty()
@@ -263,21 +266,58 @@ impl Neighbours {
 
 impl Told {
     fn new(series: &Series) -> Self {
-        let (held, is_cut) = (Runs::of(&series.held), series.held.len() >= MAX_HELD);
-        Self { is_wanted: series.is_wanted, newest: series.newest, held, is_cut }
+        // It has said nothing yet.
+        let (is_wanted, newest) = (series.is_wanted, series.newest);
+        let mut told = Self { is_wanted, newest, latest: Runs::new(), from: u32::MAX, earlier: None };
+        told.update(series);
+        told
     }
 
-    /// The first message of which it has said whether it holds it.
-    pub(super) fn says_from(&self) -> u32 {
-        self.held.ranges().next().filter(|_| self.is_cut).map_or(0, |run| run.start)
+    /// Whether it is known to hold a message.
+    pub(super) fn holds(&self, sequence: u32) -> bool {
+        let holds = |runs: &Runs| runs.contains(sequence.into());
+        holds(&self.latest) || self.earlier.as_ref().is_some_and(|(_, held)| holds(held))
+    }
+
+    /// Messages that it is known to hold, as runs.
+    fn held(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.earlier.iter().flat_map(|(_, held)| held.runs()).chain(self.latest.runs())
+    }
+
+    /// Messages of a range that it has said not to hold, ascending.
+    pub(super) fn lacked(&self, range: Range<u64>) -> impl Iterator<Item = u64> + '_ {
+        let within = move |said: Range<u32>| {
+            let start = range.start.max(said.start.into());
+            start..range.end.min(said.end.into()).max(start)
+        };
+        let latest = self.latest.gaps(within(self.from..u32::MAX));
+        let earlier = self.earlier.iter().flat_map(move |(said, held)| held.gaps(within(said.clone())));
+        earlier.chain(latest)
     }
 
     fn update(&mut self, series: &Series) {
         (self.is_wanted, self.newest) = (series.is_wanted, series.newest);
-        self.is_cut = series.held.len() >= MAX_HELD;
-        if !self.held.ranges().eq(series.held.iter().cloned()) {
-            self.held = Runs::of(&series.held);
+        let from = match &series.said {
+            Some(said) if said.end <= series.newest => return self.set_earlier(said.clone(), &series.held),
+            Some(said) => said.start,
+            // It may hold more before as many as fit.
+            None => series.held.first().filter(|_| series.held.len() >= MAX_HELD).map_or(0, |run| run.start),
+        };
+        self.from = from;
+        if !self.latest.ranges().eq(series.held.iter().cloned()) {
+            self.latest = Runs::of(&series.held);
         }
+        if let Some((said, held)) = self.earlier.take() {
+            self.set_earlier(said, &held.ranges().collect::<Vec<_>>());
+        }
+    }
+
+    /// What it holds of messages before the latest.
+    fn set_earlier(&mut self, said: Range<u32>, held: &[Range<u32>]) {
+        let said = said.start..said.end.min(self.from);
+        let mut held = Runs::of(held);
+        held.remove_run(said.end.into()..u64::MAX);
+        self.earlier = Some((said, held)).filter(|(said, _)| !said.is_empty());
     }
 }
 
@@ -293,8 +333,7 @@ impl Neighbour {
 
     /// Whether it is known to hold a message.
     pub(super) fn holds(&self, member: MemberId, id: MessageId) -> bool {
-        id.publisher == member
-            || self.told(id.into()).is_some_and(|told| told.held.contains(id.sequence.into()))
+        id.publisher == member || self.told(id.into()).is_some_and(|told| told.holds(id.sequence))
     }
 
     /// State of a series there, by its last summary.
@@ -344,6 +383,7 @@ mod tests {
             is_wanted: false,
             newest: 4,
             held: std::iter::once(3..5).collect(),
+            said: None,
         }];
         let from = Sent { member: member(2), transmission: 1 };
         neighbours.summary(&Summary { from, neighbours: 0, heard: vec![], is_all: true, series });
@@ -359,6 +399,37 @@ mod tests {
         assert_eq!(server(&neighbours, 2, &mut random), Some(member(2)));
         let all = [member(1), member(2), member(3)];
         assert_eq!(neighbours.server(at(2), &[id(3)], (&all, None), &mut random), None);
+    }
+
+    #[test]
+    fn what_a_neighbour_says_of_earlier_messages_stands_beside_the_latest_until_those_begin_before_it() {
+        let series = |held: &[Range<u32>], said: Option<Range<u32>>| Series {
+            group: 1,
+            publisher: member(9),
+            is_wanted: false,
+            newest: 99,
+            held: held.to_vec(),
+            said,
+        };
+        let lacked = |told: &Told| {
+            Runs::of(&told.lacked(0..100).map(|at| at as u32..at as u32 + 1).collect::<Vec<_>>())
+        };
+        let mut told = Told::new(&series(&[52..60, 70..99], Some(50..100)));
+        assert_eq!(lacked(&told), Runs::of(&[50..52, 60..70, 99..100]));
+        told.update(&series(&[12..15, 20..48], Some(10..50)));
+        assert_eq!(lacked(&told), Runs::of(&[10..12, 15..20, 48..52, 60..70, 99..100]));
+        assert!(told.holds(12) && told.holds(98) && !told.holds(9) && !told.holds(50));
+        // It has others by now, and more of the latest fit.
+        told.update(&series(&[40..60, 70..100], Some(30..100)));
+        assert_eq!(lacked(&told), Runs::of(&[10..12, 15..20, 30..40, 60..70]));
+        told.update(&series(&[0..2, 3..5], Some(0..35)));
+        assert_eq!(
+            lacked(&told),
+            Runs::of(&[2..3, 5..40, 60..70]),
+            "of the latest those count that were said as such"
+        );
+        told.update(&series(&[0..60, 70..100], None));
+        assert_eq!((lacked(&told), told.earlier), (Runs::one(60..70), None));
     }
 
     #[test]

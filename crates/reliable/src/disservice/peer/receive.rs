@@ -335,9 +335,9 @@ impl Peer {
     /// Whether a neighbour may have waited for somebody to hold a message.
     fn is_awaited(&self, now: Instant, id: super::MessageId) -> bool {
         self.neighbours.present(now).any(|(_, neighbour)| {
-            neighbour.told(id.into()).is_some_and(|told| {
-                told.is_wanted && told.newest >= id.sequence && !told.held.contains(id.sequence.into())
-            })
+            neighbour
+                .told(id.into())
+                .is_some_and(|told| told.is_wanted && told.newest >= id.sequence && !told.holds(id.sequence))
         })
     }
 

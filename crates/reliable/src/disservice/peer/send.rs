@@ -213,10 +213,12 @@ impl Peer {
             self.catalogue.iter().partition(|(_, series)| now.since(series.last_rise()) < recent);
         let first = if self.page < others.len() { self.page } else { 0 };
         let (mut series, mut bytes, mut said_others) = (Vec::new(), 0, 0);
+        // Who is not asked what it lacks is brought it by what it says.
+        let place = self.pushes.is_on().then(|| self.random.uniform());
         let turns = others[first..].iter().chain(&others[..first]).map(|other| (other, OTHERS.min(room)));
         for (&(id, known), room) in news.iter().map(|one| (one, room)).chain(turns) {
             said_others += usize::from(now.since(known.last_rise()) >= recent);
-            let Some(said) = self.said(id, known) else { continue };
+            let Some(said) = self.said(id, known, place) else { continue };
             let len = said.len();
             if bytes + len > room || series.len() == MAX_SERIES {
                 break;
@@ -229,8 +231,10 @@ impl Peer {
         Summary { from, neighbours, heard, is_all, series }
     }
 
-    /// State of a series for a summary; `None` for one of which all messages still wait to be sent.
-    fn said(&self, id: SeriesId, known: &series::Series) -> Option<Series> {
+    /// State of a series for a summary; `None` for one of which all messages still wait to be sent. Where members are
+    /// brought what they lack, each second summary of one that has more runs than fit speaks of others, by a place
+    /// among all summaries from 0 to 1.
+    fn said(&self, id: SeriesId, known: &series::Series, place: Option<f64>) -> Option<Series> {
         let unsent = (id.publisher == self.config.member).then(|| next_of(id, &self.unsent)).flatten();
         let newest = match unsent {
             // Whoever was told of more would ask for it.
@@ -240,9 +244,21 @@ impl Peer {
         };
         let held = known.held.ranges().map(|run| run.start..run.end.min(newest + 1));
         let mut held: Vec<_> = held.filter(|run| !run.is_empty()).collect();
-        held.drain(..held.len().saturating_sub(MAX_HELD));
         let is_wanted = self.asking.asks_for(known);
-        Some(Series { group: id.group, publisher: id.publisher, is_wanted, newest, held })
+        let latest = held.len().saturating_sub(MAX_HELD);
+        let pages = latest.div_ceil(MAX_HELD) as f64;
+        let earlier = place.map_or(0.0, |place| 2.0 * place - 1.0).max(0.0) * pages;
+        let first = match place {
+            Some(place) if place >= 0.5 && !is_wanted => (earlier as usize * MAX_HELD).min(latest),
+            _ => latest,
+        };
+        let end = held.len().min(first + MAX_HELD);
+        let said = place.filter(|_| held.len() >= MAX_HELD).map(|_| {
+            let from = if first == 0 { 0 } else { held[first - 1].end };
+            from..held.get(end).map_or(newest + 1, |next| next.start)
+        });
+        let held = held.drain(first..end).collect();
+        Some(Series { group: id.group, publisher: id.publisher, is_wanted, newest, held, said })
     }
 
     const fn next_transmission(&mut self) -> Sent {

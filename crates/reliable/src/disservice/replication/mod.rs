@@ -10,10 +10,9 @@ use hold_off::HoldOffs;
 
 use super::cache::Cache;
 use super::config::Replication;
-use super::neighbours::{Neighbour, Neighbours, Told};
+use super::neighbours::{Neighbour, Neighbours};
 use super::series::{Catalogue, SeriesId};
 use super::wire::{MemberId, MessageId};
-use crate::runs::Runs;
 
 /// Messages that are pushed to neighbours.
 #[derive(Debug)]
@@ -211,16 +210,17 @@ impl Pushes {
         catalogue: &Catalogue,
         cache: &Cache,
     ) -> Option<MessageId> {
-        let nothing = Runs::new();
         let after = behind.last.map(SeriesId::from);
         for (id, series) in catalogue.iter_from(after).filter(|(id, _)| id.publisher != member) {
-            let told = neighbour.told(id);
-            // Of what lies before the runs that it had room for it has said nothing.
-            let said = told.map_or(0, Told::says_from);
-            let held = told.map_or(&nothing, |told| &told.held);
             let first = behind.last.filter(|_| after == Some(id)).map_or(0, |last| last.sequence + 1);
-            let first = u64::from(first.max(said));
-            let lacked = series.held.runs().flat_map(|run| held.gaps(run.start.max(first)..run.end));
+            let runs = series.held.runs().map(|run| run.start.max(first.into())..run.end);
+            let lacked = runs.flat_map(|run| {
+                let told = neighbour.told(id);
+                // Of a series that it has not heard of it has nothing.
+                let all = told.is_none().then_some(run.clone());
+                let said = told.map(|told| told.lacked(run));
+                all.into_iter().flatten().chain(said.into_iter().flatten())
+            });
             let mut lacked = lacked.map(|number| id.message(number as u32));
             let found = lacked.find(|message| {
                 let is_told = self.recent.get(message).is_none_or(|recent| match recent.was_sent {
@@ -308,7 +308,8 @@ mod tests {
             let from = Sent { member: from, transmission: 0 };
             self.neighbours.heard(at(second), from, None);
             let held = std::iter::once(held).filter(|held| !held.is_empty()).collect();
-            let series = Series { group: 1, publisher: member(9), is_wanted: true, newest: 999, held };
+            let series =
+                Series { group: 1, publisher: member(9), is_wanted: true, newest: 999, held, said: None };
             let summary = Summary { from, neighbours: 1, heard: vec![], is_all: true, series: vec![series] };
             self.neighbours.summary(&summary);
             self.pushes.told(at(second), from.member, &self.neighbours, &mut self.random);
@@ -380,7 +381,8 @@ mod tests {
         holder.neighbours.heard(at(0), from, None);
         for (runs, expected) in [(MAX_HELD as u32 - 1, 0..10), (MAX_HELD as u32, 0..0)] {
             let held: Vec<_> = (0..runs).map(|run| 10 + run * 2..11 + run * 2).collect();
-            let series = Series { group: 1, publisher: member(9), is_wanted: true, newest: 99, held };
+            let series =
+                Series { group: 1, publisher: member(9), is_wanted: true, newest: 99, held, said: None };
             let summary = Summary { from, neighbours: 1, heard: vec![], is_all: true, series: vec![series] };
             holder.neighbours.summary(&summary);
             holder.pushes.told(at(10), member(2), &holder.neighbours, &mut holder.random);

@@ -166,6 +166,7 @@ fn lies_about_what_exists_cost_few_packets() {
     let mut net = network(5, 2, 1, &policy(), 0.1);
     arrive_in_spite_of(&mut net, |net, step| {
         let series = |publisher: u32| Series {
+            said: None,
             group: tag(&topic()),
             publisher: MemberId { node: publisher, run: 1 },
             is_wanted: true,

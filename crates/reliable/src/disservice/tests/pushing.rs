@@ -64,3 +64,44 @@ fn what_some_of_many_lost_is_pushed_by_few() {
         }
     }
 }
+
+/// A summary in the middle of a message put off whoever pushed it, so that it paused before the next.
+#[test]
+fn whoever_pushes_long_messages_pauses_for_no_summary() {
+    const LONG: usize = 30;
+    let summaries = (Duration::from_millis(200), Duration::from_millis(200));
+    let policy = Policy { summaries, ..pushing() };
+    let mut net = network(1, 2, 0, &policy, 0.0);
+    (0..LONG).for_each(|at| publish(&mut net, 0, &contents(16_000, at as u64)));
+    net.run(Duration::from_secs(10), |_| false);
+    let before = packets(&net);
+    let late = join(&mut net, config(3, None, &policy), link(0.0));
+    net.run(Duration::from_secs(20), |net| packets(net) > before + 20);
+    let (began, sent) = (net.now, net.bytes());
+    net.run(Duration::from_secs(20), |net| net.members[late].session.messages() >= LONG);
+    let (took, takes) = (net.now.since(began), MBIT.time_for(net.bytes() - sent));
+    assert!(took < takes.mul_f64(1.02), "{took:?} for what takes {takes:?}");
+}
+
+/// Of many runs a summary has the latest, and what lay before those was never brought.
+#[test]
+fn a_holder_of_more_runs_than_a_summary_has_room_for_is_brought_what_it_lacks_before_them() {
+    // They say nothing while the publisher is there.
+    let policy = Policy { summaries: (Duration::from_secs(8), Duration::from_secs(8)), ..pushing() };
+    for published in [70, 72, 74, 130] {
+        let mut net = network(3, 0, 2, &policy, 0.0);
+        for number in 0..published {
+            // One lacks the first forty, and both each second one of the rest.
+            let is_lost = [number >= 40 && number % 2 == 0, number < 40 || number % 2 == 0];
+            (1..3).for_each(|to| _ = net.loss_between.insert((0, to), f64::from(is_lost[to - 1])));
+            publish(&mut net, 0, &contents(100, number));
+            net.run(Duration::from_millis(20) * (number + 1), |_| false);
+        }
+        net.members[0].is_cut = true;
+        let held = |net: &Network, member: usize| net.members[member].session.messages() as u64;
+        let all = 40 + (published - 40) / 2;
+        assert_eq!((held(&net, 1), held(&net, 2)), (all, all - 40));
+        net.run(Duration::from_secs(300), |net| held(net, 2) == all);
+        assert_eq!((held(&net, 1), held(&net, 2)), (all, all), "{published} were published");
+    }
+}

@@ -29,7 +29,8 @@
 //! between it and what is before it, and its length less one (varints).
 //!
 //! A **series** is a group (32), publisher (48), flags (8), the newest sequence number (varint) and runs of sequence
-//! numbers of whole messages that the sender holds.
+//! numbers of whole messages that the sender holds; if flagged, then the first of the numbers that these speak of and
+//! how many there are (varints).
 
 mod request;
 mod summary;

@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use hopcast_core::bytes::{Malformed, Reader, put_varint};
 
-use super::{MemberId, Sent, number, read_runs, write_runs};
+use super::{MAX_NUMBER, MemberId, Sent, number, read_runs, write_runs};
 
 /// A summary of what its sender knows and holds (world state), and the sign that it is there (keep-alive).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,14 +32,18 @@ pub struct Series {
     pub is_wanted: bool,
     /// Highest sequence number that it knows of.
     pub newest: u32,
-    /// Sequence numbers of whole messages that it holds; where there are too many runs, the latest.
+    /// Sequence numbers of whole messages that it holds; where there are too many runs, some of them.
     pub held: Vec<Range<u32>>,
+    /// Sequence numbers that `held` speaks of, where the sender says so: of others it says nothing. Where it does not,
+    /// as many runs as fit are the latest.
+    pub said: Option<Range<u32>>,
 }
 
 /// Flag of a summary that has all series.
 const ALL: u8 = 1;
-/// Flag of a series that is wanted.
+/// Flags of a series: it is wanted; the numbers that are spoken of are said.
 const WANTED: u8 = 1;
+const SAID: u8 = 2;
 /// Maximum number of neighbours that a summary names.
 pub const MAX_HEARD: usize = 64;
 /// Maximum number of series in a summary. Chosen: those of 14 bytes that fit a packet of 1,500.
@@ -86,14 +90,30 @@ impl Series {
         let flags = reader.u8("flags of series")?;
         let newest = number(reader, "newest number")?;
         let held = read_runs(reader, MAX_HELD)?;
-        Ok(Self { group, publisher, is_wanted: flags & WANTED != 0, newest, held })
+        let said = if flags & SAID == 0 { None } else { Some(read_said(reader, &held)?) };
+        Ok(Self { group, publisher, is_wanted: flags & WANTED != 0, newest, held, said })
     }
 
     fn write(&self, out: &mut Vec<u8>) {
         out.extend(self.group.to_be_bytes());
         self.publisher.write(out);
-        out.push(if self.is_wanted { WANTED } else { 0 });
+        let said = if self.said.is_some() { SAID } else { 0 };
+        out.push(said | if self.is_wanted { WANTED } else { 0 });
         put_varint(self.newest.into(), out);
         write_runs(&self.held, out);
+        if let Some(said) = &self.said {
+            put_varint(said.start.into(), out);
+            put_varint((said.end - said.start).into(), out);
+        }
     }
+}
+
+/// Reads the numbers that these runs speak of.
+fn read_said(reader: &mut Reader<'_>, held: &[Range<u32>]) -> Result<Range<u32>, Malformed> {
+    let first = number(reader, "first number said")?;
+    let said = first..first.saturating_add(number(reader, "numbers said")?);
+    Malformed::unless(said.end <= MAX_NUMBER, "numbers said")?;
+    let is_said = |run: &Range<u32>| said.start <= run.start && run.end <= said.end;
+    Malformed::unless(held.iter().all(is_said), "numbers said")?;
+    Ok(said)
 }

@@ -81,12 +81,18 @@ fn what_is_wrong_is_named() {
     assert_eq!(wrong(request(vec![], vec![want(Missing::Fragments(runs.clone()))])), "number of runs");
     let far: Vec<_> = std::iter::once(MAX_NUMBER - 1..MAX_NUMBER + 1).collect();
     assert_eq!(wrong(request(vec![], vec![want(Missing::Fragments(far))])), "length of run");
-    let series = |held| Series { group: 1, publisher: SENDER, is_wanted: true, newest: 3, held };
+    let series = |held| Series { group: 1, publisher: SENDER, is_wanted: true, newest: 3, held, said: None };
     let summary =
         |heard, series| Packet::Summary(Summary { from: FROM, neighbours: 1, heard, is_all: true, series });
     assert_eq!(wrong(summary(vec![1; MAX_HEARD + 1], vec![])), "number of nodes");
     assert_eq!(wrong(summary(vec![], vec![series(vec![]); MAX_SERIES + 1])), "number of series");
     assert_eq!(wrong(summary(vec![], vec![series(runs[..=MAX_HELD].to_vec())])), "number of runs");
+    for said in [4..12, 5..11, MAX_NUMBER - 1..MAX_NUMBER + 1] {
+        let series = Series { said: Some(said), ..series(vec![4..5, 10..12]) };
+        let is_wrong = series.said != Some(4..12);
+        let read = Packet::parse(&summary(vec![], vec![series]).emit()).map(|_| ());
+        assert_eq!(read, if is_wrong { Err(Malformed { field: "numbers said" }) } else { Ok(()) });
+    }
     assert_eq!(Packet::parse(&[0x64, 0, 0, 0, 0, 0, 0, 0, 0, 0]).unwrap_err().field, "kind");
 }
 
@@ -137,7 +143,7 @@ proptest! {
         servers in prop::collection::vec(member(), 0..MAX_SERVERS),
         wants in prop::collection::vec((message(), missing()), 0..9),
         heard in prop::collection::vec(any::<u32>(), 0..MAX_HEARD),
-        series in prop::collection::vec((any::<u32>(), member(), any::<bool>(), 0..MAX_NUMBER, runs(MAX_HELD)), 0..9),
+        series in prop::collection::vec((any::<u32>(), member(), any::<bool>(), 0..MAX_NUMBER, runs(MAX_HELD), 0..3_u32), 0..9),
         bytes in prop::collection::vec(any::<u8>(), 1..99),
     ) {
         let (is_repair, is_last, is_local) = flags;
@@ -146,8 +152,10 @@ proptest! {
         let data = |id, symbol| Data { from, id, shape, is_repair, is_last, is_local, lifetime, symbol };
         let own = MessageId { publisher: sender, ..id };
         let wants = wants.into_iter().map(|(id, missing)| Want { id, missing }).collect();
-        let series = series.into_iter().map(|(group, publisher, is_wanted, newest, held)| {
-            Series { group, publisher, is_wanted, newest, held }
+        let series = series.into_iter().map(|(group, publisher, is_wanted, newest, held, around): (_, _, _, _, Vec<core::ops::Range<u32>>, _)| {
+            let ends = held.first().zip(held.last()).map(|(first, last)| (first.start, last.end));
+            let said = ends.filter(|_| around > 0).map(|(first, end)| first.saturating_sub(around)..end + around);
+            Series { group, publisher, is_wanted, newest, held, said }
         }).collect();
         let packets = [
             Packet::Data(data(id, Symbol::Fragment { index: 4, bytes: &bytes })),
