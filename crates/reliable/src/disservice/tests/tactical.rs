@@ -176,9 +176,12 @@ fn fewest_of_parts(fragments: u32, loss: f64) -> f64 {
     sent as f64 / MESSAGES as f64
 }
 
+/// Coefficients and bytes of a combination.
+type Sum = (Vec<u8>, Vec<u8>);
+
 /// Who sends the next combination, and its coefficients and bytes; `None` if nobody can say anything new to a
 /// subscriber.
-fn next_of_parts(members: &[Message], random: &mut Stream) -> Option<(usize, (Vec<u8>, Vec<u8>))> {
+fn next_of_parts(members: &[Message], random: &mut Stream) -> Option<(usize, Sum)> {
     let mut subscribers: Vec<usize> = (0..SUBSCRIBERS).filter(|&to| !members[to].is_whole()).collect();
     subscribers.sort_by_key(|&to| std::cmp::Reverse(members[to].lacks(0)));
     for to in subscribers {
