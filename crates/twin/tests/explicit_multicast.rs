@@ -232,49 +232,59 @@ fn ip_multicast_saves_what_the_thesis_measured() {
     }
 }
 
-/// Table B.2, with lists of ten addresses and datagrams that are as long as these leave room for, unicast's 1450 bytes:
-/// all routers, with and without merged receivers, the distribution and access layers but for the two routers that the
-/// sender is behind, and the core. The range within which receivers are merged is the one of 1, 2 and 3 that fits: the
-/// thesis does not say it. Of its twenty rows these fifteen are within 4 points and two within 8. Two are
-/// further off and not here: `l2-l3` to 14 receivers (30.2 and 39.7 against 19.04 and 27.69), for which the thesis'
-/// sender sent two packets more than its grouping needs, and `merge` to 70 (68.5 and 79.7 against 59.53 and 74.36),
-/// where its machine was at its limit. The other one is in the test below.
+/// Rows of table B.2, with lists of ten addresses, a range of 2 for `merge` (both in the legend of figure 5.3), and
+/// datagrams that are as long as these leave room for, unicast's 1450 bytes. Routers that take part are all, the core,
+/// and distribution and access but for the two routers that the sender is behind.
+///
+/// Of the twenty rows the seventeen of `WITHIN` are within 4 points. Two are barely more: `l2-l3` to 28 receivers, by
+/// one packet, since one network has two equal paths between which the thesis' routers divided its clients, and `merge`
+/// to 70, where the thesis' machine was at its limit. The third has a test of its own, below.
 #[test]
 fn configurations_save_what_the_thesis_measured() {
     const WITHIN: f64 = 4.0;
-    const EXCEPTED: f64 = 8.0;
+    const EXCEPTED: f64 = 4.5;
     let lists = "{ meadcast: { delay: 0s, interval: 0s, max: 10, min-leaves: 1";
-    let plain = &format!("{lists} }} }}");
-    let [one, two, three] = &["1", "2", "3"].map(|range| format!("{lists}, merge: {range} }} }}"));
+    let (plain, merged) = (&format!("{lists} }} }}"), &format!("{lists}, merge: 2 }} }}"));
     let (all, edge, core) = ("routers", "uc1-edge", "core");
     let rows = [
-        ("uc1-1", one, all, 32.52, 76.54, WITHIN),
+        ("uc1-1", plain, all, 19.15, 76.19, WITHIN),
+        ("uc1-1", merged, all, 32.52, 76.54, WITHIN),
         ("uc1-1", plain, core, 38.58, 69.84, WITHIN),
         ("uc1-2", plain, all, 51.29, 80.36, WITHIN),
-        ("uc1-2", three, all, 48.20, 84.17, WITHIN),
+        ("uc1-2", merged, all, 48.20, 84.17, WITHIN),
         ("uc1-2", plain, edge, 55.82, 69.59, EXCEPTED),
         ("uc1-2", plain, core, 42.31, 69.65, WITHIN),
         ("uc1-3", plain, all, 62.02, 79.57, WITHIN),
-        ("uc1-3", two, all, 59.90, 84.44, WITHIN),
+        ("uc1-3", merged, all, 59.90, 84.44, WITHIN),
         ("uc1-3", plain, edge, 64.85, 77.20, WITHIN),
         ("uc1-3", plain, core, 41.96, 70.63, WITHIN),
         ("uc1-4", plain, all, 65.85, 84.09, WITHIN),
-        ("uc1-4", two, all, 63.52, 84.14, WITHIN),
+        ("uc1-4", merged, all, 63.52, 84.14, WITHIN),
         ("uc1-4", plain, edge, 67.97, 80.48, WITHIN),
         ("uc1-4", plain, core, 43.05, 71.31, WITHIN),
         ("uc1-5", plain, all, 65.44, 79.40, WITHIN),
+        ("uc1-5", merged, all, 59.53, 74.36, EXCEPTED),
         ("uc1-5", plain, edge, 66.72, 76.00, WITHIN),
-        ("uc1-5", plain, core, 39.47, 66.27, EXCEPTED),
+        ("uc1-5", plain, core, 39.47, 66.27, WITHIN),
     ];
     let mut unicast = BTreeMap::new();
     let mut network_of = BTreeMap::new();
+    let shares = unicast_to_70_of_the_thesis();
     for (to, delivery, routers, network, sender, within) in rows {
-        let all = *unicast.entry(to).or_insert_with(|| testbed("c3001", to, "unicast", "no-router", 1450));
-        let less = savings(testbed("c3001", to, delivery, routers, 1272), all);
-        let off = [less[0] - network, less[1] - sender].map(f64::abs);
-        assert!(off[0] < within && off[1] < within, "{to} over {routers} by {delivery}: {less:.2?}");
+        let reference =
+            *unicast.entry(to).or_insert_with(|| testbed("c3001", to, "unicast", "no-router", 1450));
+        let found = savings(testbed("c3001", to, delivery, routers, 1272), reference);
+        let published = match to {
+            "uc1-5" => [(network, shares[0]), (sender, shares[1])].map(|(saved, part)| of_whole(saved, part)),
+            _ => [network, sender],
+        };
+        let off = [found[0] - published[0], found[1] - published[1]].map(f64::abs);
+        assert!(
+            off[0] < within && off[1] < within,
+            "{to} over {routers} by {delivery}: {found:.2?} and not {published:.2?}"
+        );
         if delivery == plain {
-            network_of.insert((to, routers), less[0]);
+            network_of.insert((to, routers), found[0]);
         }
     }
     // The first routers on the way would make the copies for all others behind them.
@@ -284,10 +294,45 @@ fn configurations_save_what_the_thesis_measured() {
     }
 }
 
+/// The shares of the network's load and of the sender's that unicast to 70 receivers had in the thesis, of what unicast
+/// is.
+///
+/// IP multicast puts each packet on each link of its tree once, whatever the machine is able to, so its published
+/// savings show against which load they are: the sender's was that of 59.2 streams and not of 70, and figure 5.3 has
+/// 2.67 GB for the network's, where 14 receivers had 0.56 GB.
+fn unicast_to_70_of_the_thesis() -> [f64; 2] {
+    let unicast = testbed("c3001", "uc1-5", "unicast", "no-router", 1450);
+    let multicast = savings(testbed("c3001", "uc1-5", "ip-multicast", "no-router", 1450), unicast);
+    [(multicast[0], 91.45), (multicast[1], 98.31)]
+        .map(|(found, published)| (100.0 - found) / (100.0 - published))
+}
+
+/// A published saving against a part of unicast's load, as one against all of it.
+fn of_whole(saved: f64, part: f64) -> f64 {
+    100.0 - (100.0 - saved) * part
+}
+
+/// Table B.2's `l2-l3` to 14 receivers, 19.04 and 27.69, is no row of the routers that it names.
+///
+/// A packet ends at the sender's place in the tree alone, and what is behind each of the eight routers next to it fits
+/// a list of ten with its routers. So no order of responses, and neither of two equal paths, gives more than eight
+/// packets, and these save what they save here at least. The thesis' sender sent ten, more bytes for 14 receivers than
+/// for 28 (figure 5.4). With the second domain's routers off they are ten, and both figures are those of the thesis.
+#[test]
+fn the_thesis_had_not_all_routers_on_when_it_measured_the_edge_with_14_receivers() {
+    let lists = "{ meadcast: { delay: 0s, interval: 0s, max: 10, min-leaves: 1 } }";
+    let unicast = testbed("c3001", "uc1-1", "unicast", "no-router", 1450);
+    let of = |routers: &str| savings(testbed("c3001", "uc1-1", lists, routers, 1272), unicast);
+    let (named, but_one_domain) = (of("uc1-edge"), of("uc1-edge-134"));
+    assert!(named[0] > 19.04 + 8.0 && named[1] > 27.69 + 8.0, "{named:.2?}");
+    let off = [but_one_domain[0] - 19.04, but_one_domain[1] - 27.69].map(f64::abs);
+    assert!(off[0] < 4.0 && off[1] < 4.0, "{but_one_domain:.2?}");
+}
+
 /// The thesis' tables B.1 and B.2: how much less the network and the sender carry than by unicast, in percent, with
-/// lists of ten addresses. We are within a point of it but for two rows, which are within 2.1: one has 42 receivers,
-/// from which on the thesis' machine was at its limit; the cause of the other is not known. The thesis does not say
-/// `min-leaves`; with 1 the figures are these.
+/// lists of ten addresses. We are within a point of it but for two rows, which are within 2.1: the thesis' sender
+/// grouped its receivers in an order that depends on that of the responses, and its routers had two equal paths to
+/// some. The thesis does not say `min-leaves`; with 1 the figures are these.
 #[test]
 fn the_network_carries_as_much_less_as_the_thesis_measured() {
     const WITHIN: f64 = 1.0;

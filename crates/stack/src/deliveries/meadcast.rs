@@ -66,7 +66,7 @@ static OPTIONS: Options<Config> = Options(&[
     },
     Opt {
         key: "merge",
-        about: "MEADcast hops within which receivers of several routers are served by one before them, 0 to 63; 0 is never. With more, lists have fewer routers, and plain packets longer paths.",
+        about: "MEADcast hops, 0 to 63, within which receivers of several routers are served by one before them: before the first of them by no more, and each other no more behind the one that serves until then; 0 is never. With more, lists have fewer routers, and plain packets longer paths.",
         form: Form::Numbers(0, 63),
         set: |config, node, key| whole(node, key, 0..=63).map(|found| config.merge = found as u8),
         show: |config| shown(&config.merge),
@@ -87,7 +87,7 @@ static OPTIONS: Options<Config> = Options(&[
     },
     Opt {
         key: "split",
-        about: "Whether receivers of one router may be in several packets, to fill these.",
+        about: "Whether receivers of one router may be in several packets, to fill these; as many as `max` and more always are.",
         form: Form::Flag,
         set: |config, node, key| flag(node, key).map(|found| config.split = found),
         show: |config| on_off(config.split),

@@ -25,8 +25,10 @@ pub struct Config {
     /// the maximum. With fewer, a packet has fewer routers and is copied less near the sender; of the maximum or more,
     /// packets are as full as can be.
     pub ok: Option<usize>,
-    /// Distance, in MEADcast hops, within which receivers of several routers are served by one that all of them are
-    /// behind. Default: 0, none are. With more, lists have fewer routers, and plain packets longer paths.
+    /// Range, in MEADcast hops, within which receivers of several routers are served by one that all of them are
+    /// behind: that one is no more hops before the first of these routers, and each of the others no more hops behind
+    /// the one that serves until then. Default: 0, none are. With more, lists have fewer routers, and plain packets
+    /// longer paths.
     pub merge: u8,
     /// Number of receivers below which a router is not listed: those go to the router before it if it has fewer than
     /// [`min_routers`](Self::min_routers) behind it, and by unicast otherwise. Default: 2. With fewer, addresses of
@@ -35,7 +37,7 @@ pub struct Config {
     /// Number of routers behind a router with which it stays in the tree, whatever receivers it has. Default: 1.
     pub min_routers: usize,
     /// Whether receivers of one router may be in several packets, to fill these. Default: false. Those of a router with
-    /// more than fit a packet always are.
+    /// more than fit a packet always are, and fill the packet before theirs too.
     pub split: bool,
     /// Hop limit of all packets. Default: 64. Too low, and they do not arrive.
     pub hop_limit: u8,

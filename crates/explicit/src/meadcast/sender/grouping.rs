@@ -6,7 +6,8 @@
 //! enough](Config::ok), or one address short of its maximum, since a router needs a receiver too.
 //!
 //! Where the algorithm as printed would start again without end, because the next receivers do not fit, the packet ends
-//! here, as in the thesis' second example. Receivers of a router with more than fit any packet are split over several.
+//! here, as in the thesis' second example. Receivers of a router with more than fit any packet are split over several,
+//! and fill the packet that is there first, as in the thesis' program.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -71,8 +72,8 @@ struct Grouping<'a> {
 /// A router with the receivers that it is to serve.
 struct Section {
     place: usize,
-    /// The highest number of hops at which one of the routers was whose receivers these are.
-    deepest: u8,
+    /// Hops to the router that it began with.
+    begun_at: u8,
     receivers: Vec<Ipv6Addr>,
 }
 
@@ -128,19 +129,21 @@ impl<'a> Grouping<'a> {
         let free = self.free[place].len();
         // Two places for a router and one receiver are the least that a packet begins with.
         let fits = free <= room;
-        if !fits && (room == 0 || !(self.config.split || self.sections.is_empty())) {
+        let must_split = free >= max;
+        if !fits && (room == 0 || !(self.config.split || must_split)) {
             return true;
         }
         let taken = self.take(place, free.min(room));
-        let hops = self.tree.places[place].hops;
         match section {
             Some((at, head)) => {
                 let section = &mut self.sections[at];
                 section.place = head;
-                section.deepest = section.deepest.max(hops);
                 section.receivers.extend(taken);
             }
-            None => self.sections.push(Section { place, deepest: hops, receivers: taken.to_vec() }),
+            None => {
+                let begun_at = self.tree.places[place].hops;
+                self.sections.push(Section { place, begun_at, receivers: taken.to_vec() });
+            }
         }
         let len = self.len();
         !fits || len + 1 >= max || len >= self.config.ok()
@@ -156,9 +159,11 @@ impl<'a> Grouping<'a> {
         }
         let (last, others) = self.sections.split_last()?;
         let head = self.tree.common(last.place, place);
-        let deepest = last.deepest.max(self.tree.places[place].hops);
-        // The sender is never what they have in common: a packet ends below it.
-        let is_near = deepest - self.tree.places[head].hops <= self.config.merge;
+        let below = |lower: u8, upper: usize| lower.saturating_sub(self.tree.places[upper].hops);
+        // The sender is never what they have in common: a packet ends below it. A router may so be farther from the
+        // one that serves in the end than the range, which the thesis' figures for `merge` show.
+        let is_near = below(last.begun_at, head) <= self.config.merge
+            && below(self.tree.places[place].hops, last.place) <= self.config.merge;
         let is_new = others.iter().all(|section| router(section.place) != router(head));
         (self.config.merge > 0 && is_near && is_new).then_some((others.len(), head))
     }

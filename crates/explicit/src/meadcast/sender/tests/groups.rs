@@ -30,6 +30,11 @@ fn receivers_of_one_router_are_split_where_they_must_be_and_where_they_may() {
     let config = Config { max: 7, ok: Some(7), ..Config::default() };
     assert_eq!(of(&two, config), ["R2 E1 E2 E3", "R1 E4 E5 E6"]);
     assert_eq!(of(&two, Config { split: true, ..config }), ["R2 E1 E2 E3 R1 E4 E5", "R1 E6"]);
+    // Those of R1 have to be split in any case where there are as many as a packet has addresses.
+    two.extend(["E7", "E8", "E9"].map(|name| (name, r1)));
+    assert_eq!(of(&two, config), ["R2 E1 E2 E3", "R1 E4 E5 E6 E7 E8 E9"]);
+    two.push(("E10", r1));
+    assert_eq!(of(&two, config), ["R2 E1 E2 E3 R1 E4 E5", "R1 E6 E7 E8 E9 E10"]);
 }
 
 #[test]
@@ -52,6 +57,26 @@ fn receivers_are_merged_no_farther_than_the_distance() {
     let apart: [(&str, &[&str]); 4] = [("E1", &["R1"]), ("E2", &["R1"]), ("E3", &["R2"]), ("E4", &["R2"])];
     let (packets, _) = all_names(&groups(&apart, &Config { merge: 9, ..Config::default() }));
     assert_eq!(packets, ["R1 E1 E2", "R2 E3 E4"]);
+}
+
+/// By the hops to the first router and to the one that serves until then, as in the thesis' program.
+#[test]
+fn a_router_may_be_farther_from_the_one_that_serves_it_than_the_range() {
+    let named_paths: [(&str, &[&str]); 6] = [
+        ("E1", &["R1", "R2", "R4"]),
+        ("E2", &["R1", "R2", "R4"]),
+        ("E3", &["R1", "R3", "R5", "R6"]),
+        ("E4", &["R1", "R3", "R5", "R6"]),
+        ("E5", &["R1", "R7", "R8", "R9"]),
+        ("E6", &["R1", "R7", "R8", "R9"]),
+    ];
+    let of = |merge| {
+        all_names(&groups(&named_paths, &Config { merge, max: 12, ok: Some(12), ..Config::default() })).0
+    };
+    assert_eq!(of(1), ["R4 E1 E2 R6 E3 E4 R9 E5 E6"]);
+    // R6 is one hop farther than R4, which served until then; R9 is three farther than R1.
+    assert_eq!(of(2), ["R1 E1 E2 E3 E4 R9 E5 E6"]);
+    assert_eq!(of(3), ["R1 E1 E2 E3 E4 E5 E6"]);
 }
 
 #[test]
