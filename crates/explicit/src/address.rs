@@ -14,14 +14,32 @@ pub(crate) const fn is_host(address: &[u8; 16]) -> bool {
 }
 
 /// Whether a list has an address twice.
-pub(crate) fn has_pair<T: Ord + Copy>(list: &[T]) -> bool {
+pub(crate) fn has_pair(list: &[[u8; 16]]) -> bool {
     // Up to about there looking at all pairs is quicker than sorting.
-    if list.len() <= 32 {
-        return (1..list.len()).any(|place| list[..place].contains(&list[place]));
+    if list.len() <= SHORT {
+        return may_have_pair(list) && (1..list.len()).any(|place| list[..place].contains(&list[place]));
     }
     let mut sorted = list.to_vec();
     sorted.sort_unstable();
     sorted.windows(2).any(|pair| pair[0] == pair[1])
+}
+
+/// Length of a list all of whose pairs are looked at.
+const SHORT: usize = 32;
+
+/// Whether the last four bytes of two addresses of a short list are the same, which is looked for without a branch.
+#[inline]
+fn may_have_pair(list: &[[u8; 16]]) -> bool {
+    let mut ends = [0; SHORT];
+    for (end, address) in ends.iter_mut().zip(list) {
+        let [.., a, b, c, d] = *address;
+        *end = u32::from_ne_bytes([a, b, c, d]);
+    }
+    let mut found = false;
+    for (place, end) in ends.iter().enumerate().take(list.len()) {
+        found |= ends[..place].iter().fold(false, |found, other| found | (other == end));
+    }
+    found
 }
 
 /// The addresses of IPv6 among a node's own, in their order.
@@ -60,12 +78,27 @@ mod tests {
 
     #[test]
     fn a_pair_is_found_wherever_it_is() {
-        assert!(!has_pair::<u8>(&[]));
-        assert!(!has_pair(&[1, 2, 3]));
-        let mut long: Vec<u8> = (0..60).rev().collect();
-        assert!(!has_pair(&long));
-        long[7] = 3;
-        assert!(has_pair(&long));
-        assert!(has_pair(&[1, 2, 1]) && has_pair(&[1, 2, 2]) && has_pair(&[1, 1, 2]));
+        let of = |bytes: &[u8]| {
+            // The first byte or the last one is the one that differs.
+            let ends = [0, 15].map(|place| {
+                let address = |byte: &u8| {
+                    let mut address = [7; 16];
+                    address[place] = *byte;
+                    address
+                };
+                has_pair(&bytes.iter().map(address).collect::<Vec<_>>())
+            });
+            assert_eq!(ends[0], ends[1], "{bytes:?}");
+            ends[0]
+        };
+        assert!(!of(&[]));
+        assert!(!of(&[1, 2, 3]));
+        for len in [32, 60] {
+            let mut long: Vec<u8> = (0..len).rev().collect();
+            assert!(!of(&long));
+            long[7] = 3;
+            assert!(of(&long));
+        }
+        assert!(of(&[1, 2, 1]) && of(&[1, 2, 2]) && of(&[1, 1, 2]));
     }
 }

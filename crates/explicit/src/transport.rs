@@ -34,28 +34,67 @@ pub fn has_ports(protocol: u8) -> bool {
 }
 
 /// Fits a whole segment to the change of the packet's destination from `old` to `new`, and to a new destination port
-/// if there is one: its checksum is updated incrementally (RFC 1624, equation 3). UDP without a checksum stays so.
+/// if there is one; see [`Readdressing`].
 #[inline]
 pub fn readdress(protocol: u8, segment: &mut [u8], old: &[u8; 16], new: &[u8; 16], port: Option<[u8; 2]>) {
-    let Some(fields) = fields(protocol).filter(|fields| segment.len() >= fields.len) else { return };
-    let place = fields.checksum;
-    let checksum = u16::from_be_bytes([segment[place], segment[place + 1]]);
-    let mut sum = Sum::default().with(&(!checksum).to_be_bytes());
-    sum = sum.with(&(!u128::from_be_bytes(*old)).to_be_bytes()).with(new);
-    if let Some((place, port)) = fields.port.zip(port) {
-        let field = &mut segment[place..place + 2];
-        sum = sum.with(&[!field[0], !field[1]]).with(&port);
-        field.copy_from_slice(&port);
+    Readdressing::new(protocol, segment, old).apply(segment, new, port);
+}
+
+/// The change of a packet's destination, prepared for all copies of its segment: the checksum is updated incrementally
+/// (RFC 1624, equation 3), and what leaves it is the same for each. UDP without a checksum stays so.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Readdressing(Option<Covered>);
+
+#[derive(Clone, Copy, Debug)]
+struct Covered {
+    fields: Fields,
+    /// Whether zero means that there is no checksum (RFC 768).
+    has_zero: bool,
+    /// Whether there is none.
+    is_unsummed: bool,
+    /// The sum over what is covered, without the old destination and port.
+    rest: Sum,
+    /// The old destination port, inverted.
+    without_port: [u8; 2],
+}
+
+impl Readdressing {
+    /// Of a segment whose packet has the destination `old`.
+    #[inline]
+    pub(crate) fn new(protocol: u8, segment: &[u8], old: &[u8; 16]) -> Self {
+        let Some(fields) = fields(protocol).filter(|fields| segment.len() >= fields.len) else {
+            return Self(None);
+        };
+        let at = |place: usize| [!segment[place], !segment[place + 1]];
+        let inverted = at(fields.checksum);
+        let has_zero = protocol == ip::UDP;
+        Self(Some(Covered {
+            fields,
+            has_zero,
+            is_unsummed: has_zero && inverted == [0xff; 2],
+            rest: Sum::default().with(&inverted).with(&(!u128::from_be_bytes(*old)).to_be_bytes()),
+            without_port: fields.port.map_or([0; 2], at),
+        }))
     }
-    if protocol == ip::UDP && checksum == 0 {
-        return;
+
+    /// Addresses a copy of the segment to `new`, and to a port if there is one.
+    #[inline]
+    pub(crate) fn apply(&self, segment: &mut [u8], new: &[u8; 16], port: Option<[u8; 2]>) {
+        let Some(Covered { fields, has_zero, is_unsummed, rest, without_port }) = self.0 else { return };
+        let mut sum = rest.with(new);
+        if let Some((place, port)) = fields.port.zip(port) {
+            sum = sum.with(&without_port).with(&port);
+            segment[place..place + 2].copy_from_slice(&port);
+        }
+        if is_unsummed {
+            return;
+        }
+        let checksum = match sum.checksum() {
+            0 if has_zero => 0xffff,
+            checksum => checksum,
+        };
+        segment[fields.checksum..fields.checksum + 2].copy_from_slice(&checksum.to_be_bytes());
     }
-    let checksum = match sum.checksum() {
-        // Zero means "none" (RFC 768).
-        0 if protocol == ip::UDP => 0xffff,
-        checksum => checksum,
-    };
-    segment[place..place + 2].copy_from_slice(&checksum.to_be_bytes());
 }
 
 #[cfg(test)]

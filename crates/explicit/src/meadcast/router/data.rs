@@ -1,5 +1,6 @@
 //! Data: its copies for other routers, and the plain packets for this router's receivers.
 
+use std::mem::take;
 use std::ops::Range;
 
 use hopcast_core::{Buffer, Egress, Instant, Item, Transit};
@@ -7,7 +8,8 @@ use hopcast_wire::ip;
 
 use super::machine::Router;
 use crate::meadcast::wire::{Packet, edit};
-use crate::{Bitmap, Refusal, transport};
+use crate::transport::Readdressing;
+use crate::{Bitmap, Refusal};
 
 /// The form of a packet of data.
 pub(super) struct Data {
@@ -48,85 +50,93 @@ impl Data {
     }
 }
 
-/// The receiver that a copy is addressed to.
-struct Target {
-    /// Place of its router in the list.
-    router: usize,
-    address: [u8; 16],
-    port: Option<[u8; 2]>,
-    /// Whether the copy is a plain packet for it.
-    is_unicast: bool,
+/// Copies of a packet: what they have in common.
+struct Copies {
+    ingress: Option<u32>,
+    readdressing: Readdressing,
+    /// IPv6's header of plain packets, which have no other header in front of the payload.
+    plain: [u8; ip::V6_HEADER],
+}
+
+impl Copies {
+    fn new(packet: &[u8], ingress: Option<u32>, data: &Data) -> Self {
+        let payload = &packet[data.header_len..];
+        Self {
+            ingress,
+            readdressing: Readdressing::new(data.protocol, payload, &edit::destination(packet)),
+            plain: edit::plain_header(packet, data.protocol, payload.len()),
+        }
+    }
+
+    /// The copy for the routers in `delivery`, of this packet.
+    fn list(&self, mut packet: Buffer, data: &Data, delivery: Bitmap, first: usize) -> Transit {
+        let (address, port) = (edit::listed(&packet, first), data.port(&packet, first));
+        edit::set_delivery(&mut packet, delivery);
+        edit::set_destination(&mut packet, &address);
+        self.readdressing.apply(&mut packet[data.header_len..], &address, port);
+        self.transit(packet)
+    }
+
+    /// The plain packet with this payload.
+    fn plain(&self, mut payload: Buffer, address: &[u8; 16], port: Option<[u8; 2]>) -> Transit {
+        self.readdressing.apply(&mut payload, address, port);
+        let mut header = self.plain;
+        edit::set_destination(&mut header, address);
+        payload.prepend(ip::V6_HEADER).copy_from_slice(&header);
+        self.transit(payload)
+    }
+
+    const fn transit(&self, packet: Buffer) -> Transit {
+        Transit { packet, ingress: self.ingress, egress: Egress::Routes }
+    }
 }
 
 impl Router {
-    /// Copies a packet for each of its sections that are to be delivered.
+    /// Copies a packet for each of its sections that are to be delivered. The payload is copied once for each copy but
+    /// the last, which is the packet itself.
     pub(super) fn forward(&mut self, now: Instant, transit: Transit, data: &Data) {
         if !self.copies.is_ready(now) {
             return self.refuse(transit, Refusal::Rate);
         }
-        let mut left = 0;
+        let Transit { mut packet, ingress, .. } = transit;
+        let (mut served, mut left) = (Bitmap::EMPTY, 0);
         for router in data.delivery.places() {
-            left += if self.serves(&transit.packet, data, router) { data.receivers(router).len() } else { 1 };
+            let (receivers, is_own) =
+                (data.receivers(router).len(), self.owns(&edit::listed(&packet, router)));
+            if is_own || receivers < self.config.min_dsts.into() {
+                served = served.with(router);
+                left += receivers;
+                self.counters.unicast += receivers as u64;
+                self.counters.premature += if is_own { 0 } else { receivers as u64 };
+            } else {
+                left += 1;
+                self.counters.copies += 1;
+            }
         }
         self.copies.sent(now, left as u64);
-        let Transit { mut packet, ingress, .. } = transit;
         packet.truncate(data.len);
         edit::increment_hops(&mut packet);
+        let copies = Copies::new(&packet, ingress, data);
         for router in data.delivery.places() {
-            let is_unicast = self.serves(&packet, data, router);
-            let receivers = data.receivers(router);
-            if is_unicast && !self.owns(&edit::listed(&packet, router)) {
-                self.counters.premature += receivers.len() as u64;
-            }
-            let addressed = if is_unicast { receivers } else { router + 1..router + 2 };
-            for receiver in addressed {
-                let address = edit::listed(&packet, receiver);
-                let target = Target { router, address, port: data.port(&packet, receiver), is_unicast };
+            if !served.has(router) {
                 left -= 1;
-                if left == 0 {
-                    // The last copy is the packet itself.
-                    let copy = if is_unicast { strip(packet, data) } else { packet };
-                    return self.send(copy, ingress, data, &target);
-                }
-                let copy = if is_unicast { stripped(&packet, data) } else { packet.clone() };
-                self.send(copy, ingress, data, &target);
+                let copy = if left == 0 { take(&mut packet) } else { packet.clone() };
+                let copy = copies.list(copy, data, Bitmap::of(router), router + 1);
+                self.out.down(Item::Transit(copy));
+                continue;
+            }
+            for receiver in data.receivers(router) {
+                left -= 1;
+                let (address, port) = (edit::listed(&packet, receiver), data.port(&packet, receiver));
+                let payload = match left {
+                    0 => {
+                        packet.advance(data.header_len);
+                        take(&mut packet)
+                    }
+                    _ => Buffer::copy_from(&packet[data.header_len..]),
+                };
+                self.out.down(Item::Transit(copies.plain(payload, &address, port)));
             }
         }
     }
-
-    /// Whether the receivers of the router at a place get plain packets from here.
-    fn serves(&self, packet: &[u8], data: &Data, router: usize) -> bool {
-        data.receivers(router).len() < self.config.min_dsts.into() || self.owns(&edit::listed(packet, router))
-    }
-
-    fn send(&mut self, mut copy: Buffer, ingress: Option<u32>, data: &Data, target: &Target) {
-        let payload = if target.is_unicast { ip::V6_HEADER } else { data.header_len };
-        if target.is_unicast {
-            self.counters.unicast += 1;
-        } else {
-            self.counters.copies += 1;
-            edit::set_delivery(&mut copy, Bitmap::of(target.router));
-        }
-        let old = edit::set_destination(&mut copy, &target.address);
-        transport::readdress(data.protocol, &mut copy[payload..], &old, &target.address, target.port);
-        self.out.down(Item::Transit(Transit { packet: copy, ingress, egress: Egress::Routes }));
-    }
-}
-
-/// The packet without its extension headers.
-fn strip(mut packet: Buffer, data: &Data) -> Buffer {
-    let mut header = [0; ip::V6_HEADER];
-    header.copy_from_slice(&packet[..ip::V6_HEADER]);
-    packet.advance(data.header_len);
-    packet.prepend(ip::V6_HEADER).copy_from_slice(&header);
-    edit::set_payload(&mut packet, data.protocol);
-    packet
-}
-
-/// A copy of the packet without its extension headers.
-fn stripped(packet: &[u8], data: &Data) -> Buffer {
-    let mut copy = Buffer::copy_from(&packet[data.header_len..]);
-    copy.prepend(ip::V6_HEADER).copy_from_slice(&packet[..ip::V6_HEADER]);
-    edit::set_payload(&mut copy, data.protocol);
-    copy
 }

@@ -38,17 +38,23 @@ pub(crate) fn listed_port(packet: &[u8], listed: usize, place: usize) -> [u8; 2]
     [packet[at], packet[at + 1]]
 }
 
-/// Changes the destination of a packet of IPv6, and returns the old one.
-pub(crate) fn set_destination(packet: &mut [u8], new: &[u8; 16]) -> [u8; 16] {
-    let mut old = [0; 16];
-    old.copy_from_slice(&packet[DESTINATION]);
-    packet[DESTINATION].copy_from_slice(new);
-    old
+/// Destination of a packet of IPv6.
+pub(crate) fn destination(packet: &[u8]) -> [u8; 16] {
+    let mut octets = [0; 16];
+    octets.copy_from_slice(&packet[DESTINATION]);
+    octets
 }
 
-/// Makes IPv6's header fit a packet that has lost the extension headers behind it: its payload has this protocol.
-pub(crate) fn set_payload(packet: &mut [u8], protocol: u8) {
-    let len = (packet.len() - ip::V6_HEADER) as u16;
-    packet[PAYLOAD_LEN].copy_from_slice(&len.to_be_bytes());
-    packet[NEXT_HEADER] = protocol;
+/// Changes the destination of a packet of IPv6.
+pub(crate) fn set_destination(packet: &mut [u8], new: &[u8; 16]) {
+    packet[DESTINATION].copy_from_slice(new);
+}
+
+/// IPv6's header of a packet, in front of nothing but a payload of this protocol and length.
+pub(crate) fn plain_header(packet: &[u8], protocol: u8, len: usize) -> [u8; ip::V6_HEADER] {
+    let mut header = [0; ip::V6_HEADER];
+    header.copy_from_slice(&packet[..ip::V6_HEADER]);
+    header[PAYLOAD_LEN].copy_from_slice(&(len as u16).to_be_bytes());
+    header[NEXT_HEADER] = protocol;
+    header
 }
