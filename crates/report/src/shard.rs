@@ -1,5 +1,7 @@
 //! Shards of a sweep, and joining them.
 
+use std::mem::take;
+
 use hopcast_twin::results::{Document, Run, Summary};
 use hopcast_twin::saving::relate;
 use hopcast_twin::stats::summarise;
@@ -93,11 +95,12 @@ fn joined(shards: Vec<RunDirectory>) -> RunDirectory {
             entries.insert("command".into(), without_shard(command).into());
         }
     }
-    let (first, topology) = (&shards[0].document, shards[0].topology.clone());
-    let (scenario, notes, remarks) = (first.scenario.clone(), first.notes.clone(), first.remarks.clone());
-    let (reference, axis) = (first.reference.clone(), first.axis.clone());
-    let published: Vec<Summary> = shards.iter().flat_map(|shard| shard.document.summary.clone()).collect();
-    let mut dealt: Vec<_> = shards.into_iter().map(|shard| shard.document.runs.into_iter()).collect();
+    let topology = shards[0].topology.clone();
+    let mut documents: Vec<Document> = shards.into_iter().map(|shard| shard.document).collect();
+    let published: Vec<Summary> =
+        documents.iter_mut().flat_map(|document| take(&mut document.summary)).collect();
+    let mut dealt: Vec<_> =
+        documents.iter_mut().map(|document| take(&mut document.runs).into_iter()).collect();
     let mut runs: Vec<Run> = Vec::new();
     for turn in (0..dealt.len()).cycle() {
         match dealt[turn].next() {
@@ -106,7 +109,7 @@ fn joined(shards: Vec<RunDirectory>) -> RunDirectory {
         }
     }
     // In its shard a run may have been without the one that it is compared with.
-    relate(&mut runs, &reference);
+    relate(&mut runs, &documents[0].reference);
     let mut summary = summarise(&runs, &[]);
     let key = |row: &Summary| (serde_json::to_string(&row.parameters).unwrap_or_default(), row.flow.clone());
     let figures: std::collections::BTreeMap<_, _> = published
@@ -117,8 +120,8 @@ fn joined(shards: Vec<RunDirectory>) -> RunDirectory {
     for row in &mut summary {
         row.published = figures.get(&key(row)).map(|figures| (*figures).clone()).unwrap_or_default();
     }
-    let document =
-        Document { scenario, runs, summary, notes, remarks, reference, axis, ..Document::default() };
+    // All else is that of the scenario, and so of each shard.
+    let document = Document { runs, summary, ..documents.swap_remove(0) };
     RunDirectory { document, topology, manifest }
 }
 

@@ -5,7 +5,7 @@
 mod fixture;
 
 use hopcast_report::{RunDirectory, Shard, join};
-use hopcast_twin::results::Document;
+use hopcast_twin::results::{Document, Publication};
 use hopcast_twin::stats::summarise;
 use serde_json::json;
 
@@ -14,6 +14,10 @@ const OF: usize = 4;
 /// The document in one piece, and as shards with the names of their directories.
 fn dealt() -> (Document, Vec<RunDirectory>, Vec<String>) {
     let (mut document, topology) = fixture::six_hops();
+    document.beside = Some("measured".into());
+    document.source = Some(Publication { title: "Six hops".into(), year: 2024, ..Publication::default() });
+    document.axis = Some("topology.chain.hops".into());
+    document.remarks = vec!["`--quick` shortens its runs".into()];
     let published = document.summary.clone();
     let summary = |document: &Document| {
         let mut summary = summarise(&document.runs, &[]);
