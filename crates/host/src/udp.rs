@@ -24,6 +24,11 @@ impl Host {
             Err(malformed) => return self.count_malformed(malformed),
         };
         let Some(above) = self.bindings.udp(read.destination) else {
+            let is_own_copy = ingress.is_none() && is_group(header.destination);
+            // Nobody misses the host's own copy of what it sends to a group; all others have theirs.
+            if is_own_copy && self.bindings.protocol(ip::UDP, Some(read.destination)).is_none() {
+                return packet.recycle();
+            }
             return self.deliver_packet(now, packet, header);
         };
         if is_group(header.destination) && !self.is_for(above, header, ingress) {

@@ -190,6 +190,29 @@ proptest! {
     }
 }
 
+/// A member that sends to another port of its group than it listens to is not one to whom packets come in vain.
+#[test]
+fn the_own_copy_of_what_goes_to_a_group_is_no_loss_where_nobody_listens() {
+    let mut model = Modelled::new();
+    let closed = |model: &Modelled| {
+        let mut found = 0;
+        model.host.counters(&mut |name, value| found += u64::from(name == "closed_port") * value);
+        found
+    };
+    for (number, group) in (0..).zip(["239.1.2.3", "ff15::7"]) {
+        let group: IpAddr = group.parse().unwrap();
+        model.change((0, group, None, None), true);
+        let own = SocketAddr::new(address(A, group.is_ipv6()), port(0));
+        let datagram = Datagram::new(own, SocketAddr::new(group, port(MACHINES)), Buffer::copy_from(b"film"));
+        model.host.handle(Instant::ZERO, Port::Above(0), Item::Datagram(datagram));
+        assert_eq!(model.drain(), (vec![], vec![0, 1]));
+        assert_eq!(closed(&model), number);
+        model.host.handle(Instant::ZERO, Port::Below(INGRESS), Item::Frame(frame(B, group, MACHINES)));
+        assert_eq!(model.drain(), (vec![], vec![]));
+        assert_eq!(closed(&model), number + 1);
+    }
+}
+
 #[test]
 fn a_hook_may_take_what_arrives_on_another_interface_than_that_of_its_route() {
     let mut model = Modelled::new();
