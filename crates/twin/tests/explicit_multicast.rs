@@ -186,6 +186,37 @@ flows: [{{ name: f, from: s, to: g, ip: 6, over: {{ norm: {{ rate: 3 Mbit/s }} }
     }
 }
 
+/// What a delivery adds counts, whoever asks how long a datagram may be.
+#[test]
+fn datagrams_leave_room_for_the_list() {
+    let text = |app: &str| {
+        format!(
+            "duration: 4 s
+topology: {{ chain: {{ hops: 2, link: {{ rate: 10 Mbit/s }} }} }}
+groups: [{{ name: g, members: [n2], delivery: {{ meadcast: {{ delay: 0s, timeout: 1s, min-leaves: 1 }} }} }}]
+services: [{{ name: mead, run: meadcast-router, on: [n1] }}]
+flows: [{{ from: n0, to: g, ip: 6, over: udp, app: {{ {app} }} }}]
+"
+        )
+    };
+    let cbr = |size: u32| text(&format!("cbr: {{ rate: 100 kbit/s, size: {size} B }}"));
+    let error = hopcast_runner::load_text(Path::new("bad.yaml"), &cbr(1277), &Overrides::default())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.ends_with(
+            "`size`: expected at most 1276 B, what the MTU of 1500 of the link `n0-n1` leaves over `udp` beside 176 B of the group's delivery (hosts do not fragment), found 1277 B"
+        ),
+        "{error}"
+    );
+    for app in [cbr(1276), text("bulk: { bytes: 2 MB }")] {
+        let run = document(&app).runs.into_iter().next().unwrap();
+        assert_eq!(run.flows[0].figures.reliability, Some(1.0), "{app}");
+        assert!(counter(&run, "meadcast_sender_packets") > 0, "{app}");
+        assert_eq!(run.hosts.get("too_big"), None);
+    }
+}
+
 /// Bytes that all links and the sender's have carried, in datagrams of this size, for a group of these nodes of the
 /// thesis' network: each frame once on a link.
 fn testbed(from: &str, to: &str, delivery: &str, routers: &str, size: u32) -> (f64, f64) {

@@ -61,6 +61,11 @@ impl Delivery for Xcast {
         self.config.overhead() as u64
     }
 
+    fn min_overhead(&self) -> u64 {
+        // Beside a long datagram lists are shorter, and a packet to one receiver has none.
+        0
+    }
+
     fn machines(&self, end: &GroupEnd<'_>) -> DeliveryMachines {
         let none = DeliveryMachines::default();
         let IpAddr::V6(own) = end.plan.address(end.node, true) else { return none };

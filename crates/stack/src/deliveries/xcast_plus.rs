@@ -49,6 +49,11 @@ impl Delivery for XcastPlus {
         sender::Config { max, ..sender::Config::default() }.overhead() as u64
     }
 
+    fn min_overhead(&self) -> u64 {
+        // A list is as long as there are designated routers, and behind the sender's own one there is none.
+        0
+    }
+
     fn machines(&self, end: &GroupEnd<'_>) -> DeliveryMachines {
         DeliveryMachines::joining(MemberMachine::at(end, end.address(), Some(end.source)))
     }

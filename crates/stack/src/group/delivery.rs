@@ -62,6 +62,11 @@ pub trait Delivery: fmt::Debug + Send + Sync {
         0
     }
 
+    /// Bytes that it adds to a datagram beside which it adds as few as it can.
+    fn min_overhead(&self) -> u64 {
+        self.overhead()
+    }
+
     /// Its machines at one end of a flow.
     fn machines(&self, end: &GroupEnd<'_>) -> DeliveryMachines;
 

@@ -32,6 +32,13 @@ pub(crate) fn check(
     for (flow, written) in flows.iter().zip(written) {
         check_first_links(flow, written, segment_map, &paths)?;
     }
+    let delivery =
+        |flow: &Flow| flow.group.map_or(0, |group| groups[group].delivery.settings().min_overhead());
+    let checks: Vec<_> = flows
+        .iter()
+        .zip(written)
+        .map(|(flow, written)| FlowCheck { flow, written, delivery: delivery(flow) })
+        .collect();
     let links = segment_map.network.links;
     let of_ends = segment_map
         .segments
@@ -39,9 +46,10 @@ pub(crate) fn check(
         .filter_map(|segment| segment.ends.iter().map(|end| segment.mtu(links, end.hop())).min());
     let narrowest = of_ends.min().unwrap_or(u32::MAX);
     let (mut routes, mut plain) = (Vec::new(), Vec::new());
-    for (number, flow) in flows.iter().enumerate() {
-        if let Some(paths) = written[number].paths.filter(|_| flow.paths > 1) {
-            check_disjoint(flow, &written[number], paths, segment_map)?;
+    for (number, check) in checks.iter().enumerate() {
+        let flow = check.flow;
+        if let Some(paths) = check.written.paths.filter(|_| flow.paths > 1) {
+            check.disjoint(paths, segment_map)?;
         }
         let route = |direction, from, to| {
             let target = flow.target(&segment_map.addresses, to);
@@ -52,7 +60,7 @@ pub(crate) fn check(
             true => Route { target: Target::Node(flow.from), ..route(Direction::Tree, to, flow.from) },
             false => route(Direction::There, flow.from, to),
         });
-        if min_mtu(flow) <= u64::from(narrowest) {
+        if check.min_mtu() <= u64::from(narrowest) {
             // The shortest path to a segment need not lead on to the nearest of its hosts.
             let (near, others): (Vec<_>, Vec<_>) =
                 there.partition(|route| matches!(route.target, Target::Node(_)));
@@ -73,10 +81,9 @@ pub(crate) fn check(
         let sources: Vec<_> = routes.iter().map(|route| route.from).collect();
         paths.search_from(routes[0].target, &sources);
         for route in routes {
-            let (flow, written) = (&flows[route.flow], &written[route.flow]);
             let place = |route: &Route| (route.flow, route.direction);
             let earlier = first.as_ref().is_none_or(|(found, _)| place(route) < place(found));
-            if earlier && let Err(error) = check_route(flow, written, route, segment_map, &paths) {
+            if earlier && let Err(error) = checks[route.flow].route(route, segment_map, &paths) {
                 first = Some((*route, error));
             }
         }
@@ -100,11 +107,12 @@ fn too_long(mut routes: Vec<Route>, paths: &mut ShortestPaths) -> Option<Route> 
     None
 }
 
-/// Minimum MTU that a flow needs of every link of its route.
-fn min_mtu(flow: &Flow) -> u64 {
-    let datagram = datagram(flow).map_or(0, |size| size + flow.full_overhead() - ETHERNET_HEADER);
-    let franc = flow.frame_payload().unwrap_or(0);
-    datagram.max(if flow.ipv6 { u64::from(MIN_IPV6_MTU) } else { franc })
+/// A flow whose packets are to fit its routes.
+struct FlowCheck<'a> {
+    flow: &'a Flow,
+    written: &'a Written<'a>,
+    /// Bytes that its group's delivery adds to the longest datagrams.
+    delivery: u64,
 }
 
 /// One direction of a flow; those to one target are checked together.
@@ -171,67 +179,93 @@ pub(crate) fn saturating(flow: &Flow) -> Option<&'static str> {
     }
 }
 
-fn check_route(
-    flow: &Flow,
-    written: &Written<'_>,
-    route: &Route,
-    segment_map: &SegmentMap<'_>,
-    paths: &ShortestPaths,
-) -> Result<(), Diagnostic> {
-    let path: Vec<_> = match route.direction {
-        Direction::There | Direction::Back => paths.path(route.from, route.to).collect(),
-        Direction::Tree => paths.path_back(route.from, route.to),
-    };
-    check_path(flow, written, &path, route, segment_map)
-}
-
-/// Checks the disjoint routes of a flow, each of which takes a part of its packets.
-fn check_disjoint(
-    flow: &Flow,
-    written: &Written<'_>,
-    paths: &Node,
-    segment_map: &SegmentMap<'_>,
-) -> Result<(), Diagnostic> {
-    let Some(&to) = flow.to.first() else { return Ok(()) };
-    let routes = segment_map.paths().disjoint(flow.from, to, flow.paths);
-    if routes.len() < flow.paths {
-        let (found, wanted) = (routes.len(), flow.paths);
-        let [from, to] = [flow.from, to].map(|node| &segment_map.network.nodes[node].name);
-        let lead = if found == 1 { "1 route leads".to_owned() } else { format!("{found} routes lead") };
-        return Err(paths.error(format!(
-            "`paths`: expected no more routes than lead from `{from}` to `{to}` without a link or a node between in common: \
-             {lead}, found {wanted}"
-        )));
+impl FlowCheck<'_> {
+    /// All headers before the payload, including Ethernet's, in bytes for a full frame.
+    fn headers(&self) -> u64 {
+        self.flow.full_overhead() + self.delivery
     }
-    let target = Target::Node(to);
-    let route = Route { target, to, flow: 0, direction: Direction::There, from: flow.from };
-    routes.iter().try_for_each(|path| check_path(flow, written, path, &route, segment_map))
-}
 
-/// Checks that packets of the longest size fit every hop of a path, and its length the hop limit.
-fn check_path(
-    flow: &Flow,
-    written: &Written<'_>,
-    path: &[Crossing],
-    route: &Route,
-    segment_map: &SegmentMap<'_>,
-) -> Result<(), Diagnostic> {
-    let hops = path.len();
-    if hops > HOP_LIMIT {
-        let ends = match route.direction {
-            Direction::There | Direction::Back => [route.from, route.to],
-            Direction::Tree => [route.to, route.from],
+    /// Minimum MTU that it needs of every link of its route.
+    fn min_mtu(&self) -> u64 {
+        let datagram = datagram(self.flow).map_or(0, |size| size + self.headers() - ETHERNET_HEADER);
+        let franc = self.flow.frame_payload().unwrap_or(0);
+        datagram.max(if self.flow.ipv6 { u64::from(MIN_IPV6_MTU) } else { franc })
+    }
+
+    fn route(
+        &self,
+        route: &Route,
+        segment_map: &SegmentMap<'_>,
+        paths: &ShortestPaths,
+    ) -> Result<(), Diagnostic> {
+        let path: Vec<_> = match route.direction {
+            Direction::There | Direction::Back => paths.path(route.from, route.to).collect(),
+            Direction::Tree => paths.path_back(route.from, route.to),
         };
-        let [from, to] = ends.map(|node| &segment_map.network.nodes[node].name);
-        return Err(written
-            .to
-            .error(format!("`to`: `{to}` is {hops} hops from `{from}`, and IP's hop limit is {HOP_LIMIT}")));
+        self.path(&path, route, segment_map)
     }
-    let path = || path.iter().map(|&crossing| Narrow::of(crossing, segment_map));
-    path().try_for_each(|narrow| check_ipv6(written, &narrow))?;
-    path()
-        .min_by_key(|narrow| narrow.mtu)
-        .map_or(Ok(()), |narrow| check_size(flow, written, &narrow, route.direction == Direction::Back))
+
+    /// Checks its disjoint routes, each of which takes a part of its packets.
+    fn disjoint(&self, paths: &Node, segment_map: &SegmentMap<'_>) -> Result<(), Diagnostic> {
+        let flow = self.flow;
+        let Some(&to) = flow.to.first() else { return Ok(()) };
+        let routes = segment_map.paths().disjoint(flow.from, to, flow.paths);
+        if routes.len() < flow.paths {
+            let (found, wanted) = (routes.len(), flow.paths);
+            let [from, to] = [flow.from, to].map(|node| &segment_map.network.nodes[node].name);
+            let lead = if found == 1 { "1 route leads".to_owned() } else { format!("{found} routes lead") };
+            return Err(paths.error(format!(
+                "`paths`: expected no more routes than lead from `{from}` to `{to}` without a link or a node between in common: \
+                 {lead}, found {wanted}"
+            )));
+        }
+        let target = Target::Node(to);
+        let route = Route { target, to, flow: 0, direction: Direction::There, from: flow.from };
+        routes.iter().try_for_each(|path| self.path(path, &route, segment_map))
+    }
+
+    /// Checks that packets of the longest size fit every hop of a path, and its length the hop limit.
+    fn path(&self, path: &[Crossing], route: &Route, segment_map: &SegmentMap<'_>) -> Result<(), Diagnostic> {
+        let hops = path.len();
+        if hops > HOP_LIMIT {
+            let ends = match route.direction {
+                Direction::There | Direction::Back => [route.from, route.to],
+                Direction::Tree => [route.to, route.from],
+            };
+            let [from, to] = ends.map(|node| &segment_map.network.nodes[node].name);
+            return Err(self.written.to.error(format!(
+                "`to`: `{to}` is {hops} hops from `{from}`, and IP's hop limit is {HOP_LIMIT}"
+            )));
+        }
+        let path = || path.iter().map(|&crossing| Narrow::of(crossing, segment_map));
+        path().try_for_each(|narrow| check_ipv6(self.written, &narrow))?;
+        path()
+            .min_by_key(|narrow| narrow.mtu)
+            .map_or(Ok(()), |narrow| self.size(&narrow, route.direction == Direction::Back))
+    }
+
+    /// Checks that its datagrams fit the narrowest link of its route: longer ones never arrive.
+    fn size(&self, narrow: &Narrow<'_>, back: bool) -> Result<(), Diagnostic> {
+        let (flow, mtu) = (self.flow, narrow.mtu);
+        if let Some(filled) = flow.frame_payload().filter(|&filled| u64::from(mtu) < filled) {
+            return Err(self.written.app.error(format!(
+                "`{}` fills frames of {filled} B, and {} has an MTU of {mtu}",
+                flow.protocol,
+                narrow.name()
+            )));
+        }
+        let largest = (u64::from(mtu) + ETHERNET_HEADER).saturating_sub(self.headers());
+        let Some(size) = datagram(flow).filter(|size| *size > largest) else { return Ok(()) };
+        let (name, protocol) = (narrow.name(), &flow.protocol);
+        let delivery = match self.delivery {
+            0 => String::new(),
+            bytes => format!(" beside {bytes} B of the group's delivery"),
+        };
+        let back = if back { " on the way back" } else { "" };
+        Err(self.written.app.error(format!(
+            "`size`: expected at most {largest} B, what the MTU of {mtu} of {name} leaves over `{protocol}`{delivery}{back} (hosts do not fragment), found {size} B"
+        )))
+    }
 }
 
 /// A hop of a route, and the maximum length of a packet there.
@@ -266,25 +300,6 @@ fn check_ipv6(written: &Written<'_>, narrow: &Narrow<'_>) -> Result<(), Diagnost
             narrow.mtu
         ))),
     }
-}
-
-/// Checks that a flow's datagrams fit the narrowest link of its route: longer ones never arrive.
-fn check_size(flow: &Flow, written: &Written<'_>, narrow: &Narrow<'_>, back: bool) -> Result<(), Diagnostic> {
-    let mtu = narrow.mtu;
-    if let Some(filled) = flow.frame_payload().filter(|&filled| u64::from(mtu) < filled) {
-        return Err(written.app.error(format!(
-            "`{}` fills frames of {filled} B, and {} has an MTU of {mtu}",
-            flow.protocol,
-            narrow.name()
-        )));
-    }
-    let largest = (u64::from(mtu) + ETHERNET_HEADER).saturating_sub(flow.full_overhead());
-    let Some(size) = datagram(flow).filter(|size| *size > largest) else { return Ok(()) };
-    let (name, protocol) = (narrow.name(), &flow.protocol);
-    let back = if back { " on the way back" } else { "" };
-    Err(written.app.error(format!(
-        "`size`: expected at most {largest} B, what the MTU of {mtu} of {name} leaves over `{protocol}`{back} (hosts do not fragment), found {size} B"
-    )))
 }
 
 /// The payload of a flow's datagrams, if the file has it; other flows fill the longest packet of the route.

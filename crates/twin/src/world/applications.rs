@@ -29,7 +29,7 @@ impl FlowApps<'_> {
     pub(super) fn applications(&self, source: Ends) -> Result<Applications, WorldError> {
         let on_stream = self.flow.on_stream();
         // The payload of a full frame: 1,472 bytes where UDP over IPv4 and an MTU of 1,500 are all there is.
-        let full = self.plan.longest_frame().saturating_sub(self.flow.overhead(0)) as usize;
+        let full = self.plan.longest_frame().saturating_sub(self.plan.overhead(0)) as usize;
         let full = full.max(PIECE_HEADER + 1);
         let meters = || self.meters.clone();
         // An application that is answered has one receiver.
@@ -171,7 +171,7 @@ impl FlowApps<'_> {
             let (flow, node) = (self.flow.name.clone(), self.scenario.nodes[self.flow.from].name.clone());
             return Err(WorldError::NoRate { flow, node });
         };
-        Ok(Pace::saturating(rates, self.flow.overhead(0)))
+        Ok(Pace::saturating(rates, self.plan.overhead(0)))
     }
 
     /// The schedule by which the application sends: its own span, with the `start` and `stop` events of its flow.
