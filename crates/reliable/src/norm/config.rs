@@ -19,7 +19,7 @@ pub struct SenderConfig {
     pub proactive: Proactive,
     /// How fast it sends.
     pub rate: RateControl,
-    /// Bytes that lower layers add to each datagram, which its rate counts.
+    /// Bytes that lower layers add to each datagram, which a fixed rate counts.
     pub overhead: u16,
     /// Group round-trip time that is assumed until a receiver has answered. A value too small costs a few NACKs, one
     /// too large delays the first repairs.
@@ -100,7 +100,8 @@ const MAX_ACKERS: usize = 300;
 pub enum RateControl {
     /// At this rate, bytes of lower layers included.
     Fixed(Rate),
-    /// As a TCP would to the receiver with the worst path (RFC 5740, section 5.5.2; RFC 4654).
+    /// As a TCP would to the receiver with the worst path (RFC 5740, section 5.5.2; RFC 4654), bytes of NORM's packets
+    /// alone (RFC 5348, section 3.1).
     Tcp {
         /// The rate at the start.
         initial: Rate,

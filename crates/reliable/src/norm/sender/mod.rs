@@ -158,7 +158,7 @@ impl Sender {
 
     /// Group round-trip time, never less than a segment takes (RFC 5740, section 5.5.1).
     pub(super) fn grtt(&self) -> Duration {
-        let segment = u64::from(self.config.segment) + u64::from(self.config.overhead);
+        let segment = self.counted(self.config.segment.into());
         self.grtt.get().max(self.rate().time_for(segment)).min(self.config.max_grtt)
     }
 
@@ -224,8 +224,18 @@ impl Sender {
         if let (Some(congestion), Kind::Data | Kind::Repair) = (&mut self.congestion, packet.kind) {
             congestion.sent(now);
         }
-        self.pacer.sent(now, self.rate(), bytes as u64 + u64::from(self.config.overhead));
+        self.pacer.sent(now, self.rate(), self.counted(bytes as u64));
         Some(packet)
+    }
+
+    /// Bytes of a packet that the rate counts. With congestion control they are those that receivers hear, who name
+    /// twice what arrives in slow start: where lower layers add more than there is in a packet, as long lists of
+    /// addresses do, that would be less than was sent.
+    fn counted(&self, bytes: u64) -> u64 {
+        match self.config.rate {
+            RateControl::Fixed(_) => bytes + u64::from(self.config.overhead),
+            RateControl::Tcp { .. } => bytes,
+        }
     }
 
     /// Whether there are data that could be sent at once.
