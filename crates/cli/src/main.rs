@@ -43,6 +43,15 @@ enum Command {
         #[command(flatten)]
         overrides: OverrideOptions,
     },
+    /// Check in stages who reaches whom in a scenario's network: links, neighbours, VLANs, end to end, groups
+    ///
+    /// Exits with 1 if a check fails.
+    Probe {
+        /// The scenario file
+        file: PathBuf,
+        #[command(flatten)]
+        options: command::probe::ProbeOptions,
+    },
     /// Print the network that a scenario describes in another program's format
     Export {
         /// The scenario file
@@ -104,6 +113,7 @@ fn main() -> ExitCode {
         Command::Run { file, options } => command::run::run(&file, &options),
         Command::Check { file, overrides } => command::check::check(&file, &overrides),
         Command::Export { file, to, overrides } => command::export::export(&file, to, &overrides),
+        Command::Probe { file, options } => command::probe::run(&file, &options),
         Command::Schema => output::write(hopcast_twin::scenario::SCHEMA),
         Command::Study { name, options } => command::study::study(&name, &options),
         Command::Studies => command::study::list(),

@@ -33,6 +33,7 @@ pub mod transport;
 pub mod transports;
 
 pub use error::{BuildError, Cause};
+pub use hopcast_host::PingConfig;
 pub use platform::{BuiltNodes, KernelNode, LowerPort, NodeBuilder, PlacedMachine, VirtualNode};
 pub use transport::{Layer, Transport};
-pub use transports::{Stack, TRANSPORTS, Variants, layer};
+pub use transports::{Stack, TRANSPORTS, Variants, hosts_datagrams, layer};

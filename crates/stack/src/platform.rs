@@ -8,7 +8,9 @@ use std::rc::Rc;
 use hopcast_core::plug::{FramesPlug, HookPlug, Plug};
 use hopcast_core::{Assembly, Machine, Port, Shared, Slot, Stream};
 use hopcast_host::pim::GroupTable;
-use hopcast_host::{BindError, Hook, Host, Interface, NeighbourConfig, membership};
+use hopcast_host::{BindError, Hook, Host, Interface, NeighbourConfig, Ping, PingConfig, membership};
+
+use crate::error::Cause;
 
 use crate::network::{Below, NodeGroups, NodeLayers, NodeRoutes, NodeServices, PlacedService};
 use crate::network::{GlobalRoutes, HOP_LIMIT, Hop, Network, NetworkPlan, NodeId, interface_name};
@@ -84,6 +86,27 @@ impl BuiltNodes {
     /// Whether machines are attached to the kernel, which they are at all nodes or at none.
     pub fn is_on_kernel(&self) -> bool {
         self.nodes.first().is_some_and(|node| matches!(node.platform, Platform::Kernel(_)))
+    }
+
+    /// Puts a machine on a simulated host whose messages go as echo requests and come back with the answers; says its
+    /// place.
+    ///
+    /// # Errors
+    /// The identifier of the requests is another machine's, or ICMP is the kernel's.
+    pub fn put_ping(
+        &mut self,
+        node: NodeId,
+        config: PingConfig,
+        messages: Box<dyn Machine>,
+    ) -> Result<Slot, Cause> {
+        let builder = &mut self[node];
+        let Platform::Virtual(host) = &mut builder.platform else { return Err(Cause::OnKernel) };
+        let replies = host.echo_replies(config.identifier, config.source.is_ipv6())?;
+        let ping = builder.assembly.add(Box::new(Ping::new(config)));
+        builder.wire((ping, Port::Below(0)), LowerPort::Platform(replies));
+        let slot = builder.assembly.add(messages);
+        builder.wire((slot, Port::Below(0)), LowerPort::above(ping));
+        Ok(slot)
     }
 
     /// The builders, in the order of the nodes.

@@ -16,6 +16,7 @@
 //! | [`collect`](mod@collect) | from the observations of a run to its part of the document |
 //! | [`monitor`] | the progress of runs |
 //! | `run` | one run from its first instant to its last, and the document of all |
+//! | [`mod@probe`] | who reaches whom, checked in stages |
 //! | [`identity`] | the hash that identifies a run |
 //! | [`stats`] | means with intervals |
 //! | [`results`] | the document |
@@ -28,6 +29,7 @@ pub mod identity;
 mod meter;
 pub mod monitor;
 mod observed;
+pub mod probe;
 pub mod results;
 mod run;
 pub mod saving;

@@ -4,6 +4,7 @@ pub(crate) mod check;
 pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod node;
+pub(crate) mod probe;
 pub(crate) mod protocols;
 pub(crate) mod report;
 pub(crate) mod run;

@@ -29,7 +29,7 @@ mod tcp;
 mod tunnel;
 mod udp;
 
-use crate::transport::Row;
+use crate::transport::{Layer, Row};
 
 pub use hopcast_coded::Tunnel;
 pub use hopcast_coded::proxy::Splice;
@@ -75,6 +75,11 @@ pub static TRANSPORTS: &[&Row] = &[
 
 /// The row of the host's own datagrams, at the bottom of every stack of datagrams.
 pub(crate) static HOSTS_DATAGRAMS: &Row = &udp::UDP;
+
+/// The host's datagrams without any option, on which a stack stands that names none.
+pub fn hosts_datagrams() -> Layer {
+    HOSTS_DATAGRAMS.layer()
+}
 
 /// The row with this name.
 pub fn find(name: &str) -> Option<&'static Row> {

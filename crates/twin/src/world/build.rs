@@ -24,7 +24,17 @@ impl World {
     pub fn new(
         scenario: Arc<Scenario>,
         repeat: u64,
+        capture: Option<PcapngWriter>,
+    ) -> Result<Self, WorldError> {
+        Self::with(scenario, repeat, capture, |_| Ok(()))
+    }
+
+    /// As [`new`](Self::new), with what `put` puts on the nodes beside the flows.
+    pub(crate) fn with(
+        scenario: Arc<Scenario>,
+        repeat: u64,
         mut capture: Option<PcapngWriter>,
+        put: impl FnOnce(&mut BuiltNodes) -> Result<(), WorldError>,
     ) -> Result<Self, WorldError> {
         if let Some(why) = needs_live(&scenario) {
             return Err(WorldError::NeedsLive(why.to_owned()));
@@ -60,6 +70,7 @@ impl World {
         let flows = (0..scenario.flows.len())
             .map(|number| build_flow(&scenario, &plan, &routes, seed, &mut nodes, number))
             .collect::<Result<Vec<_>, _>>()?;
+        put(&mut nodes)?;
         let nodes = nodes.into_builders().into_iter();
         let nodes: Vec<VirtualNode> = nodes.filter_map(NodeBuilder::into_virtual).collect();
 

@@ -290,6 +290,17 @@ impl World {
         self.schedule_node(node);
     }
 
+    /// The time that it has come to.
+    pub(crate) fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Wakes one machine of a node from outside, and does all work of this instant.
+    pub(crate) fn wake_from_outside(&mut self, node: NodeId, slot: Slot) {
+        self.wake_machine(node, slot);
+        self.settle();
+    }
+
     /// Wakes one machine of a node.
     fn wake_machine(&mut self, node: NodeId, slot: Slot) {
         let VirtualNode { assembly, attachments, .. } = &mut self.nodes[node];

@@ -1,0 +1,76 @@
+//! `hopcast probe`: who reaches whom in a scenario's network, checked in stages.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use clap::Args;
+use hopcast_core::{Duration, Instant};
+use hopcast_twin::probe::{Check, Findings, Pairs, Stage, probe};
+
+use crate::failure::Failure;
+use crate::options::OverrideOptions;
+use crate::output;
+
+/// Maximum number of failed checks of a stage that the text lists.
+const LISTED: usize = 8;
+
+#[derive(Args)]
+pub(crate) struct ProbeOptions {
+    /// The time in the scenario whose network is checked
+    #[arg(long, value_name = "TIME", default_value = "0s")]
+    at: Duration,
+    /// Check all pairs of nodes end to end, not those of flows alone
+    #[arg(long)]
+    all: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    overrides: OverrideOptions,
+}
+
+/// Checks the network of a scenario's first case, as it is at a time.
+pub(crate) fn run(file: &Path, options: &ProbeOptions) -> Result<(), Failure> {
+    let ProbeOptions { at, all, json, overrides } = options;
+    let plan = hopcast_runner::load(file, &overrides.resolve()).map_err(Failure::input)?;
+    let Some(case) = plan.cases.first() else { return Ok(()) };
+    let pairs = if *all { Pairs::All } else { Pairs::OfFlows };
+    let findings = probe(&case.scenario, Instant::ZERO + *at, pairs).map_err(Failure::input)?;
+    if *json {
+        output::write(output::json(&findings)?)?;
+    } else {
+        output::write(text(&findings))?;
+    }
+    match findings.first_failure() {
+        None => Ok(()),
+        Some(check) => Err(Failure::run(format!("{}: {}", check.stage, line(check)))),
+    }
+}
+
+/// The findings for a person: a line for each stage, and its failed checks below.
+fn text(findings: &Findings) -> String {
+    let mut text = format!("{:<12}{:>8}{:>8}\n", "stage", "checks", "passed");
+    for stage in Stage::ALL {
+        let (passed, all) = findings.of_stage(stage);
+        let _ = writeln!(text, "{stage:<12}{all:>8}{passed:>8}");
+        let failed = findings.checks.iter().filter(|check| check.stage == stage && !check.passed);
+        for check in failed.clone().take(LISTED) {
+            let _ = writeln!(text, "  failed: {}", line(check));
+        }
+        let more = failed.count().saturating_sub(LISTED);
+        if more > 0 {
+            let _ = writeln!(text, "  and {more} more, which --json lists");
+        }
+    }
+    for left_out in &findings.left_out {
+        let _ = writeln!(text, "not checked: {left_out}");
+    }
+    text
+}
+
+/// A check that failed, with its reasons.
+fn line(check: &Check) -> String {
+    let Check { from, to, over, sent, reasons, .. } = check;
+    let why = if reasons.is_empty() { String::new() } else { format!(": {}", reasons.join(", ")) };
+    format!("{from} to {to} over {over}: nothing arrived of {sent}{why}")
+}

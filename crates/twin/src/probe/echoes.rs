@@ -1,0 +1,261 @@
+//! Echo requests between hosts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use hopcast_core::{Buffer, Duration, Instant, Item, Machine, Message, Port, Shared, Slot};
+use hopcast_stack::network::{HOP_LIMIT, NetworkPlan, NodeId, Route, SegmentEnd};
+use hopcast_stack::{BuildError, BuiltNodes, PingConfig};
+
+use super::{Check, Findings, Pairs, Stage, TRIES};
+use crate::WorldError;
+use crate::monitor::Monitor;
+use crate::scenario::model::{Action, Flow, Scenario};
+use crate::world::World;
+
+/// Payload of a small request, in bytes (ping(8)).
+const SMALL: usize = 56;
+/// Header of an echo request, in bytes (RFC 792, RFC 4443).
+const ICMP: usize = 8;
+/// Time from one request to the next while none is answered. Chosen: the answer to a first request comes before a
+/// second one over most paths; with less, slow paths are filled, and with more, nothing but virtual time is lost.
+const EVERY: Duration = Duration::from_millis(250);
+/// Time for which the answer to the last request is awaited. Chosen: longer than any path's round trip and its hosts'
+/// resolution of neighbours.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Time before the first check, in which services find each other. Chosen: queriers and routers have heard each other
+/// by then, and learned who is a member.
+const SETTLING: Duration = Duration::from_secs(10);
+/// Maximum number of pairs of nodes that are checked where all are asked for. Chosen: a report that can be read; with
+/// more, large networks take long.
+const MAX_PAIRS: usize = 200;
+
+/// Two hosts, and where they are to reach each other.
+struct Pair {
+    stage: Stage,
+    from: (NodeId, IpAddr),
+    to: (NodeId, IpAddr),
+    over: String,
+    /// Maximum length of a packet between them, in bytes.
+    mtu: u32,
+    /// Hops that a request may take.
+    hop_limit: u8,
+}
+
+/// Checks the hosts of each link and VLAN, and the ends of flows.
+pub(super) fn check(
+    scenario: &Scenario,
+    at: Instant,
+    wanted: Pairs,
+    findings: &mut Findings,
+) -> Result<(), WorldError> {
+    let flows = &scenario.flows;
+    let scenario = Scenario { flows: Vec::new(), ..scenario.clone() };
+    let pairs = pairs(&scenario, flows, wanted, findings);
+    let mut askers = Vec::new();
+    let put = |nodes: &mut BuiltNodes| {
+        for (number, pair) in pairs.iter().enumerate() {
+            askers.push(put_asker(&scenario, nodes, number, pair)?);
+        }
+        Ok(())
+    };
+    let mut world = World::with(scenario.clone().into(), 0, None, put)?;
+    world.run_until(at + SETTLING, &Monitor::default());
+    for (pair, (slot, asker)) in pairs.iter().zip(&askers) {
+        for size in [SMALL, pair.full()] {
+            let mut check = pair.check(&scenario, size);
+            ask(&mut world, pair.from.0, (*slot, asker), size, &mut check);
+            let failed = !check.passed;
+            findings.checks.push(check);
+            if failed {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The pairs to check, in the order of the stages.
+fn pairs(scenario: &Scenario, flows: &[Flow], wanted: Pairs, findings: &mut Findings) -> Vec<Pair> {
+    let network = scenario.network();
+    let plan = NetworkPlan::of(network);
+    let mut routes = scenario.global_routes(&plan);
+    for event in &scenario.events {
+        if let Action::Link { link, from, change } = &event.action {
+            routes.change_link(*link, *from, change);
+        }
+    }
+    let versions: BTreeSet<bool> = flows.iter().map(|flow| flow.ipv6).collect();
+    let versions = if versions.is_empty() { BTreeSet::from([false]) } else { versions };
+    // The routes of each node, by version of IP.
+    let mut known: BTreeMap<(NodeId, bool), Vec<Route>> = BTreeMap::new();
+    let mut pairs = Vec::new();
+    for segment in plan.segments().iter() {
+        let Some((first, others)) = segment.ends.split_first() else { continue };
+        for (end, &ipv6) in others.iter().flat_map(|end| versions.iter().map(move |ipv6| (end, ipv6))) {
+            let [from, to] =
+                [first, end].map(|end| (end.node, plan.addresses().on(end.node, end.interface, ipv6)));
+            let mut is_direct = |(from, _): (NodeId, IpAddr), end: &SegmentEnd, (_, address)| {
+                let known = known.entry((from, ipv6)).or_insert_with(|| routes.from(from, ipv6));
+                is_direct(known, end.interface, address)
+            };
+            if !is_direct(from, first, to) || !is_direct(to, end, from) {
+                let [from, to] = [from, to].map(|(node, _)| &scenario.nodes[node].name);
+                let line = format!(
+                    "neighbours: {from} and {to} on {}: their routes to each other go another way, or nowhere",
+                    segment.name(network.links)
+                );
+                findings.left_out.push(line);
+                continue;
+            }
+            let mtu =
+                segment.mtu(network.links, first.attachment).min(segment.mtu(network.links, end.attachment));
+            let stage = if segment.vlan().is_some() { Stage::Vlans } else { Stage::Neighbours };
+            pairs.push(Pair { stage, from, to, over: segment.name(network.links), mtu, hop_limit: 1 });
+        }
+    }
+    // Segments are in the order of the links, and their VLANs among them.
+    pairs.sort_by_key(|pair| pair.stage);
+    for (from, to, ipv6) in ends(scenario, flows, wanted, findings) {
+        let [source, address] = [from, to].map(|node| plan.address(node, ipv6));
+        let [there, back] = [(from, to, address), (to, from, source)]
+            .map(|(from, to, address)| plan.route(network, &mut routes, (from, to), address));
+        pairs.push(Pair {
+            stage: Stage::EndToEnd,
+            from: (from, source),
+            to: (to, address),
+            over: format!("{} hops", there.hops.len()),
+            mtu: there.mtu.min(back.mtu),
+            hop_limit: HOP_LIMIT,
+        });
+    }
+    pairs
+}
+
+/// The pairs of nodes to check end to end, each once, with their version of IP: the ends of flows, or all.
+fn ends(
+    scenario: &Scenario,
+    flows: &[Flow],
+    pairs: Pairs,
+    findings: &mut Findings,
+) -> Vec<(NodeId, NodeId, bool)> {
+    if pairs == Pairs::All {
+        let nodes = scenario.nodes.len();
+        let every = (0..nodes).flat_map(|from| (from + 1..nodes).map(move |to| (from, to, false)));
+        let step = every.clone().count().div_ceil(MAX_PAIRS).max(1);
+        if step > 1 {
+            findings.left_out.push(format!("end to end: one of {step} pairs of nodes was checked"));
+        }
+        return every.step_by(step).collect();
+    }
+    let mut known = BTreeSet::new();
+    let of_flows = flows.iter().flat_map(|flow| flow.to.iter().map(|&to| (flow.from, to, flow.ipv6)));
+    of_flows
+        .filter(|&(from, to, ipv6)| from != to && known.insert((from.min(to), from.max(to), ipv6)))
+        .collect()
+}
+
+/// Whether a node sends what is for an address straight to the node that has it, by one interface.
+fn is_direct(routes: &[Route], interface: u32, address: IpAddr) -> bool {
+    let nearest =
+        routes.iter().filter(|route| route.to.contains(address)).max_by_key(|route| route.to.length());
+    nearest.is_some_and(|route| {
+        route.interface == interface && route.gateway.is_none_or(|gateway| gateway.address == address)
+    })
+}
+
+impl Pair {
+    /// Payload of the longest request, in bytes.
+    fn full(&self) -> usize {
+        let ip = if self.to.1.is_ipv6() { 40 } else { 20 };
+        (self.mtu as usize).saturating_sub(ip + ICMP).max(SMALL)
+    }
+
+    /// The check by requests with this payload, of which none has been sent.
+    fn check(&self, scenario: &Scenario, size: usize) -> Check {
+        let ip = if self.to.1.is_ipv6() { 40 } else { 20 };
+        Check {
+            stage: self.stage,
+            from: scenario.nodes[self.from.0].name.clone(),
+            to: scenario.nodes[self.to.0].name.clone(),
+            over: format!("{}, {} to {}, {} bytes", self.over, self.from.1, self.to.1, size + ICMP + ip),
+            passed: false,
+            sent: 0,
+            answered_ms: None,
+            reasons: Vec::new(),
+        }
+    }
+}
+
+/// Puts an asker on the host that asks.
+fn put_asker(
+    scenario: &Scenario,
+    nodes: &mut BuiltNodes,
+    number: usize,
+    pair: &Pair,
+) -> Result<(Slot, Shared<Asker>), WorldError> {
+    let asker = Shared::new(Asker::default());
+    let config = PingConfig {
+        identifier: number as u16 + 1,
+        hop_limit: pair.hop_limit,
+        ..PingConfig::new(pair.from.1, pair.to.1)
+    };
+    let placed = nodes.put_ping(pair.from.0, config, Box::new(asker.clone()));
+    let error = |cause| BuildError::AtNode {
+        flow: "probe".to_owned(),
+        node: scenario.nodes[pair.from.0].name.clone(),
+        cause,
+    };
+    Ok((placed.map_err(error)?, asker))
+}
+
+/// Sends requests until one is answered.
+fn ask(
+    world: &mut World,
+    node: NodeId,
+    (slot, asker): (Slot, &Shared<Asker>),
+    size: usize,
+    check: &mut Check,
+) {
+    let (began, monitor) = (world.now(), Monitor::default());
+    asker.get_mut().answered = None;
+    while check.sent < TRIES && asker.get().answered.is_none() {
+        asker.get_mut().request = Some(size);
+        world.wake_from_outside(node, slot);
+        check.sent += 1;
+        world.run_until(world.now() + EVERY, &monitor);
+    }
+    if asker.get().answered.is_none() {
+        world.run_until(world.now() + PATIENCE, &monitor);
+    }
+    let answered = asker.get().answered;
+    check.passed = answered.is_some();
+    check.answered_ms = answered.map(|at| at.since(began).as_secs_f64() * 1e3);
+}
+
+/// Sends a request when it is woken for one, and notes when the first answer came.
+#[derive(Default)]
+struct Asker {
+    /// Payload of the request that is to be sent, in bytes.
+    request: Option<usize>,
+    answered: Option<Instant>,
+}
+
+impl Machine for Asker {
+    fn handle(&mut self, now: Instant, _: Port, item: Item) {
+        if matches!(item, Item::Message(_)) {
+            self.answered.get_or_insert(now);
+        }
+    }
+
+    fn wake(&mut self, _: Instant) {}
+
+    fn poll(&mut self, _: Instant) -> Option<(Port, Item)> {
+        let size = self.request.take()?;
+        Some((Port::Below(0), Item::Message(Message::new(0, Buffer::zeroed(size)))))
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+}

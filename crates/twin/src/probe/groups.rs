@@ -1,0 +1,83 @@
+//! Datagrams to groups.
+
+use hopcast_core::{Bytes, Duration, Instant};
+use hopcast_stack::hosts_datagrams;
+
+use super::{Check, Findings, Stage, TRIES};
+use crate::WorldError;
+use crate::monitor::Monitor;
+use crate::scenario::model::{App, Flow, FlowId, GroupId, Measure, Scenario, SendSpan};
+use crate::world::World;
+
+/// Payload of a datagram, in bytes: room for a unit's number and time, which each begins with.
+const SIZE: u64 = 64;
+/// Time from one datagram to the next. Chosen: slow links keep up with a group's copies.
+const EVERY: Duration = Duration::from_millis(100);
+/// Number of datagrams after which the members are looked at, and time for the last of them to arrive.
+const STEP: Duration = Duration::from_secs(4);
+/// Time before the first datagram. Chosen: queriers and routers have heard of each other and of the members by then.
+const SETTLING: Duration = Duration::from_secs(10);
+
+/// Checks each group from each node that a flow to it is from.
+pub(super) fn check(scenario: &Scenario, at: Instant, findings: &mut Findings) -> Result<(), WorldError> {
+    let sends_to = |flow: FlowId| scenario.flows[flow].group;
+    for group in 0..scenario.groups.len() {
+        let mut senders = Vec::new();
+        for number in (0..scenario.flows.len()).filter(|&flow| sends_to(flow) == Some(group)) {
+            let flow = &scenario.flows[number];
+            if !senders.contains(&(flow.from, flow.ipv6)) {
+                senders.push((flow.from, flow.ipv6));
+                check_group(scenario, at, (group, flow), findings)?;
+            }
+        }
+        if senders.is_empty() {
+            findings.left_out.push(format!("groups: {}: no flow sends to it", scenario.groups[group].name));
+        }
+    }
+    Ok(())
+}
+
+fn check_group(
+    scenario: &Scenario,
+    at: Instant,
+    (group, flow): (GroupId, &Flow),
+    findings: &mut Findings,
+) -> Result<(), WorldError> {
+    let start = at + SETTLING;
+    let end = start + EVERY * TRIES;
+    let span = SendSpan { start: Some(start), stop: None };
+    let app = App::Messages { size: Bytes::new(SIZE), every: EVERY, span };
+    let flow = Flow { app, over: vec![hosts_datagrams()], paths: 1, ..flow.clone() };
+    let name = if scenario.groups[group].name.is_empty() { &flow.name } else { &scenario.groups[group].name };
+    let over = format!("{name}, {}", scenario.groups[group].address(flow.ipv6));
+    if flow.to.is_empty() {
+        findings.left_out.push(format!("groups: {name}: it has no members"));
+        return Ok(());
+    }
+    let duration = end.since(Instant::ZERO);
+    let measure = Measure { from: Instant::ZERO, to: end, interval: duration };
+    let one = Scenario { flows: vec![flow.clone()], duration, measure, ..scenario.clone() };
+    let mut world = World::with(one.into(), 0, None, |_| Ok(()))?;
+    world.run_until(start, &Monitor::default());
+    let mut missing = flow.to.clone();
+    while world.now() < end && !missing.is_empty() {
+        world.run_until(end.min(world.now() + STEP), &Monitor::default());
+        let state = &world.snapshot().flows[0];
+        missing.retain(|member| {
+            let place = flow.to.iter().position(|to| to == member);
+            place.is_none_or(|place| state.receivers[place].delivered_units == 0)
+        });
+    }
+    let sent = world.now().since(start).as_nanos() / EVERY.as_nanos();
+    findings.checks.extend(flow.to.iter().map(|member| Check {
+        stage: Stage::Groups,
+        from: scenario.nodes[flow.from].name.clone(),
+        to: scenario.nodes[*member].name.clone(),
+        over: over.clone(),
+        passed: !missing.contains(member),
+        sent,
+        answered_ms: None,
+        reasons: Vec::new(),
+    }));
+    Ok(())
+}

@@ -1,0 +1,140 @@
+//! Connectivity in stages: what is whole passes, and a fault is found at the first stage that it breaks.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+
+use hopcast_core::{Duration, Instant};
+use hopcast_runner::load_text;
+use hopcast_twin::probe::{Check, Findings, Pairs, Stage, TRIES, probe};
+use hopcast_twin::scenario::Overrides;
+
+fn at(text: &str, seconds: u64) -> Findings {
+    checked(text, seconds, Pairs::OfFlows)
+}
+
+fn checked(text: &str, seconds: u64, pairs: Pairs) -> Findings {
+    let plan = load_text(Path::new("probe.yaml"), text, &Overrides::default())
+        .unwrap_or_else(|error| panic!("{error}"));
+    let at = Instant::ZERO + Duration::from_secs(seconds);
+    probe(&plan.cases[0].scenario, at, pairs).unwrap()
+}
+
+/// A ring of four routers with a LAN of two hosts at one of them, and what is added.
+fn network(more: &str) -> String {
+    format!(
+        "
+title: A ring
+duration: 60 s
+topology:
+  nodes: [a, b, c, d, h1, h2]
+  links:
+    - {{ between: [a, b], rate: 10 Mbit/s, delay: 1 ms }}
+    - {{ between: [b, c], rate: 10 Mbit/s, delay: 1 ms }}
+    - {{ between: [c, d], rate: 10 Mbit/s, delay: 1 ms }}
+    - {{ between: [d, a], rate: 10 Mbit/s, delay: 1 ms }}
+    - {{ name: lan, switch: [a, h1, h2], rate: 100 Mbit/s }}
+{more}
+"
+    )
+}
+
+const FLOW: &str = "flows: [{ name: f, from: h1, to: c, over: udp, app: { cbr: { rate: 100 kbit/s } } }]";
+
+fn failed(findings: &Findings) -> Vec<&Check> {
+    findings.checks.iter().filter(|check| !check.passed).collect()
+}
+
+#[test]
+fn a_sound_network_passes_at_each_stage() {
+    let findings = at(&network(FLOW), 0);
+    assert_eq!(failed(&findings), Vec::<&Check>::new());
+    let count = |stage| findings.of_stage(stage).1;
+    assert_eq!(count(Stage::Links), (4 * 2 + 3) * 2, "a small and a full frame in each direction");
+    assert_eq!(count(Stage::Neighbours), (4 + 2) * 2);
+    assert_eq!((count(Stage::Vlans), count(Stage::EndToEnd), count(Stage::Groups)), (0, 2, 0));
+}
+
+#[test]
+fn each_pair_of_nodes_is_checked_if_asked_for() {
+    let findings = checked(&network(FLOW), 0, Pairs::All);
+    assert_eq!(findings.of_stage(Stage::EndToEnd), (15 * 2, 15 * 2));
+}
+
+#[test]
+fn a_link_that_loses_seven_of_ten_is_no_fault() {
+    let text = network(FLOW).replace("between: [a, b],", "between: [a, b], loss: 70 %,");
+    assert_eq!(failed(&at(&text, 0)), Vec::<&Check>::new());
+}
+
+#[test]
+fn a_link_of_one_direction_fails_at_the_first_stage_with_its_reason() {
+    let text = network(FLOW).replace(
+        "{ between: [b, c], rate: 10 Mbit/s, delay: 1 ms }",
+        "{ between: [b, c], rate: 10 Mbit/s, delay: 1 ms, backward: { loss: 100 % } }",
+    );
+    let findings = at(&text, 0);
+    let first = findings.first_failure().unwrap();
+    assert_eq!((first.stage, &*first.from, &*first.to), (Stage::Links, "c", "b"));
+    assert_eq!(first.reasons, [format!("{TRIES} lost on the link")]);
+    assert_eq!(findings.of_stage(Stage::Links), (20, 21), "the full frame is not tried after the small one");
+}
+
+#[test]
+fn the_network_is_that_of_the_time_asked_for() {
+    let text = network(&format!(
+        "events:\n  - {{ at: 5s, links: a-b, down: true }}\n  - {{ at: 9s, links: a-b, up: true }}\n{FLOW}"
+    ));
+    assert_eq!(failed(&at(&text, 0)), Vec::<&Check>::new());
+    assert_eq!(failed(&at(&text, 20)), Vec::<&Check>::new());
+    let down = at(&text, 7);
+    let links: Vec<_> =
+        failed(&down).into_iter().map(|check| (check.stage, &*check.from, &*check.to)).collect();
+    assert_eq!(links, [(Stage::Links, "a", "b"), (Stage::Links, "b", "a")], "routes go round the ring");
+    assert_eq!(failed(&down)[0].reasons, [format!("{TRIES} link down")]);
+}
+
+#[test]
+fn a_loop_of_static_routes_fails_end_to_end_alone() {
+    let text = network(&format!(
+        "routes:
+  - {{ node: a, to: c, via: b }}
+  - {{ node: b, to: c, via: a }}
+{FLOW}"
+    ));
+    let findings = at(&text, 0);
+    let first = findings.first_failure().unwrap();
+    assert_eq!((first.stage, &*first.from, &*first.to), (Stage::EndToEnd, "h1", "c"));
+}
+
+#[test]
+fn a_vlan_that_one_host_lacks_fails_at_its_stage() {
+    let vlans = |wrong: u16| {
+        network(&format!(
+            "services:
+  - {{ name: work, run: vlan, on: [a, h1], interfaces: lan, ids: [7, 8] }}
+  - {{ name: other, run: vlan, on: [h2], interfaces: lan, ids: {wrong} }}
+{FLOW}"
+        ))
+    };
+    let sound = at(&vlans(7), 0);
+    assert_eq!(failed(&sound), Vec::<&Check>::new());
+    assert_eq!(sound.of_stage(Stage::Vlans), (6, 6));
+}
+
+#[test]
+fn the_members_of_a_group_are_those_of_the_time_and_each_is_checked() {
+    let text = network(
+        "groups: [{ name: film, members: [c, h2], delivery: ip-multicast }]
+events: [{ at: 10s, group: film, join: [d] }, { at: 20s, group: film, leave: [c] }]
+flows: [{ name: f, from: h1, to: film, over: udp, app: { cbr: { rate: 100 kbit/s } } }]",
+    );
+    for (seconds, members) in [(0, vec!["c", "h2"]), (15, vec!["c", "d", "h2"]), (25, vec!["d", "h2"])] {
+        let findings = at(&text, seconds);
+        assert_eq!(failed(&findings), Vec::<&Check>::new());
+        let groups = findings.checks.iter().filter(|check| check.stage == Stage::Groups);
+        let mut to: Vec<_> = groups.map(|check| &*check.to).collect();
+        to.sort_unstable();
+        assert_eq!(to, members, "at {seconds} s");
+    }
+}
