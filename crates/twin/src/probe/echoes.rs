@@ -1,12 +1,15 @@
 //! Echo requests between hosts.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 
 use hopcast_core::{Buffer, Duration, Instant, Item, Machine, Message, Port, Shared, Slot};
 use hopcast_stack::network::{HOP_LIMIT, NetworkPlan, NodeId, Route, SegmentEnd};
 use hopcast_stack::{BuildError, BuiltNodes, PingConfig};
+use hopcast_trace::{Log, Query, follow};
 
+use super::why::{lines, recorded};
 use super::{Check, Findings, Pairs, Stage, TRIES};
 use crate::WorldError;
 use crate::monitor::Monitor;
@@ -30,6 +33,12 @@ const SETTLING: Duration = Duration::from_secs(10);
 /// more, large networks take long.
 const MAX_PAIRS: usize = 200;
 
+/// Maximum number of checks of a stage whose packets are followed where they fail. Chosen: they are more than a person
+/// reads, and each takes a run of its own.
+const EXPLAINED: usize = 8;
+/// Number of requests that are followed then. Chosen: enough for neighbours to be asked, and given up.
+const FOLLOWED: u64 = 24;
+
 /// Two hosts, and where they are to reach each other.
 struct Pair {
     stage: Stage,
@@ -52,6 +61,7 @@ pub(super) fn check(
     let flows = &scenario.flows;
     let scenario = Scenario { flows: Vec::new(), ..scenario.clone() };
     let pairs = pairs(&scenario, flows, wanted, findings);
+    let scenario = Arc::new(scenario);
     let mut askers = Vec::new();
     let put = |nodes: &mut BuiltNodes| {
         for (number, pair) in pairs.iter().enumerate() {
@@ -59,20 +69,68 @@ pub(super) fn check(
         }
         Ok(())
     };
-    let mut world = World::with(scenario.clone().into(), 0, None, put)?;
-    world.run_until(at + SETTLING, &Monitor::default());
-    for (pair, (slot, asker)) in pairs.iter().zip(&askers) {
-        for size in [SMALL, pair.full()] {
-            let mut check = pair.check(&scenario, size);
-            ask(&mut world, pair.from.0, (*slot, asker), size, &mut check);
-            let failed = !check.passed;
-            findings.checks.push(check);
-            if failed {
-                break;
+    let mut world = World::with(scenario.clone(), 0, None, put)?;
+    let mut checks = Vec::new();
+    let log = recorded(&mut world, |world| {
+        world.run_until(at + SETTLING, &Monitor::default());
+        for (number, (pair, asker)) in pairs.iter().zip(&askers).enumerate() {
+            for size in [SMALL, pair.full()] {
+                let mut check = pair.check(&scenario, size);
+                ask(world, pair.from.0, asker, (size, TRIES), &mut check);
+                let failed = !check.passed;
+                checks.push((number, size, check));
+                if failed {
+                    break;
+                }
             }
         }
+    });
+    let rivals = log.map(|log| claims(&log)).unwrap_or_default();
+    let mut explained = BTreeMap::new();
+    for (number, size, mut check) in checks {
+        let pair = &pairs[number];
+        let claims = [pair.from.1, pair.to.1].into_iter().filter_map(|address| rivals.get(&address));
+        check.reasons.extend(claims.cloned());
+        // Whoever has answered, an address of two is a fault.
+        check.passed &= check.reasons.is_empty();
+        let explained: &mut usize = explained.entry(check.stage).or_default();
+        if !check.passed && check.reasons.is_empty() && *explained < EXPLAINED {
+            *explained += 1;
+            check.reasons = why(&scenario, at, pair, size)?;
+        }
+        findings.checks.push(check);
     }
     Ok(())
+}
+
+/// The IPv4 addresses that several stations claim, each with the line that says so.
+fn claims(log: &Log) -> BTreeMap<IpAddr, String> {
+    let story = Query::parse("arp", log).map(|query| follow(log, &query)).ok();
+    let rivals = story.into_iter().flat_map(|story| story.rivals);
+    let line = |(address, macs): (Ipv4Addr, BTreeSet<_>)| {
+        let mut owners: Vec<&str> = macs.iter().filter_map(|&mac| log.owner_of_mac(mac)).collect();
+        owners.dedup();
+        (owners.len() > 1)
+            .then(|| (IpAddr::from(address), format!("{address} is claimed by {}", owners.join(" and "))))
+    };
+    rivals.filter_map(line).collect()
+}
+
+/// What becomes of a pair's requests and answers, in a world of their own.
+fn why(scenario: &Arc<Scenario>, at: Instant, pair: &Pair, size: usize) -> Result<Vec<String>, WorldError> {
+    let mut asker = None;
+    let put = |nodes: &mut BuiltNodes| {
+        asker = Some(put_asker(scenario, nodes, 0, pair)?);
+        Ok(())
+    };
+    let mut world = World::with(scenario.clone(), 0, None, put)?;
+    let Some(asker) = asker else { return Ok(Vec::new()) };
+    let log = recorded(&mut world, |world| {
+        world.run_until(at + SETTLING, &Monitor::default());
+        ask(world, pair.from.0, &asker, (size, FOLLOWED), &mut pair.check(scenario, size));
+    });
+    let query = format!("between {} and {}", pair.from.1, pair.to.1);
+    Ok(log.map(|log| lines(&log, &[query])).unwrap_or_default())
 }
 
 /// The pairs to check, in the order of the stages.
@@ -108,8 +166,7 @@ fn pairs(scenario: &Scenario, flows: &[Flow], wanted: Pairs, findings: &mut Find
                 findings.left_out.push(line);
                 continue;
             }
-            let mtu =
-                segment.mtu(network.links, first.attachment).min(segment.mtu(network.links, end.attachment));
+            let mtu = segment.mtu(network.links, first.hop()).min(segment.mtu(network.links, end.hop()));
             let stage = if segment.vlan().is_some() { Stage::Vlans } else { Stage::Neighbours };
             pairs.push(Pair { stage, from, to, over: segment.name(network.links), mtu, hop_limit: 1 });
         }
@@ -213,15 +270,15 @@ fn put_asker(
 fn ask(
     world: &mut World,
     node: NodeId,
-    (slot, asker): (Slot, &Shared<Asker>),
-    size: usize,
+    (slot, asker): &(Slot, Shared<Asker>),
+    (size, tries): (usize, u64),
     check: &mut Check,
 ) {
     let (began, monitor) = (world.now(), Monitor::default());
     asker.get_mut().answered = None;
-    while check.sent < TRIES && asker.get().answered.is_none() {
+    while check.sent < tries && asker.get().answered.is_none() {
         asker.get_mut().request = Some(size);
-        world.wake_from_outside(node, slot);
+        world.wake_from_outside(node, *slot);
         check.sent += 1;
         world.run_until(world.now() + EVERY, &monitor);
     }

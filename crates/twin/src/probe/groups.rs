@@ -1,12 +1,16 @@
 //! Datagrams to groups.
 
+use std::sync::Arc;
+
 use hopcast_core::{Bytes, Duration, Instant};
 use hopcast_stack::hosts_datagrams;
+use hopcast_stack::network::{NetworkPlan, NodeId};
 
+use super::why::{lines, recorded};
 use super::{Check, Findings, Stage, TRIES};
 use crate::WorldError;
 use crate::monitor::Monitor;
-use crate::scenario::model::{App, Flow, FlowId, GroupId, Measure, Scenario, SendSpan};
+use crate::scenario::model::{App, Flow, FlowId, GroupId, Measure, Reporting, Scenario, SendSpan};
 use crate::world::World;
 
 /// Payload of a datagram, in bytes: room for a unit's number and time, which each begins with.
@@ -15,6 +19,8 @@ const SIZE: u64 = 64;
 const EVERY: Duration = Duration::from_millis(100);
 /// Number of datagrams after which the members are looked at, and time for the last of them to arrive.
 const STEP: Duration = Duration::from_secs(4);
+/// Time for which datagrams are followed where some do not arrive.
+const FOLLOWED: Duration = Duration::from_secs(2);
 /// Time before the first datagram. Chosen: queriers and routers have heard of each other and of the members by then.
 const SETTLING: Duration = Duration::from_secs(10);
 
@@ -57,7 +63,8 @@ fn check_group(
     let duration = end.since(Instant::ZERO);
     let measure = Measure { from: Instant::ZERO, to: end, interval: duration };
     let one = Scenario { flows: vec![flow.clone()], duration, measure, ..scenario.clone() };
-    let mut world = World::with(one.into(), 0, None, |_| Ok(()))?;
+    let one = Arc::new(one);
+    let mut world = World::new(one.clone(), 0, None)?;
     world.run_until(start, &Monitor::default());
     let mut missing = flow.to.clone();
     while world.now() < end && !missing.is_empty() {
@@ -68,6 +75,7 @@ fn check_group(
             place.is_none_or(|place| state.receivers[place].delivered_units == 0)
         });
     }
+    let reasons = if missing.is_empty() { Vec::new() } else { why(&one, start, flow.from)? };
     let sent = world.now().since(start).as_nanos() / EVERY.as_nanos();
     findings.checks.extend(flow.to.iter().map(|member| Check {
         stage: Stage::Groups,
@@ -77,7 +85,56 @@ fn check_group(
         passed: !missing.contains(member),
         sent,
         answered_ms: None,
-        reasons: Vec::new(),
+        reasons: if missing.contains(member) { reasons.clone() } else { Vec::new() },
     }));
+    findings.checks.extend(unasked(&one, &world));
     Ok(())
+}
+
+/// What becomes of the datagrams to a group, in a world of their own.
+fn why(scenario: &Arc<Scenario>, start: Instant, from: NodeId) -> Result<Vec<String>, WorldError> {
+    let flow = &scenario.flows[0];
+    let mut world = World::new(scenario.clone(), 0, None)?;
+    let log = recorded(&mut world, |world| _ = world.run_until(start + FOLLOWED, &Monitor::default()));
+    let source = NetworkPlan::of(scenario.network()).address(from, flow.ipv6);
+    let group = flow.group.map(|group| scenario.groups[group].address(flow.ipv6));
+    let query = group.map(|group| format!("udp from {source} to {group}"));
+    let mut lines = log.map(|log| lines(&log, query.as_slice())).unwrap_or_default();
+    if lines.is_empty() {
+        lines.push("no copy was sent towards it".to_owned());
+    }
+    Ok(lines)
+}
+
+/// A check that fails for each bridge that listens for members where nobody asks for them: it sends what is for groups
+/// to all of its ports.
+fn unasked(scenario: &Scenario, world: &World) -> Vec<Check> {
+    if scenario.membership == Reporting::Plan {
+        return Vec::new();
+    }
+    let mut checks = Vec::new();
+    for (node, spec) in scenario.nodes.iter().enumerate() {
+        let counters = world.service_counters(node);
+        for (name, _) in
+            counters.iter().filter_map(|(name, &heard)| Some((name.strip_suffix(".queries_heard")?, heard)))
+        {
+            let value = |counter: &str| counters.get(&format!("{name}.{counter}")).copied().unwrap_or(0);
+            if value("reports") > 0 && value("queries") + value("queries_heard") == 0 {
+                checks.push(Check {
+                    stage: Stage::Groups,
+                    from: spec.name.clone(),
+                    to: spec.name.clone(),
+                    over: format!("bridge {name}"),
+                    passed: false,
+                    sent: value("reports"),
+                    answered_ms: None,
+                    reasons: vec![format!(
+                        "no querier: {} hears reports of members and no queries, so that packets to groups go to all of its ports",
+                        spec.name
+                    )],
+                });
+            }
+        }
+    }
+    checks
 }

@@ -15,6 +15,7 @@
 mod echoes;
 mod groups;
 mod links;
+mod why;
 
 use std::fmt;
 
@@ -83,7 +84,8 @@ pub struct Check {
     pub sent: u64,
     /// Time from the first request to the first answer, in milliseconds; `None` without an answer.
     pub answered_ms: Option<f64>,
-    /// The places and reasons for which frames were lost, of a check that did not pass; the most frequent first.
+    /// What became of the frames or packets, of a check that did not pass: where they died and why, as
+    /// [`hopcast_trace`] says it. Empty past the first few of a stage.
     pub reasons: Vec<String>,
 }
 
