@@ -194,8 +194,7 @@ impl NodeBuilder {
     ) -> Self {
         let attachments = plan.interfaces(node).to_vec();
         let layers = plan.layers().node(node);
-        let mut config = host_config(network, plan, node);
-        config.addresses.extend(&network.nodes[node].claims);
+        let config = host_config(network, plan, node);
         let routes = NodeRoutes { node, routes: routes.clone() };
         let mut assembly = Assembly::new();
         let table = GroupTable::new(config.addresses.clone());
@@ -381,7 +380,11 @@ fn host_config(network: Network<'_>, plan: &NetworkPlan, node: NodeId) -> hopcas
         }
     };
     hopcast_host::Config {
-        addresses: addresses.all(node),
+        addresses: addresses
+            .all(node)
+            .into_iter()
+            .chain(network.nodes[node].claims.iter().copied())
+            .collect(),
         interfaces: (0..).zip(&layers.host).map(interface).collect(),
         forwarding: true,
         hop_limit: HOP_LIMIT,

@@ -112,8 +112,8 @@ mod tests {
     use super::*;
 
     /// Counters whose line speaks of drops, but not of one packet that a machine had just received.
-    const OF_NO_PACKET: [&str; 4] =
-        ["cache_bytes_dropped", "flows_skipped", "repairs_given_up", "neighbours_lost"];
+    const OF_NO_PACKET: [&str; 5] =
+        ["cache_bytes_dropped", "flows_skipped", "frames_in", "repairs_given_up", "neighbours_lost"];
 
     fn documented() -> Vec<(String, String)> {
         let line = |line: &str| {
