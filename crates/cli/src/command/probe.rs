@@ -70,7 +70,13 @@ fn text(findings: &Findings) -> String {
 
 /// A check that failed, with its reasons.
 fn line(check: &Check) -> String {
-    let Check { from, to, over, sent, reasons, .. } = check;
-    let why = if reasons.is_empty() { String::new() } else { format!(": {}", reasons.join(", ")) };
-    format!("{from} to {to} over {over}: nothing arrived of {sent}{why}")
+    let Check { from, to, over, sent, answered_ms, reasons, .. } = check;
+    let why = reasons.join("; ");
+    match (*sent, answered_ms) {
+        // A check of a node, which sends nothing of its own.
+        (0, _) => format!("{over} at {from}: {why}"),
+        (_, Some(_)) => format!("{from} to {to} over {over}: answered, but {why}"),
+        (_, None) if why.is_empty() => format!("{from} to {to} over {over}: nothing arrived of {sent}"),
+        (_, None) => format!("{from} to {to} over {over}: nothing arrived of {sent}: {why}"),
+    }
 }

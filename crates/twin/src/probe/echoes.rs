@@ -10,7 +10,7 @@ use hopcast_stack::{BuildError, BuiltNodes, PingConfig};
 use hopcast_trace::{Log, Query, follow};
 
 use super::why::{lines, recorded};
-use super::{Check, Findings, Pairs, Stage, TRIES};
+use super::{Check, Findings, Pairs, Stage, TRIES, links};
 use crate::WorldError;
 use crate::monitor::Monitor;
 use crate::scenario::model::{Action, Flow, Scenario};
@@ -29,9 +29,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Time before the first check, in which services find each other. Chosen: queriers and routers have heard each other
 /// by then, and learned who is a member.
 const SETTLING: Duration = Duration::from_secs(10);
-/// Maximum number of pairs of nodes that are checked where all are asked for. Chosen: a report that can be read; with
-/// more, large networks take long.
-const MAX_PAIRS: usize = 200;
+/// Maximum number of pairs of a stage that are checked. Chosen: a report that can be read, in a time that can be waited
+/// for; with more, large networks take long, and with fewer, faults stay unseen.
+const MAX_PAIRS: usize = 1000;
 
 /// Maximum number of checks of a stage whose packets are followed where they fail. Chosen: they are more than a person
 /// reads, and each takes a run of its own.
@@ -108,10 +108,9 @@ fn claims(log: &Log) -> BTreeMap<IpAddr, String> {
     let story = Query::parse("arp", log).map(|query| follow(log, &query)).ok();
     let rivals = story.into_iter().flat_map(|story| story.rivals);
     let line = |(address, macs): (Ipv4Addr, BTreeSet<_>)| {
-        let mut owners: Vec<&str> = macs.iter().filter_map(|&mac| log.owner_of_mac(mac)).collect();
-        owners.dedup();
-        (owners.len() > 1)
-            .then(|| (IpAddr::from(address), format!("{address} is claimed by {}", owners.join(" and "))))
+        let owners: BTreeSet<&str> = macs.iter().filter_map(|&mac| log.owner_of_mac(mac)).collect();
+        let names = owners.iter().copied().collect::<Vec<_>>().join(" and ");
+        (owners.len() > 1).then(|| (IpAddr::from(address), format!("{address} is claimed by {names}")))
     };
     rivals.filter_map(line).collect()
 }
@@ -166,13 +165,14 @@ fn pairs(scenario: &Scenario, flows: &[Flow], wanted: Pairs, findings: &mut Find
                 findings.left_out.push(line);
                 continue;
             }
-            let mtu = segment.mtu(network.links, first.hop()).min(segment.mtu(network.links, end.hop()));
+            let mtu = host_mtu(scenario, &plan, first).min(host_mtu(scenario, &plan, end));
             let stage = if segment.vlan().is_some() { Stage::Vlans } else { Stage::Neighbours };
             pairs.push(Pair { stage, from, to, over: segment.name(network.links), mtu, hop_limit: 1 });
         }
     }
-    // Segments are in the order of the links, and their VLANs among them.
-    pairs.sort_by_key(|pair| pair.stage);
+    let (vlans, neighbours) = pairs.into_iter().partition(|pair: &Pair| pair.stage == Stage::Vlans);
+    let mut pairs = bounded(neighbours, Stage::Neighbours, findings);
+    pairs.extend(bounded(vlans, Stage::Vlans, findings));
     for (from, to, ipv6) in ends(scenario, flows, wanted, findings) {
         let [source, address] = [from, to].map(|node| plan.address(node, ipv6));
         let [there, back] = [(from, to, address), (to, from, source)]
@@ -189,6 +189,23 @@ fn pairs(scenario: &Scenario, flows: &[Flow], wanted: Pairs, findings: &mut Find
     pairs
 }
 
+/// Maximum length of a packet that a host sends by its end of a segment, in bytes: as its links have it by now.
+fn host_mtu(scenario: &Scenario, plan: &NetworkPlan, end: &SegmentEnd) -> u32 {
+    let own = plan.mtus(scenario.network(), end.node).nth(end.interface as usize).unwrap_or(0);
+    let written = scenario.links[end.link].direction(end.attachment).mtu;
+    let now = links::mtu(scenario, end.link, end.attachment) as u32;
+    own.saturating_sub(written.saturating_sub(now))
+}
+
+/// At most [`MAX_PAIRS`] of these, evenly chosen; notes that some are left out.
+fn bounded<T>(pairs: Vec<T>, stage: Stage, findings: &mut Findings) -> Vec<T> {
+    let step = pairs.len().div_ceil(MAX_PAIRS).max(1);
+    if step > 1 {
+        findings.left_out.push(format!("{stage}: one of {step} pairs was checked"));
+    }
+    pairs.into_iter().step_by(step).collect()
+}
+
 /// The pairs of nodes to check end to end, each once, with their version of IP: the ends of flows, or all.
 fn ends(
     scenario: &Scenario,
@@ -199,17 +216,19 @@ fn ends(
     if pairs == Pairs::All {
         let nodes = scenario.nodes.len();
         let every = (0..nodes).flat_map(|from| (from + 1..nodes).map(move |to| (from, to, false)));
-        let step = every.clone().count().div_ceil(MAX_PAIRS).max(1);
+        // Evenly chosen before they are gathered: there are as many as nodes squared.
+        let step = (nodes * nodes / 2).div_ceil(MAX_PAIRS).max(1);
         if step > 1 {
-            findings.left_out.push(format!("end to end: one of {step} pairs of nodes was checked"));
+            findings.left_out.push(format!("{}: one of {step} pairs was checked", Stage::EndToEnd));
         }
         return every.step_by(step).collect();
     }
     let mut known = BTreeSet::new();
     let of_flows = flows.iter().flat_map(|flow| flow.to.iter().map(|&to| (flow.from, to, flow.ipv6)));
-    of_flows
+    let all = of_flows
         .filter(|&(from, to, ipv6)| from != to && known.insert((from.min(to), from.max(to), ipv6)))
-        .collect()
+        .collect();
+    bounded(all, Stage::EndToEnd, findings)
 }
 
 /// Whether a node sends what is for an address straight to the node that has it, by one interface.
@@ -275,9 +294,9 @@ fn ask(
     check: &mut Check,
 ) {
     let (began, monitor) = (world.now(), Monitor::default());
-    asker.get_mut().answered = None;
+    *asker.get_mut() = Asker { size, ..Asker::default() };
     while check.sent < tries && asker.get().answered.is_none() {
-        asker.get_mut().request = Some(size);
+        asker.get_mut().is_due = true;
         world.wake_from_outside(node, *slot);
         check.sent += 1;
         world.run_until(world.now() + EVERY, &monitor);
@@ -293,14 +312,17 @@ fn ask(
 /// Sends a request when it is woken for one, and notes when the first answer came.
 #[derive(Default)]
 struct Asker {
-    /// Payload of the request that is to be sent, in bytes.
-    request: Option<usize>,
+    /// Payload of requests, in bytes.
+    size: usize,
+    /// Whether one is to be sent.
+    is_due: bool,
     answered: Option<Instant>,
 }
 
 impl Machine for Asker {
     fn handle(&mut self, now: Instant, _: Port, item: Item) {
-        if matches!(item, Item::Message(_)) {
+        // Those of another size answer the requests of an earlier check.
+        if matches!(item, Item::Message(message) if message.payload.len() == self.size) {
             self.answered.get_or_insert(now);
         }
     }
@@ -308,8 +330,8 @@ impl Machine for Asker {
     fn wake(&mut self, _: Instant) {}
 
     fn poll(&mut self, _: Instant) -> Option<(Port, Item)> {
-        let size = self.request.take()?;
-        Some((Port::Below(0), Item::Message(Message::new(0, Buffer::zeroed(size)))))
+        let is_due = std::mem::take(&mut self.is_due);
+        is_due.then(|| (Port::Below(0), Item::Message(Message::new(0, Buffer::zeroed(self.size)))))
     }
 
     fn deadline(&self) -> Option<Instant> {

@@ -20,10 +20,11 @@ pub(super) fn check(scenario: &Scenario, at: Instant) -> Vec<Check> {
     let plan = NetworkPlan::of(scenario.network());
     let mut checks = Vec::new();
     for (number, spec) in scenario.links.iter().enumerate() {
+        // One model for all: an idle link does with a frame what a new one does.
+        let (mut model, mut now) = (model(scenario, &plan, number), at);
         for from in 0..spec.ends.len() {
-            let to = nearest(&*model(scenario, &plan, number), from);
+            let to = nearest(&*model, from);
             for size in [SMALL, mtu(scenario, number, from)] {
-                let mut model = model(scenario, &plan, number);
                 let mut check = Check {
                     stage: Stage::Links,
                     from: scenario.nodes[spec.ends[from]].name.clone(),
@@ -34,7 +35,7 @@ pub(super) fn check(scenario: &Scenario, at: Instant) -> Vec<Check> {
                     answered_ms: None,
                     reasons: Vec::new(),
                 };
-                offer(&mut *model, at, frame(number, (from, to), size), (from, to), &mut check);
+                offer(&mut *model, &mut now, frame(number, (from, to), size), (from, to), &mut check);
                 let failed = !check.passed;
                 checks.push(check);
                 if failed {
@@ -61,7 +62,7 @@ fn model(scenario: &Scenario, plan: &NetworkPlan, number: LinkId) -> Box<dyn Lin
 }
 
 /// Maximum length of a packet that an end of a link sends after these events, in bytes.
-fn mtu(scenario: &Scenario, number: LinkId, end: Attachment) -> usize {
+pub(super) fn mtu(scenario: &Scenario, number: LinkId, end: Attachment) -> usize {
     let changed = scenario.events.iter().rev().find_map(|event| match &event.action {
         Action::Link { link, from, change: Change::Mtu(mtu) }
             if *link == number && from.is_none_or(|from| from == end) =>
@@ -90,17 +91,17 @@ fn frame(link: LinkId, (from, to): (Attachment, Attachment), size: usize) -> Buf
 /// Offers a frame again and again, one at a time, until one arrives.
 fn offer(
     model: &mut dyn Link,
-    at: Instant,
+    now: &mut Instant,
     frame: Buffer,
     (from, to): (Attachment, Attachment),
     check: &mut Check,
 ) {
-    let (mut now, mut reasons) = (at, BTreeMap::new());
+    let mut reasons = BTreeMap::new();
     while check.sent < TRIES && !check.passed {
         check.sent += 1;
-        model.offer(now, from, frame.clone());
+        model.offer(*now, from, frame.clone());
         loop {
-            while let Some(event) = model.poll(now) {
+            while let Some(event) = model.poll(*now) {
                 match event {
                     Event::Delivered { to: at, overheard: false, .. } if at == to => check.passed = true,
                     Event::Dropped { to: missed, reason, .. } if missed.is_none_or(|missed| missed == to) => {
@@ -110,8 +111,8 @@ fn offer(
                 }
             }
             let Some(next) = model.deadline() else { break };
-            now = now.max(next);
-            model.wake(now);
+            *now = (*now).max(next);
+            model.wake(*now);
         }
     }
     if !check.passed {

@@ -78,9 +78,9 @@ pub struct Check {
     pub to: String,
     /// The link, VLAN, addresses or group between them, and what is sent.
     pub over: String,
-    /// Whether something arrived, and an answer came back where one is due.
+    /// Whether something arrived, an answer came back where one is due, and from one station alone.
     pub passed: bool,
-    /// Number of frames, requests or datagrams that were sent.
+    /// Number of frames, requests or datagrams that were sent; 0 of a check that needs none.
     pub sent: u64,
     /// Time from the first request to the first answer, in milliseconds; `None` without an answer.
     pub answered_ms: Option<f64>,
