@@ -7,7 +7,7 @@ use hopcast_core::{Instant, Port};
 use hopcast_wire::ethernet::Mac;
 
 use crate::content::{Keys, Layers, carries};
-use crate::log::{Event, EventKind, Log, Place};
+use crate::log::{Content, Event, EventKind, Layer, Log, Place};
 use crate::outcome::{Outcome, outcome};
 use crate::query::Query;
 
@@ -109,7 +109,11 @@ pub fn follow<'l>(log: &'l Log, query: &Query) -> Story<'l> {
     for event in log.events() {
         follower.take(event);
     }
-    let Follower { mut steps, mut packets, has_machines, .. } = follower;
+    let Follower { mut steps, mut packets, has_machines, chosen, .. } = follower;
+    // The payload of another packet may be the same, and its key with it.
+    packets.retain(|packet| {
+        packet.steps.iter().any(|&step| chosen.fitting.contains(&steps[step].event.content))
+    });
     if let Some(flow) = query.flow.as_deref() {
         // Applications of several flows may send the same bytes.
         let is_of_flow = |&step: &usize| log.places()[steps[step].event.place as usize].flow() == Some(flow);
@@ -216,8 +220,13 @@ fn expiries(log: &Log) -> BTreeMap<u32, Vec<(Instant, u16)>> {
 const SIEVE: usize = 1 << 16;
 
 /// The contents that a query chooses, and those that are copies of them.
-struct Chosen {
+struct Chosen<'l> {
+    log: &'l Log,
     keys: Vec<Keys>,
+    /// The contents that fit the query, each by its first number.
+    fitting: HashSet<u32>,
+    /// The first number of each followed content: a recorder that has forgotten a content numbers it anew.
+    first: HashMap<(Layer, u32, &'l [u8]), u32>,
     /// The keys of chosen packets, and of those that carry them.
     followed: HashSet<u64>,
     /// Whether any followed key has these last bits: most contents are told apart by a look at it.
@@ -226,8 +235,8 @@ struct Chosen {
     alone: HashSet<u32>,
 }
 
-impl Chosen {
-    fn of(log: &Log, query: &Query) -> (Self, BTreeMap<Ipv4Addr, BTreeSet<Mac>>) {
+impl<'l> Chosen<'l> {
+    fn of(log: &'l Log, query: &Query) -> (Self, BTreeMap<Ipv4Addr, BTreeSet<Mac>>) {
         let mut keys = Vec::with_capacity(log.contents() as usize + 1);
         keys.push(Keys::default());
         let of_flow = query.flow.as_deref().map(|flow| contents_of_flow(log, flow));
@@ -248,8 +257,15 @@ impl Chosen {
                 fitting.push(number);
             }
         }
-        let mut chosen =
-            Self { keys, followed: HashSet::new(), sieve: vec![false; SIEVE], alone: HashSet::new() };
+        let mut chosen = Self {
+            log,
+            keys,
+            fitting: HashSet::new(),
+            first: HashMap::new(),
+            followed: HashSet::new(),
+            sieve: vec![false; SIEVE],
+            alone: HashSet::new(),
+        };
         if let Some(of_flow) = of_flow {
             let keys: HashSet<u64> =
                 of_flow.iter().flat_map(|&number| chosen.keys_of(number).iter()).collect();
@@ -257,7 +273,11 @@ impl Chosen {
                 of_flow.contains(number) || chosen.keys_of(*number).iter().any(|key| keys.contains(&key))
             });
         }
-        fitting.into_iter().for_each(|number| chosen.follow(number));
+        for number in fitting {
+            chosen.follow(number);
+            let first = chosen.first_number(number);
+            chosen.fitting.insert(first);
+        }
         claims.retain(|_, macs| macs.len() > 1);
         (chosen, claims)
     }
@@ -281,6 +301,16 @@ impl Chosen {
     fn has(&self, content: u32) -> bool {
         let is_followed = |key: u64| self.sieve[key as usize % SIEVE] && self.followed.contains(&key);
         self.keys_of(content).iter().any(is_followed) || self.alone.contains(&content)
+    }
+
+    /// The number by which a content is followed: that of the first followed one with the same bytes.
+    fn first_number(&mut self, content: u32) -> u32 {
+        match self.log.content(content) {
+            Some(Content { layer, length, bytes }) if self.has(content) => {
+                *self.first.entry((layer, length, bytes)).or_insert(content)
+            }
+            _ => content,
+        }
     }
 
     /// Whether two contents are copies of one packet.
@@ -342,7 +372,7 @@ struct Follower<'l> {
     nodes: Vec<u32>,
     /// Whether there is more than captures.
     has_machines: bool,
-    chosen: Chosen,
+    chosen: Chosen<'l>,
     steps: Vec<Step>,
     packets: Vec<Packet>,
     /// The packet of each step.
@@ -358,13 +388,17 @@ struct Follower<'l> {
 }
 
 impl<'l> Follower<'l> {
-    fn take(&mut self, event: Event) {
+    fn take(&mut self, mut event: Event) {
         let node = At::Node(self.nodes[event.place as usize]);
         let link = At::Link(event.place);
-        let content = event.content;
-        if !self.chosen.has(content) && !self.is_carrier(node, event) {
+        if let EventKind::HandedOn { cause, .. } = &mut event.kind {
+            *cause = self.chosen.first_number(*cause);
+        }
+        if !self.chosen.has(event.content) && !self.is_carrier(node, event) {
             return;
         }
+        event.content = self.chosen.first_number(event.content);
+        let content = event.content;
         match event.kind {
             EventKind::HandedOn { cause, .. } => self.handed_on(event, node, cause),
             EventKind::Sent => {
@@ -467,7 +501,8 @@ impl<'l> Follower<'l> {
         let (Some(one), Some(other)) = (self.log.content(cause), self.log.content(content)) else {
             return false;
         };
-        carries(other, one) || carries(one, other)
+        // An ICMP error that quotes a packet does not carry it on.
+        carries(other, one) && !Layers::of(other).is_icmp_error() || carries(one, other)
     }
 
     /// Whether an event is the first of a packet that carries a chosen one; it is followed from now on.
@@ -534,5 +569,122 @@ impl<'l> Follower<'l> {
             decoded: false,
         });
         place
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::io::{self, Write};
+    use std::rc::Rc;
+
+    use super::*;
+    use crate::Recorder;
+    use crate::log::{HOST, Named};
+    use crate::verdict::verdicts;
+
+    #[derive(Clone, Default)]
+    struct Memory(Rc<RefCell<Vec<u8>>>);
+
+    impl Write for Memory {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.borrow_mut().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Four nodes with an interface and a host each: the places `n` and `4 + n`, of the address `10.0.0.n`.
+    fn log(write: impl FnOnce(&mut Recorder)) -> Log {
+        let memory = Memory::default();
+        let mut recorder = Recorder::new(Box::new(memory.clone()), 1 << 30);
+        for node in 0..4 {
+            let (node, name, link) = (format!("n{node}"), "eth0".to_owned(), format!("l{}", node / 2));
+            recorder.place(&Place::Interface { node, name, link, mtu: 1500, mac: [0; 6] });
+        }
+        for node in 0..4 {
+            recorder.place(&Place::Machine { node: format!("n{node}"), name: HOST.to_owned(), flow: None });
+        }
+        for node in 0..4 {
+            let addresses = vec![Ipv4Addr::new(10, 0, 0, node).into()];
+            recorder.name(&Named::Node { name: format!("n{node}"), addresses });
+        }
+        write(&mut recorder);
+        recorder.finish().unwrap();
+        let bytes = memory.0.take();
+        Log::read(bytes).unwrap()
+    }
+
+    /// A UDP datagram in a frame.
+    fn frame(from: u8, to: u8, number: u32) -> Vec<u8> {
+        let mut frame = vec![2, 0, 0, 0, 0, to, 2, 0, 0, 0, 0, from, 8, 0];
+        frame.extend([0x45, 0, 0, 60, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, from, 10, 0, 0, to]);
+        frame.extend([0, 7, 0, 7, 0, 40, 0, 0]);
+        frame.extend(number.to_be_bytes());
+        frame.extend([9; 28]);
+        frame
+    }
+
+    fn lines(log: &Log, query: &str) -> Vec<String> {
+        verdicts(&follow(log, &Query::parse(query, log).unwrap())).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_frame_that_the_recorder_has_forgotten_on_its_way_is_followed_on() {
+        let all = 40_000;
+        let log = log(|recorder| {
+            for number in 0..all {
+                recorder.sent(Instant::from_nanos(number.into()), 0, &frame(0, 1, number));
+            }
+            for number in 0..all {
+                let at = Instant::from_nanos((all + number).into());
+                recorder.delivered(at, 1, 0, &frame(0, 1, number));
+                let content = recorder.arrived(at, 5, Port::Below(0), Layer::Frame, &frame(0, 1, number));
+                recorder.ended(at, 5, Some((Port::Below(0), content)), None);
+            }
+        });
+        assert!(log.contents() > all, "the recorder has numbered some twice");
+        let story = follow(&log, &Query::parse("udp", &log).unwrap());
+        assert_eq!(story.packets.len(), all as usize);
+        assert!(story.packets.iter().all(|packet| packet.steps.len() == 3));
+    }
+
+    #[test]
+    fn a_packet_with_the_same_payload_between_others_is_not_chosen() {
+        let log = log(|recorder| {
+            for number in 0..10 {
+                let at = Instant::from_nanos(number.into());
+                recorder.sent(at, 0, &frame(0, 1, number));
+                recorder.sent(at, 2, &frame(2, 3, number));
+                recorder.dropped(at, 2, Some(3), &frame(2, 3, number), "lost on the link");
+                recorder.delivered(at, 1, 0, &frame(0, 1, number));
+                let content = recorder.arrived(at, 5, Port::Below(0), Layer::Frame, &frame(0, 1, number));
+                recorder.ended(at, 5, Some((Port::Below(0), content)), None);
+            }
+        });
+        let found = lines(&log, "udp from n0 to n1");
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains("arrived at n1, 10 of 10"), "{found:?}");
+        assert_eq!(lines(&log, "packet 1").len(), 1);
+    }
+
+    #[test]
+    fn an_icmp_error_that_quotes_a_packet_does_not_carry_it() {
+        let log = log(|recorder| {
+            let at = Instant::ZERO;
+            let packet = frame(0, 1, 1).split_off(14);
+            let mut error = vec![0x45, 0, 0, 88, 0, 0, 0, 0, 64, 1, 0, 0, 10, 0, 0, 1, 10, 0, 0, 0];
+            error.extend([3, 3, 0, 0, 0, 0, 0, 0]);
+            error.extend(&packet);
+            recorder.handed_on(at, 4, Port::Below(0), (Layer::Packet, &packet), None);
+            let content = recorder.arrived(at, 4, Port::Above(0), Layer::Packet, &packet);
+            recorder.handed_on(at, 4, Port::Above(0), (Layer::Packet, &error), Some(content));
+            recorder.ended(at, 4, Some((Port::Above(0), content)), Some("too_big"));
+        });
+        let found = lines(&log, "udp from n0 to n1");
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains(" died at n0: "), "{found:?}");
     }
 }

@@ -46,7 +46,7 @@ use hopcast_core::Port;
 pub const MAX_STORED: usize = 128;
 
 /// The outermost layer of a packet's bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Layer {
     /// An Ethernet frame.
     Frame = 0,
