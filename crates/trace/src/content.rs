@@ -91,13 +91,13 @@ impl Layers {
                 let body = &payload[..payload.len().min(arp::LEN)];
                 self.keys.payload = key(2, body, 0);
             }
-            _ => self.keys.payload = key(u64::from(ether_type) << 8, payload, length.into()),
+            _ => self.keys.payload = stored_key(u64::from(ether_type) << 8, payload, length),
         }
     }
 
     fn read_packet(&mut self, bytes: &[u8], length: u32) {
         let Ok(header) = ip::parse_quoted(bytes) else {
-            self.keys.payload = key(3, bytes, length.into());
+            self.keys.payload = stored_key(3, bytes, length);
             return;
         };
         self.keys.packet = packet_key(bytes, &header);
@@ -113,7 +113,7 @@ impl Layers {
             ip::TCP => {
                 self.ports = ip::ports(body);
                 let (kept, len) = without_checksum(body, 16);
-                self.keys.payload = key(header.protocol.into(), &kept[..len], length.into());
+                self.keys.payload = stored_key(header.protocol.into(), &kept[..len], length);
             }
             protocol if protocol == icmp::protocol(header.version) => {
                 self.icmp = icmp::parse_quoted(header.version, body).ok();
@@ -122,9 +122,9 @@ impl Layers {
                     self.quoted = quoted.and_then(Result::ok).map(|ip| (ip.source, ip.destination));
                 }
                 let (kept, len) = without_checksum(body, 2);
-                self.keys.payload = key(protocol.into(), &kept[..len], length.into());
+                self.keys.payload = stored_key(protocol.into(), &kept[..len], length);
             }
-            protocol => self.keys.payload = key(protocol.into(), body, length.into()),
+            protocol => self.keys.payload = stored_key(protocol.into(), body, length),
         }
     }
 }
@@ -141,7 +141,13 @@ pub fn carries(outer: Content<'_>, inner: Content<'_>) -> bool {
 }
 
 fn payload_key(bytes: &[u8], length: u32) -> u64 {
-    if length < MIN_PAYLOAD { 0 } else { key(1, bytes, length.into()) }
+    if length < MIN_PAYLOAD { 0 } else { stored_key(1, bytes, length) }
+}
+
+/// The key of a payload; 0 if not all bytes that it is made of are stored, as all payloads would be alike then.
+fn stored_key(kind: u64, bytes: &[u8], length: u32) -> u64 {
+    let is_stored = bytes.len() >= KEY_BYTES.min(length as usize);
+    if is_stored { key(kind, bytes, length.into()) } else { 0 }
 }
 
 fn packet_key(bytes: &[u8], header: &Header) -> u64 {
@@ -158,6 +164,10 @@ fn packet_key(bytes: &[u8], header: &Header) -> u64 {
     }
     // What follows IPv4's header is covered by KEY_BYTES, and of IPv6 only the addresses.
     let transport = bytes.get(header.header_len..).unwrap_or_default();
+    let covered = header.total_len.saturating_sub(header.header_len).min(16);
+    if transport.len() < covered {
+        return 0;
+    }
     let hash = key(u64::from(version) << 16, &kept[..shown], header.total_len as u64);
     key(hash, &transport[..transport.len().min(16)], 0)
 }
@@ -176,4 +186,23 @@ fn key(kind: u64, bytes: &[u8], length: u64) -> u64 {
     let hash = words.iter().fold(mix(kind, length), |hash, word| mix(hash, u64::from_le_bytes(*word)));
     let hash = rest.iter().fold(hash, |hash, &byte| mix(hash, byte.into()));
     (hash ^ hash >> 31).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_stored_has_no_key() {
+        let mut packet = vec![0x45, 0, 0, 200, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        packet.extend([0, 7, 0, 7, 0, 180, 0, 0]);
+        packet.extend([9; 172]);
+        let keys = |stored: usize| {
+            Layers::of(Content { layer: Layer::Packet, length: 200, bytes: &packet[..stored] }).keys
+        };
+        assert!(keys(200).packet != 0 && keys(200).payload != 0);
+        assert_eq!(keys(200), keys(76));
+        assert_eq!(keys(75).payload, 0);
+        assert_eq!(keys(28), Keys::default());
+    }
 }
