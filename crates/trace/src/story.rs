@@ -49,6 +49,8 @@ pub struct Step {
     pub goes_on: bool,
     /// Whether a machine took it next, and handed on another packet that it had decoded with it.
     pub decoded: bool,
+    /// Whether it, or a step before it, is inside another packet.
+    carried: bool,
 }
 
 /// How a packet at a step differs from the one at the step before.
@@ -189,9 +191,8 @@ impl<'l> Story<'l> {
                     && !self.log.has_address(place.node(), ip.destination)
             })
         };
-        let is_carried = || self.path(step).iter().any(|step| step.relation == Relation::Carried);
         matches!(port, Port::Above(_))
-            || place.is_relay() && is_carried()
+            || place.is_relay() && step.carried
             || place.is_host() && is_for_another()
     }
 
@@ -561,12 +562,14 @@ impl<'l> Follower<'l> {
         self.packets[packet].steps.push(place);
         self.packet_of.push(packet);
         let relation = before.map_or(Relation::First, |(_, relation)| relation);
+        let was_carried = before.is_some_and(|(before, _)| self.steps[before].carried);
         self.steps.push(Step {
             event,
             before: before.map(|(step, _)| step),
             relation,
             goes_on: false,
             decoded: false,
+            carried: relation == Relation::Carried || was_carried,
         });
         place
     }
@@ -682,6 +685,8 @@ mod tests {
             let content = recorder.arrived(at, 4, Port::Above(0), Layer::Packet, &packet);
             recorder.handed_on(at, 4, Port::Above(0), (Layer::Packet, &error), Some(content));
             recorder.ended(at, 4, Some((Port::Above(0), content)), Some("too_big"));
+            let content = recorder.arrived(at, 4, Port::Below(0), Layer::Packet, &error);
+            recorder.ended(at, 4, Some((Port::Below(0), content)), None);
         });
         let found = lines(&log, "udp from n0 to n1");
         assert_eq!(found.len(), 1, "{found:?}");
