@@ -107,6 +107,15 @@ impl Query {
     }
 
     fn take_term(&mut self, words: &mut Words<'_>) -> Result<(), QueryError> {
+        let is_second = match words.peek() {
+            Some("flow") => self.flow.is_some(),
+            Some("packet") => self.packet.is_some(),
+            Some("frame") => self.at.is_some(),
+            _ => false,
+        };
+        if is_second {
+            return Err(words.expected("one `flow`, `packet` and `frame at` at most", &[]));
+        }
         let protocol = |protocol| Term::Protocol(protocol);
         let term = match words.peek() {
             Some("arp") => protocol(Protocol::Arp),

@@ -190,6 +190,10 @@ fn a_query_that_cannot_be_read_says_where_and_what_is_near() {
     assert_eq!(error("port 70000"), "query, word 2: expected a port, 0 to 65535, not `70000`");
     assert_eq!(error("between n0 and"), "query, word 4: expected a node, a group or an address, not the end");
     assert!(error("frame at 5 h").starts_with("query, word 3: expected a time such as"));
+    assert_eq!(
+        error("packet 1 packet 2"),
+        "query, word 3: expected one `flow`, `packet` and `frame at` at most, not `packet`"
+    );
     assert!(error("").starts_with("query, word 1: expected a query such as"));
 }
 
