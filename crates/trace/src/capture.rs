@@ -33,6 +33,8 @@ struct Packet {
     layer: Layer,
     direction: Direction,
     bytes: Vec<u8>,
+    /// Its length before the capture cut it.
+    length: u32,
     /// The reason for its loss.
     dropped: Option<&'static str>,
 }
@@ -65,7 +67,8 @@ pub fn log_of_captures(captures: &[(String, Vec<u8>)]) -> Result<Log, CaptureErr
     let memory = Memory::default();
     let mut recorder = Recorder::new(Box::new(memory.clone()), u64::MAX);
     let places: Vec<u32> = interfaces.iter().map(|interface| recorder.place(interface)).collect();
-    for Packet { at, interface, layer, direction, bytes, dropped } in packets {
+    for Packet { at, interface, layer, direction, bytes, length, dropped } in packets {
+        recorder.cut_from(length);
         let place = places[interface];
         match (direction, dropped) {
             (_, Some(reason)) => {
@@ -91,35 +94,48 @@ fn read(
     interfaces: &mut Vec<Place>,
     packets: &mut Vec<Packet>,
 ) -> Result<(), CaptureError> {
-    let first = interfaces.len();
-    let mut layers = Vec::new();
+    let mut first = interfaces.len();
+    // What the interfaces of the section capture, and the resolution of their times.
+    let mut described: Vec<(Option<Layer>, u8)> = Vec::new();
     let (mut rest, mut parser) = PcapNgParser::new(bytes).map_err(CaptureError::NotACapture)?;
     // A block that is not whole ends the capture.
     while let Ok((behind, block)) = parser.next_block(rest) {
         rest = behind;
         match block {
+            Block::SectionHeader(_) => {
+                // A section numbers its interfaces from 0 again.
+                first = interfaces.len();
+                described.clear();
+            }
             Block::InterfaceDescription(block) => {
                 let own = block.options.iter().find_map(|option| match option {
                     InterfaceDescriptionOption::IfName(name) => Some(name.to_string()),
                     _ => None,
                 });
-                let own = own.unwrap_or_else(|| format!("interface-{}", layers.len()));
+                let own = own.unwrap_or_else(|| format!("interface-{}", described.len()));
+                let resolution = block.options.iter().find_map(|option| match option {
+                    InterfaceDescriptionOption::IfTsResol(resolution) => Some(*resolution),
+                    _ => None,
+                });
                 let (node, own) = own.split_once(':').map_or((name, &*own), |(node, own)| (node, own));
                 interfaces.push(Place::Interface {
-                    node: node.to_owned(),
-                    name: own.to_owned(),
+                    node: printable(node),
+                    name: printable(own),
                     link: String::new(),
                     mtu: 0,
                     mac: [0; 6],
                 });
-                layers.push(match block.linktype {
+                let layer = match block.linktype {
                     DataLink::ETHERNET => Some(Layer::Frame),
                     DataLink::RAW | DataLink::IPV4 | DataLink::IPV6 => Some(Layer::Packet),
                     _ => None,
-                });
+                };
+                described.push((layer, resolution.unwrap_or(MICROSECONDS)));
             }
             Block::EnhancedPacket(block) => {
-                let Some(&Some(layer)) = layers.get(block.interface_id as usize) else { continue };
+                let Some(&(Some(layer), resolution)) = described.get(block.interface_id as usize) else {
+                    continue;
+                };
                 let flags = block.options.iter().find_map(|option| match option {
                     EnhancedPacketOption::Flags(flags) => Some(*flags),
                     _ => None,
@@ -135,14 +151,35 @@ fn read(
                     }
                     _ => None,
                 });
-                let at = Instant::from_nanos(u64::try_from(block.timestamp.as_nanos()).unwrap_or(u64::MAX));
+                // The parser takes whatever unit for nanoseconds.
+                let at = time(block.timestamp.as_nanos(), resolution);
                 let interface = first + block.interface_id as usize;
-                packets.push(Packet { at, interface, layer, direction, bytes: block.data.to_vec(), dropped });
+                let (bytes, length) = (block.data.to_vec(), block.original_len);
+                packets.push(Packet { at, interface, layer, direction, bytes, length, dropped });
             }
             _ => {}
         }
     }
     Ok(())
+}
+
+/// The resolution of an interface that does not say one.
+const MICROSECONDS: u8 = 6;
+
+/// The time of a count of units of `if_tsresol`: 10, or 2 if the highest bit is set, to the power of minus the other
+/// bits, in seconds.
+fn time(units: u128, resolution: u8) -> Instant {
+    let power = u32::from(resolution & 0x7f);
+    let base: u128 = if resolution & 0x80 == 0 { 10 } else { 2 };
+    let nanos = base.checked_pow(power).map_or(0, |per_second| units * 1_000_000_000 / per_second);
+    Instant::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+/// A name as the log can have it, whose fields are lines.
+fn printable(name: &str) -> String {
+    name.chars()
+        .map(|letter| if letter.is_control() { char::REPLACEMENT_CHARACTER } else { letter })
+        .collect()
 }
 
 /// The reason in the comment of a frame that hopcast captured and the network lost.
@@ -162,5 +199,61 @@ impl Write for Memory {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(kind: u32, body: &[u8]) -> Vec<u8> {
+        let length = (body.len() as u32 + 12).to_le_bytes();
+        [&kind.to_le_bytes(), &length[..], body, &length].concat()
+    }
+
+    fn section() -> Vec<u8> {
+        let mut body = vec![0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0];
+        body.extend([0xff; 8]);
+        block(0x0a0d_0d0a, &body)
+    }
+
+    /// An interface of Ethernet with a name of four letters and a resolution.
+    fn interface(name: &[u8; 4], resolution: Option<u8>) -> Vec<u8> {
+        let mut body = vec![1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 4, 0];
+        body.extend(name);
+        if let Some(resolution) = resolution {
+            body.extend([9, 0, 1, 0, resolution, 0, 0, 0]);
+        }
+        body.extend([0; 4]);
+        block(1, &body)
+    }
+
+    /// A packet of 16 bytes, of which the frame had 100, on the section's first interface.
+    fn packet(at: u64) -> Vec<u8> {
+        let words = [0, (at >> 32) as u32, at as u32, 16, 100];
+        let mut body: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
+        body.extend([7; 16]);
+        block(6, &body)
+    }
+
+    #[test]
+    fn sections_have_interfaces_and_resolutions_of_their_own() {
+        let first = [section(), interface(b"a:e0", None), packet(5)].concat();
+        let second = [section(), interface(b"b:\ne", Some(9)), packet(7)].concat();
+        let third = [section(), interface(b"c:e0", Some(0x80 | 1)), packet(3)].concat();
+        let log = log_of_captures(&[("file".to_owned(), [first, second, third].concat())]).unwrap();
+        let nodes: Vec<&str> = log.places().iter().map(Place::node).collect();
+        assert_eq!(nodes, ["a", "b", "c"]);
+        let events: Vec<(u64, u32)> = log.events().map(|event| (event.at.as_nanos(), event.place)).collect();
+        assert_eq!(events, [(7, 1), (5_000, 0), (1_500_000_000, 2)]);
+        assert_eq!(log.content(1).map(|content| (content.length, content.bytes.len())), Some((100, 16)));
+        assert_eq!(log.truncation(), None);
+    }
+
+    #[test]
+    fn no_resolution_overflows() {
+        for resolution in 0..=u8::MAX {
+            time(u64::MAX.into(), resolution);
+        }
     }
 }

@@ -41,6 +41,8 @@ pub struct Recorder {
     /// The hash and the number of recent contents, each in the slot that its hash names.
     recent: Vec<(u64, u32)>,
     contents: u32,
+    /// The length that contents have at least, of which a capture has only the beginning.
+    cut_from: u32,
     left_out: u64,
     left_out_from: Option<Instant>,
     /// The first error; nothing more is written after it.
@@ -60,6 +62,7 @@ impl Recorder {
             reasons: BTreeMap::new(),
             recent: vec![(0, 0); RECENT],
             contents: 0,
+            cut_from: 0,
             left_out: 0,
             left_out_from: None,
             error: None,
@@ -118,6 +121,11 @@ impl Recorder {
         self.write(record, Layer::Frame, frame);
     }
 
+    /// Contents that follow are the beginning of this many bytes, if they are shorter.
+    pub(crate) fn cut_from(&mut self, length: u32) {
+        self.cut_from = length;
+    }
+
     /// A capture has a frame or packet, and does not say its direction.
     pub fn seen(&mut self, at: Instant, place: u32, layer: Layer, bytes: &[u8]) {
         self.write(Record::of(kind::SEEN, at.as_nanos(), place), layer, bytes);
@@ -125,7 +133,7 @@ impl Recorder {
 
     /// A machine receives something; returns the number of its content. Nothing is written if that is known.
     pub fn arrived(&mut self, at: Instant, place: u32, port: Port, layer: Layer, bytes: &[u8]) -> ContentId {
-        let (hash, slot) = slot_of(layer, bytes);
+        let (hash, slot) = slot_of(layer, bytes, bytes.len() as u32);
         let (known, content) = self.recent[slot];
         if known == hash && content != 0 {
             return ContentId(content);
@@ -205,9 +213,10 @@ impl Recorder {
 
     /// Writes an event with its content, or with a reference to it.
     fn write(&mut self, record: Record, layer: Layer, bytes: &[u8]) {
-        let (hash, slot) = slot_of(layer, bytes);
+        let length = self.cut_from.max(bytes.len() as u32);
+        let (hash, slot) = slot_of(layer, bytes, length);
         let (known, content) = self.recent[slot];
-        let record = Record { layer, length: bytes.len() as u32, ..record };
+        let record = Record { layer, length, ..record };
         if known == hash && content != 0 {
             if self.has_room(record, 0) {
                 self.append(Record { content, ..record }, &[]);
@@ -255,7 +264,7 @@ const FIRST: usize = 96;
 const LAST: usize = 32;
 
 /// The hash of a content, and its slot among the recent ones.
-fn slot_of(layer: Layer, bytes: &[u8]) -> (u64, usize) {
+fn slot_of(layer: Layer, bytes: &[u8], length: u32) -> (u64, usize) {
     let mut hashed = [0; FIRST + LAST];
     match (bytes.first_chunk::<FIRST>(), bytes.last_chunk::<LAST>()) {
         (Some(first), Some(last)) if bytes.len() >= FIRST + LAST => {
@@ -268,7 +277,7 @@ fn slot_of(layer: Layer, bytes: &[u8]) -> (u64, usize) {
         }
     }
     // Four at a time, which do not wait for each other.
-    let mut lanes = [layer as u64, bytes.len() as u64, 1, 2];
+    let mut lanes = [layer as u64, length.into(), 1, 2];
     for (place, word) in hashed.as_chunks::<8>().0.iter().enumerate() {
         let lane = &mut lanes[place % 4];
         *lane = mix(*lane, u64::from_le_bytes(*word));
