@@ -174,6 +174,9 @@ struct Arrival {
     content: ContentId,
     length: usize,
     tail: [u8; TAIL],
+    layer: Layer,
+    /// The first bytes, with zeros behind a shorter item.
+    head: [u8; MAX_STORED],
     /// Whether the machine has handed on something like it.
     goes_on: bool,
 }
@@ -183,7 +186,11 @@ impl Observer for NodeObserver {
         let place = self.first + slot.index() as u32;
         self.arrival = bytes_of(item).map(|(layer, bytes)| {
             let content = self.recorder.borrow_mut().arrived(now, place, port, layer, bytes);
-            Arrival { port, content, length: bytes.len(), tail: tail_of(bytes), goes_on: false }
+            let mut head = [0; MAX_STORED];
+            let kept = bytes.len().min(MAX_STORED);
+            head[..kept].copy_from_slice(&bytes[..kept]);
+            let (length, tail) = (bytes.len(), tail_of(bytes));
+            Arrival { port, content, length, tail, layer, head, goes_on: false }
         });
     }
 
@@ -191,8 +198,8 @@ impl Observer for NodeObserver {
         let Some((layer, bytes)) = bytes_of(item) else { return };
         let place = self.first + slot.index() as u32;
         let cause = self.arrival.as_mut().map(|arrival| {
-            arrival.goes_on |= port != arrival.port
-                && arrival.tail == tail_of(bytes)
+            arrival.goes_on |= arrival.tail == tail_of(bytes)
+                && (port != arrival.port || is_relayed(arrival, layer, bytes))
                 && !(bytes.len() > arrival.length && is_error(layer, bytes));
             arrival.content
         });
@@ -203,15 +210,22 @@ impl Observer for NodeObserver {
         let arrival = self.arrival.take();
         let slot = slot.index();
         let place = self.first + slot as u32;
+        // Read each time, or the next arrival would be blamed for what rose now.
+        let reason = risen(&mut self.known[slot], machine);
         match arrival {
-            Some(Arrival { goes_on: true, .. }) => {}
+            Some(Arrival { goes_on: true, port, content, .. }) => {
+                // One copy may be dropped where another goes on.
+                let is_drop = |reason: &_| matches!(outcome(reason), Some((Outcome::Dropped, _)));
+                if let Some(reason) = reason.filter(|reason| is_drop(*reason)) {
+                    self.recorder.borrow_mut().ended(now, place, Some((port, content)), Some(reason));
+                }
+            }
             Some(Arrival { port, content, .. }) => {
-                let reason = risen(&mut self.known[slot], machine);
                 self.recorder.borrow_mut().ended(now, place, Some((port, content)), reason);
             }
             // What a host or a service has held back may be dropped by its timer.
             None if !self.belongs_to_flow[slot] => {
-                if let Some(reason) = risen(&mut self.known[slot], machine) {
+                if let Some(reason) = reason {
                     self.recorder.borrow_mut().ended(now, place, None, Some(reason));
                 }
             }
@@ -242,6 +256,16 @@ fn bytes_of(item: &Item) -> Option<(Layer, &[u8])> {
 fn is_error(layer: Layer, bytes: &[u8]) -> bool {
     let length = bytes.len() as u32;
     Layers::of(Content { layer, length, bytes: &bytes[..bytes.len().min(MAX_STORED)] }).is_icmp_error()
+}
+
+/// Whether an item that leaves where it arrived is relayed, as in a radio network, and no answer to it.
+fn is_relayed(arrival: &Arrival, layer: Layer, bytes: &[u8]) -> bool {
+    let destination = |layer: Layer, bytes: &[u8], length: usize| {
+        let bytes = &bytes[..length.min(MAX_STORED)];
+        Layers::of(Content { layer, length: length as u32, bytes }).ip.map(|ip| ip.destination)
+    };
+    let before = destination(arrival.layer, &arrival.head, arrival.length);
+    before.is_some() && before == destination(layer, bytes, bytes.len())
 }
 
 /// The last bytes of an item; zeros in front of a shorter one.
@@ -277,8 +301,10 @@ fn risen(known: &mut Vec<(&'static str, u64)>, machine: &dyn Machine) -> Option<
             }
             None => {
                 known.push((name, value));
-                if let Some((outcome, _)) = outcome(name).filter(|_| value > 0) {
-                    found.get_or_insert((outcome, name));
+                if let Some((outcome, _)) = outcome(name).filter(|_| value > 0)
+                    && (found.is_none() || outcome == Outcome::Dropped)
+                {
+                    found = Some((outcome, name));
                 }
             }
         }
