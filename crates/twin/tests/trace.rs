@@ -205,3 +205,48 @@ fn a_frame_is_found_by_its_time() {
     assert!(!text(&log, "frame at 0 s").contains("no packet"));
     assert!(text(&log, "frame at 0.5 s").contains("packet"));
 }
+
+#[test]
+fn a_counter_that_rises_where_a_copy_goes_on_is_not_blamed_on_the_next_arrival() {
+    let log = log_of(
+        "duration: 2 s
+neighbours: resolve
+topology:
+  nodes: [a, r, b, c]
+  links:
+    - { between: [a, r], rate: 10 Mbit/s, delay: 1 ms }
+    - { between: [r, b], rate: 10 Mbit/s, delay: 1 ms }
+    - { name: narrow, between: [r, c], rate: 10 Mbit/s, delay: 1 ms }
+events:
+  - { at: 500 ms, links: narrow, mtu: 1000 }
+groups: [{ name: both, members: [b, c], delivery: ip-multicast }]
+flows:
+  - { name: g, from: a, to: both, over: udp, app: { cbr: { rate: 200 kbit/s, size: 1400 B } } }
+  - { name: p, from: a, to: b, over: ip, app: { ping: { every: 100 ms, start: 1 s } } }
+",
+    );
+    for query in ["arp", "icmp between a and b"] {
+        let story = follow(&log, &Query::parse(query, &log).unwrap());
+        for verdict in verdicts(&story) {
+            assert!(verdict.to_string().contains(" arrived at "), "{query}: {verdict}");
+        }
+    }
+    let text = text(&log, "group both");
+    assert!(text.contains("too_big"), "{text}");
+}
+
+#[test]
+fn a_station_that_relays_by_the_interface_of_arrival_does_not_keep_the_packet() {
+    let log = log_of(
+        "duration: 1 s
+topology:
+  nodes: [a, r, b]
+  links: [{ name: air, medium: [a, r, b], rate: 10 Mbit/s, delay: 1 us, hears: [[a, r], [r, b]] }]
+flows:
+  - { name: f, from: a, to: b, over: udp, app: { cbr: { rate: 100 kbit/s, size: 500 B } } }
+",
+    );
+    let text = text(&log, "flow f");
+    assert!(text.contains(" arrived at b"), "{text}");
+    assert!(!text.contains("keeps it") && !text.contains("r's host takes it"), "{text}");
+}
