@@ -1,5 +1,6 @@
 //! The reader of a log.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 
 use hopcast_core::{Instant, Port};
@@ -13,6 +14,10 @@ pub struct Log {
     places: Vec<Place>,
     reasons: Vec<String>,
     named: Vec<Named>,
+    /// The places in `named` of those that have an address, in their order.
+    by_address: HashMap<IpAddr, Vec<usize>>,
+    /// The first interface of each Ethernet address, by its place.
+    by_mac: HashMap<[u8; 6], usize>,
     contents: Vec<ContentAt>,
     truncation: Option<Truncation>,
 }
@@ -159,6 +164,8 @@ impl Log {
             places: Vec::new(),
             reasons: Vec::new(),
             named: Vec::new(),
+            by_address: HashMap::new(),
+            by_mac: HashMap::new(),
             contents: Vec::new(),
             truncation: None,
             bytes: Vec::new(),
@@ -170,6 +177,17 @@ impl Log {
                 break;
             };
             offset = behind;
+        }
+        for (number, named) in log.named.iter().enumerate() {
+            let (Named::Node { addresses, .. } | Named::Group { addresses, .. }) = named else { continue };
+            for &address in addresses {
+                log.by_address.entry(address).or_default().push(number);
+            }
+        }
+        for (number, place) in log.places.iter().enumerate() {
+            if let Place::Interface { mac, .. } = place {
+                log.by_mac.entry(*mac).or_insert(number);
+            }
         }
         log.bytes = bytes;
         log.bytes.truncate(offset);
@@ -188,33 +206,33 @@ impl Log {
 
     /// The node whose address this is; `None` if the log knows of none.
     pub fn owner(&self, address: IpAddr) -> Option<&str> {
-        self.named.iter().find_map(|named| match named {
-            Named::Node { name, addresses } if addresses.contains(&address) => Some(name.as_str()),
-            Named::Node { .. } | Named::Group { .. } | Named::Flow(_) => None,
+        self.having(address).find_map(|named| match named {
+            Named::Node { name, .. } => Some(name.as_str()),
+            Named::Group { .. } | Named::Flow(_) => None,
         })
     }
 
     /// Whether a node has an address, which others may have too.
     pub fn has_address(&self, node: &str, address: IpAddr) -> bool {
-        self.named.iter().any(|named| matches!(named, Named::Node { name, addresses } if name == node && addresses.contains(&address)))
+        self.having(address).any(|named| matches!(named, Named::Node { name, .. } if name == node))
     }
 
     /// The name of an address: its node's or group's; `None` if the log knows of none.
     pub fn name_of(&self, address: IpAddr) -> Option<&str> {
-        self.named.iter().find_map(|named| match named {
-            Named::Node { name, addresses } | Named::Group { name, addresses } => {
-                addresses.contains(&address).then_some(name.as_str())
-            }
+        self.having(address).find_map(|named| match named {
+            Named::Node { name, .. } | Named::Group { name, .. } => Some(name.as_str()),
             Named::Flow(_) => None,
         })
     }
 
     /// The node whose interface has an Ethernet address.
     pub fn owner_of_mac(&self, address: [u8; 6]) -> Option<&str> {
-        self.places.iter().find_map(|place| match place {
-            Place::Interface { node, mac, .. } if *mac == address => Some(node.as_str()),
-            Place::Interface { .. } | Place::Machine { .. } => None,
-        })
+        self.by_mac.get(&address).map(|&place| self.places[place].node())
+    }
+
+    /// The nodes and groups that have an address.
+    fn having(&self, address: IpAddr) -> impl Iterator<Item = &Named> {
+        self.by_address.get(&address).into_iter().flatten().map(|&number| &self.named[number])
     }
 
     /// A reason by its number; `None` for 0.
@@ -422,6 +440,11 @@ mod tests {
         let content = Content { layer: Layer::Frame, length: 200, bytes: &[1; MAX_STORED] };
         assert_eq!(log.content(2), Some(content));
         assert_eq!((log.reason(1), log.truncation()), (Some("lost"), None));
+        let address = IpAddr::from([10, 0, 0, 1]);
+        assert_eq!((log.owner(address), log.name_of(address)), (Some("a"), Some("a")));
+        assert!(log.has_address("a", address) && !log.has_address("b", address));
+        assert_eq!(log.owner_of_mac([2, 0, 0, 0, 0, 1]), Some("a"));
+        assert_eq!(log.owner(IpAddr::from([10, 0, 0, 2])), None);
     }
 
     #[test]
