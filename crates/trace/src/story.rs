@@ -691,5 +691,7 @@ mod tests {
         let found = lines(&log, "udp from n0 to n1");
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].contains(" died at n0: "), "{found:?}");
+        let story = follow(&log, &Query::parse("udp", &log).unwrap());
+        assert_eq!(story.packets[0].steps.len(), 2, "it is handed on, and dropped");
     }
 }
