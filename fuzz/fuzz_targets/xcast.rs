@@ -31,8 +31,8 @@ impl NextHops for Hops {
         address.octets()[14] == 1
     }
 
-    fn is_attached(&self, address: Ipv6Addr) -> bool {
-        address.octets()[15] == 1
+    fn attached(&self, address: Ipv6Addr) -> Option<u32> {
+        (address.octets()[15] == 1).then_some(1)
     }
 }
 
@@ -123,8 +123,8 @@ impl NextHops for Nothing {
         false
     }
 
-    fn is_attached(&self, _: Ipv6Addr) -> bool {
-        false
+    fn attached(&self, _: Ipv6Addr) -> Option<u32> {
+        None
     }
 }
 

@@ -54,8 +54,8 @@ impl NextHops for Hops {
         false
     }
 
-    fn is_attached(&self, _: Ipv6Addr) -> bool {
-        false
+    fn attached(&self, _: Ipv6Addr) -> Option<u32> {
+        None
     }
 }
 

@@ -382,8 +382,8 @@ impl NextHops for Nowhere {
         false
     }
 
-    fn is_attached(&self, _: Ipv6Addr) -> bool {
-        false
+    fn attached(&self, _: Ipv6Addr) -> Option<u32> {
+        None
     }
 }
 

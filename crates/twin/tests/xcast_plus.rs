@@ -200,6 +200,31 @@ fn of_two_designated_routers_on_a_link_the_querier_serves_it_and_the_other_takes
     within(over2, 1090..=1540, "by the other meanwhile");
 }
 
+#[test]
+fn members_on_the_link_by_which_lists_come_are_served_once() {
+    let links = ["between: [s, r0]", "switch: [r0, r1, m]"];
+    let both = services("[r0, r1]", "");
+    let alone = both.replace("mld-querier, on: [r0, r1]", "mld-querier, on: [r1]");
+    for services in [alone, both] {
+        let run = network(&links, ("s", "[m]"), 31, &(services + "measure: { from: 12 s, to: 30 s }\n"));
+        assert_eq!(reliability(&run), 1.0);
+        assert_eq!(service(&run, "xcast_from_multicast"), 3000, "no copy becomes a list again");
+        assert_eq!(service(&run, "xcast_to_multicast"), 3000);
+    }
+}
+
+/// r1 brings the source's packets from one segment to the other, where r2 is too.
+#[test]
+fn a_copy_of_another_router_becomes_no_second_list() {
+    let links = ["switch: [s, r1, r2]", "switch: [r1, r2, m]", "between: [r2, r3]", "between: [r3, n]"];
+    let rest = services("[r1, r2, r3]", "") + "measure: { from: 12 s, to: 30 s }\n";
+    let run = network(&links, ("s", "[m, n]"), 31, &rest);
+    assert_eq!(reliability(&run), 1.0);
+    let data = frames(&run, "r3", "n");
+    within(data, 1799..=1801, "datagrams");
+    within(frames(&run, "r2", "r3"), data..=data, "lists");
+}
+
 /// r3 is behind r1, which is beside the sender: what r3 registers passes it.
 #[test]
 fn a_sender_that_is_a_router_itself_is_its_own_designated_one() {

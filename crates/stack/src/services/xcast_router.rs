@@ -175,9 +175,9 @@ impl NextHops for XcastRoutes {
         [NAME, SENDER].iter().any(|kind| self.routes.runs(kind, address.into()))
     }
 
-    fn is_attached(&self, address: Ipv6Addr) -> bool {
+    fn attached(&self, address: Ipv6Addr) -> Option<u32> {
         let address = address.into();
-        let is_neighbour = self.routes.route(address).is_some_and(|route| route.metric == 1);
-        is_neighbour && !self.routes.runs(NAME, address)
+        let route = self.routes.route(address).filter(|route| route.metric == 1)?;
+        (!self.routes.runs(NAME, address)).then_some(route.interface)
     }
 }

@@ -164,7 +164,8 @@ impl Router {
             }
         }
         if let Some(group) = to_group {
-            copies += self.send_multicast(packet.source, group, packet, ingress);
+            // Members on the link by which the list came have not had the packet yet.
+            copies += self.send_multicast(group, packet, ingress, None);
             let channel = (packet.source, group);
             if self.plus.as_mut().is_some_and(|plus| plus.is_to_leave(now, channel)) {
                 self.register(channel, 0);
@@ -222,7 +223,7 @@ impl Router {
 
     /// Whether this router is the designated one of a source: a host on one of its links, or its own.
     fn serves(&self, source: Ipv6Addr) -> bool {
-        self.addresses.contains(&source) || self.next_hops.is_attached(source)
+        self.addresses.contains(&source) || self.next_hops.attached(source).is_some()
     }
 
     /// Registers a channel with the router of its source, unless that is this one.
@@ -267,7 +268,8 @@ impl Router {
         };
         let channel = (source, group);
         let is_of_source = match ingress {
-            Some(_) => self.next_hops.is_attached(source),
+            // On another link it is another router's copy, or has a forged source.
+            Some(_) => ingress == self.next_hops.attached(source),
             None => self.addresses.contains(&source),
         };
         if !is_channel(channel) || !is_of_source {
@@ -308,7 +310,7 @@ impl Router {
         }
         self.admit(now, read.hop_limit, ingress)?;
         self.counters.from_multicast += 1;
-        let mut copies = self.send_multicast(source, group, &packet, ingress);
+        let mut copies = self.send_multicast(group, &packet, ingress, ingress);
         for packet in lists {
             copies += self.divide(now, &packet, ingress);
         }
@@ -316,16 +318,17 @@ impl Router {
         Ok(true)
     }
 
-    /// Sends a packet of Xcast to a group, on the interfaces with members but for its own (X2M); their number.
+    /// Sends a packet of Xcast to a group, on the interfaces with members (X2M) except one, on which they have it from
+    /// the source itself; their number.
     fn send_multicast(
         &mut self,
-        source: Ipv6Addr,
         group: Ipv6Addr,
         packet: &Packet<'_>,
         ingress: Option<u32>,
+        except: Option<u32>,
     ) -> u64 {
-        let interfaces = self.plus.iter().flat_map(|plus| plus.interfaces((source, group)));
-        let interfaces: Arc<[u32]> = interfaces.filter(|interface| Some(*interface) != ingress).collect();
+        let interfaces = self.plus.iter().flat_map(|plus| plus.interfaces((packet.source, group)));
+        let interfaces: Arc<[u32]> = interfaces.filter(|interface| Some(*interface) != except).collect();
         let copies = interfaces.len() as u64;
         if copies > 0 {
             self.counters.to_multicast += 1;

@@ -89,6 +89,7 @@ pub trait NextHops {
     /// Whether an address is that of another Xcast router, which tunnels and registrations may come from.
     fn is_router(&self, address: Ipv6Addr) -> bool;
 
-    /// Whether this node is the designated router of another: a host on one of its links, which is none itself.
-    fn is_attached(&self, address: Ipv6Addr) -> bool;
+    /// The interface of the link with a host that this node is the designated router of, which is none itself; `None`
+    /// if there is no such host.
+    fn attached(&self, address: Ipv6Addr) -> Option<u32>;
 }

@@ -22,8 +22,8 @@ impl NextHops for Even {
         false
     }
 
-    fn is_attached(&self, _: Ipv6Addr) -> bool {
-        false
+    fn attached(&self, _: Ipv6Addr) -> Option<u32> {
+        None
     }
 }
 

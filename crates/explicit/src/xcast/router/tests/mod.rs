@@ -16,6 +16,8 @@ use crate::xcast::wire::Packet;
 use crate::xcast::wire::tests::segment;
 
 const NOW: Instant = Instant::ZERO;
+/// The interface of all hosts that are attached.
+const SOURCE_LINK: u32 = 3;
 const PAYLOAD: &[u8] = b"the first frame of the film";
 
 /// Next hops of a table.
@@ -35,8 +37,8 @@ impl NextHops for Table {
         self.routers.contains(&address)
     }
 
-    fn is_attached(&self, address: Ipv6Addr) -> bool {
-        self.attached.contains(&address)
+    fn attached(&self, address: Ipv6Addr) -> Option<u32> {
+        self.attached.contains(&address).then_some(SOURCE_LINK)
     }
 }
 

@@ -139,6 +139,37 @@ fn members_at_the_sources_own_router_need_no_registration() {
 }
 
 #[test]
+fn what_a_source_sends_is_taken_from_its_own_link_alone() {
+    let mut router = at_source(&[("fd14::b", Hop::Plain)]);
+    register(&mut router, "fd14::b");
+    router.handle(NOW, Port::Above(1), membership(5, true));
+    // Another router's copy, or one of a host that forges the source.
+    let elsewhere = Transit::arrived(multicast(), SOURCE_LINK + 1);
+    assert_eq!(answers(&mut router, NOW, elsewhere), [Left::Plain(multicast())]);
+    router.handle(NOW, Port::Below(0), Item::Transit(Transit::arrived(multicast(), SOURCE_LINK)));
+    let (groups, others) = to_group(&mut router, NOW);
+    assert_eq!((groups.len(), others.len()), (1, 1));
+}
+
+#[test]
+fn members_on_the_link_by_which_a_list_comes_are_served_too() {
+    let mut router = designated("fd14::b", Table::default());
+    for interface in [5, 6] {
+        router.handle(NOW, Port::Above(1), membership(interface, true));
+    }
+    registrations(&mut router, NOW);
+    let list = packet(&[at("fd14::b")], |packet| Packet {
+        stays: true,
+        channel: at(GROUP).into(),
+        source: at(SOURCE),
+        ..packet
+    });
+    router.handle(NOW, Port::Below(0), Item::Transit(Transit::arrived(list, 5)));
+    let (groups, others) = to_group(&mut router, NOW);
+    assert_eq!((groups.len(), &groups[0].0[..], others.len()), (1, &[5, 6][..], 0));
+}
+
+#[test]
 fn what_a_router_itself_sends_to_a_group_becomes_xcast_there() {
     let hop = Hop::Neighbour { interface: 1, address: at("fd14::b") };
     let hops = [(at("fd14::b"), hop)].into();
