@@ -51,8 +51,8 @@ pub struct PlusConfig {
     /// With less than the other, channels have gaps; with more, packets go on to routers that are gone. Registrations
     /// of others hold no longer here either.
     pub hold: Duration,
-    /// Maximum number of channels with members here, and of those of sources here. Default: 1024. Further ones are not
-    /// served.
+    /// Maximum number of channels with members here, and of those of sources here. Default: 1024. Members of further
+    /// ones wait until another channel has none any more, and routers until a registration ends.
     pub max_channels: usize,
     /// Maximum number of channels of one source here. Default: 64. Further ones are not served: with fewer, a source of
     /// many groups is not; with more, one router's registrations leave less room to other sources.
@@ -108,6 +108,8 @@ pub(super) struct Plus {
     pub(super) config: PlusConfig,
     /// The channels with members.
     members: BTreeMap<Channel, Members>,
+    /// Interfaces with members of channels that are not served for want of room.
+    waiting: BTreeMap<Channel, BTreeSet<u32>>,
     /// When to register each of these again.
     refreshes: Agenda<Channel>,
     /// The routers that have registered for the channels of sources here.
@@ -123,6 +125,7 @@ impl Plus {
         Self {
             config,
             members: BTreeMap::new(),
+            waiting: BTreeMap::new(),
             refreshes: Agenda::new(),
             registered: BTreeMap::new(),
             ends: Agenda::new(),
@@ -144,6 +147,8 @@ impl Plus {
         }
         if change.joined {
             if self.members.len() >= self.config.max_channels && !self.members.contains_key(&channel) {
+                // The querier says it once.
+                self.waiting.entry(channel).or_default().insert(interface);
                 return None;
             }
             if let Some(members) = self.members.get_mut(&channel) {
@@ -155,6 +160,13 @@ impl Plus {
             self.refreshes.set(channel, Some(now + AGAIN.min(self.refresh())));
             return Some((channel, self.hold()));
         }
+        if let Some(waiting) = self.waiting.get_mut(&channel) {
+            waiting.remove(&interface);
+            if waiting.is_empty() {
+                self.waiting.remove(&channel);
+            }
+            return None;
+        }
         let members = self.members.get_mut(&channel)?;
         members.interfaces.remove(&interface);
         if !members.interfaces.is_empty() {
@@ -162,7 +174,18 @@ impl Plus {
         }
         self.members.remove(&channel);
         self.refreshes.set(channel, None);
+        self.admit_waiting(now);
         Some((channel, 0))
+    }
+
+    /// Serves members that have waited, as far as there is room; their channels are [due](Self::due) at once.
+    fn admit_waiting(&mut self, now: Instant) {
+        while self.members.len() < self.config.max_channels
+            && let Some((channel, interfaces)) = self.waiting.pop_first()
+        {
+            self.members.insert(channel, Members { interfaces, pause: AGAIN });
+            self.refreshes.set(channel, Some(now));
+        }
     }
 
     fn refresh(&self) -> Duration {

@@ -390,12 +390,32 @@ fn lists_and_state_are_bounded() {
         })
         .collect();
     assert_eq!(lists, [3, 3, 2]);
+}
+
+#[test]
+fn members_of_more_channels_than_there_is_room_for_wait_until_there_is() {
+    let plus = PlusConfig { max_channels: 2, ..PlusConfig::default() };
     let mut far =
         Router::new(Config::default(), &[at("fd14::b").into()], Box::new(Table::default())).designated(plus);
-    for number in 0..5_u16 {
+    let mut change = |number: u16, joined| {
         let group = at(&format!("ff3e::{number:x}")).into();
-        let change = Membership { group, source: Some(at(SOURCE).into()), interface: Some(1), joined: true };
+        let change = Membership { group, source: Some(at(SOURCE).into()), interface: Some(1), joined };
         far.handle(NOW, Port::Above(1), Item::Membership(change));
+        if far.deadline() == Some(NOW) {
+            far.wake(NOW);
+        }
+        let packets = std::iter::from_fn(|| far.poll(NOW)).map(|(_, item)| match item {
+            Item::Packet(packet) => (u16::from(packet[71]), packet[52..54] != [0, 0]),
+            other => panic!("{other:?}"),
+        });
+        packets.collect::<Vec<_>>()
+    };
+    for number in 0..5 {
+        let registered = if number < 2 { vec![(number, true)] } else { vec![] };
+        assert_eq!(change(number, true), registered);
     }
-    assert_eq!(far.counters.registrations_sent, 2);
+    assert_eq!(change(2, false), [], "of those that wait");
+    assert_eq!(change(0, false), [(0, false), (3, true)]);
+    assert_eq!(change(1, false), [(1, false), (4, true)]);
+    assert_eq!(change(3, false), [(3, false)]);
 }
