@@ -45,18 +45,22 @@ impl Delivery for XcastPlus {
 
     /// Bytes of the longest list, in a tunnel.
     fn overhead(&self) -> u64 {
-        let max = PlusConfig::default().max_list;
-        sender::Config { max, ..sender::Config::default() }.overhead() as u64
+        of_list(PlusConfig::default().max_list)
     }
 
+    /// Bytes of a list of one router, in a tunnel: beside a long datagram lists are shorter.
     fn min_overhead(&self) -> u64 {
-        // A list is as long as there are designated routers, and behind the sender's own one there is none.
-        0
+        of_list(1)
     }
 
     fn machines(&self, end: &GroupEnd<'_>) -> DeliveryMachines {
         DeliveryMachines::joining(MemberMachine::at(end, end.address(), Some(end.source)))
     }
+}
+
+/// Bytes that a list of this number of routers adds to a packet, in a tunnel.
+fn of_list(max: usize) -> u64 {
+    sender::Config { max, ..sender::Config::default() }.overhead() as u64
 }
 
 /// The designated router that a sender or a member lacks, as the end of a sentence.

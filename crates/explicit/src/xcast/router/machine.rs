@@ -12,7 +12,8 @@ use super::plus::{Channel, Plus, PlusConfig, REGISTRATION_PORT, Registration, is
 use super::{Hop, NextHops, TUNNEL};
 use crate::address::of_ipv6;
 use crate::header;
-use crate::xcast::wire::{ALL_ROUTERS, MAX_LIST, Packet};
+use crate::xcast::sender;
+use crate::xcast::wire::{ALL_ROUTERS, Packet};
 use crate::{Bitmap, Refusal, pace, transport};
 
 /// An Xcast router; see the [module's documentation](super).
@@ -275,7 +276,8 @@ impl Router {
         if !is_channel(channel) || !is_of_source {
             return Ok(false);
         }
-        let (routers, max) = (plus.routers(channel), plus.config.max_list.clamp(1, MAX_LIST));
+        let lists = sender::Config { max: plus.config.max_list, mtu: plus.config.mtu };
+        let (routers, max) = (plus.routers(channel), lists.listed(read.payload().len()));
         let is_here = plus.interfaces(channel).next().is_some();
         if routers.is_empty() && !is_here {
             return Ok(false);

@@ -60,12 +60,15 @@ pub struct PlusConfig {
     /// Maximum number of routers in a packet, 1 to 125. Default: 20. With fewer, there are more packets; with more,
     /// each has a longer header.
     pub max_list: usize,
+    /// Minimum MTU, in bytes, of the paths to other designated routers. Default: 1500. Beside a long datagram lists are
+    /// shorter, so that packets fit it in a tunnel; with more than it is, such packets are lost.
+    pub mtu: usize,
 }
 
 impl Default for PlusConfig {
     fn default() -> Self {
         let (refresh, hold) = (Duration::from_secs(60), Duration::from_secs(210));
-        Self { refresh, hold, max_channels: 1024, max_channels_of_source: 64, max_list: 20 }
+        Self { refresh, hold, max_channels: 1024, max_channels_of_source: 64, max_list: 20, mtu: 1500 }
     }
 }
 

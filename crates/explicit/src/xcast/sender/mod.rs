@@ -42,7 +42,7 @@ impl Config {
 
     /// Number of receivers whose list fits the MTU beside a segment of this length, in a tunnel; at least one, whose
     /// packet has no list.
-    fn listed(&self, segment: usize) -> usize {
+    pub(crate) fn listed(&self, segment: usize) -> usize {
         let fits =
             |&count: &usize| 2 * hopcast_wire::ip::V6_HEADER + overhead(count, false) + segment <= self.mtu;
         (2..=self.max.min(super::wire::MAX_LIST)).rev().find(fits).unwrap_or(1)
