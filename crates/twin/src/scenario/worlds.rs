@@ -21,6 +21,13 @@ pub fn needs_virtual_time(scenario: &Scenario) -> Option<String> {
         let (name, run) = (&service.name, service.layer.row().name);
         return Some(format!("service `{name}`: `{run}` is for virtual time"));
     }
+    // No selection of the kernel's takes out what its own programs send to groups.
+    let is_designated =
+        |service: &&ServiceSpec| service.layer.settings().multicast() == Some(MulticastRole::Designated);
+    if let Some(service) = scenario.services.iter().find(is_designated) {
+        let (name, run) = (&service.name, service.layer.row().name);
+        return Some(format!("service `{name}`: `{run}` with `designated: on` is for virtual time"));
+    }
     let of_flow = scenario.flows.iter().find_map(|flow| {
         let of = |layer: &Layer| Some((layer.settings().virtual_time_only()?, layer.row().name));
         let (option, transport) = flow.over.iter().find_map(of)?;
