@@ -7,10 +7,10 @@ mod common;
 use std::path::Path;
 
 use common::scenarios::scenarios;
-use common::{document, frames, tree_of_routers};
+use common::{document, frames, text_of_tree, tree_of_routers};
 use hopcast_runner::load_text;
 use hopcast_twin::results::{Link, Run};
-use hopcast_twin::scenario::Overrides;
+use hopcast_twin::scenario::{Overrides, needs_virtual_time};
 
 /// Bytes that a list of so many routers adds to a packet.
 fn list(routers: u64) -> u64 {
@@ -340,6 +340,50 @@ flows: [{{ name: f, from: s, to: g, ip: 6, over: {{ norm: {{ rate: 3 Mbit/s }} }
         run.hosts.get("too_big").is_none_or(|count| *count == 0),
         "packets fit the route with their lists"
     );
+}
+
+/// The members of both report sources, and the trees of the second group are idealised ones.
+#[test]
+fn groups_of_another_delivery_keep_their_own_trees() {
+    let groups = [("g", "[a, e]", "xcast-plus"), ("h", "[b, d]", "{ ip-multicast: { one-source: true } }")];
+    let rest = services("[r0, r1, r2]", "") + "measure: { from: 12 s, to: 30 s }\n";
+    let run = tree_of_routers(&groups, &rest);
+    for flow in &run.flows {
+        assert_eq!(flow.figures.reliability, Some(1.0));
+    }
+    assert_eq!(service(&run, "xcast_from_multicast"), 3000, "of the first group alone");
+    assert_eq!(service(&run, "xcast_to_multicast"), 2 * 3000);
+}
+
+#[test]
+fn beside_long_datagrams_lists_are_shorter_and_those_without_room_for_one_router_are_refused() {
+    let rest = services("[r0, r1, r2]", "") + "measure: { from: 12 s, to: 30 s }\n";
+    let of_size = |size| {
+        text_of_tree(&[("g", "[a, d]", "xcast-plus")], &rest)
+            .replace("size: 500 B", &format!("size: {size} B"))
+    };
+    let run = document(&of_size(1364)).runs.into_iter().next().unwrap();
+    assert_eq!(reliability(&run), 1.0);
+    assert!(run.hosts.get("too_big").is_none_or(|count| *count == 0));
+    assert!(load_text(Path::new("x.yaml"), &of_size(1365), &Overrides::default()).is_err());
+}
+
+#[test]
+fn a_designated_router_in_a_live_run_is_refused_in_one_line() {
+    let needs = |designated: &str| {
+        let text = format!(
+            "duration: 9 s
+topology: {{ nodes: [s, r, m], links: [{{ between: [s, r] }}, {{ between: [r, m] }}] }}
+flows: [{{ from: s, to: m, ip: 6, over: udp, app: {{ cbr: {{ rate: 1 Mbit/s, size: 100 B }} }} }}]
+services: [{{ name: x, run: xcast-router, on: [r], designated: {designated} }}]
+"
+        );
+        let plan = load_text(Path::new("x.yaml"), &text, &Overrides::default()).unwrap();
+        needs_virtual_time(&plan.cases[0].scenario)
+    };
+    assert_eq!(needs("off"), None);
+    let line = "service `x`: `xcast-router` with `designated: on` is for virtual time";
+    assert_eq!(needs("on").as_deref(), Some(line));
 }
 
 #[test]

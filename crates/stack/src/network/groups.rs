@@ -87,6 +87,11 @@ impl GlobalRoutes {
         self.groups.by_services.iter().copied()
     }
 
+    /// Whether the trees of a group are left to the services of routers.
+    pub(crate) fn is_left_to_services(&self, group: IpAddr) -> bool {
+        self.groups.by_services.contains(&group)
+    }
+
     /// The route of packets from `source` to `group` through a node. `None` for a source that is no node's address, and
     /// at a node from which the source cannot be reached.
     pub fn group_route(&mut self, node: NodeId, source: IpAddr, group: IpAddr) -> Option<GroupRoute> {
@@ -141,7 +146,7 @@ impl NodeGroups {
     }
 
     fn is_left_to_services(&self, group: IpAddr) -> bool {
-        self.routes.routes.borrow().groups.by_services.contains(&group)
+        self.routes.routes.borrow().is_left_to_services(group)
     }
 }
 

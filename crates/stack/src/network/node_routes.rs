@@ -77,6 +77,10 @@ impl ServiceRoutes for NodeRoutes {
         routes.addresses().owner(at).is_some_and(|node| routes.running.runs(kind, node))
     }
 
+    fn is_left_to_services(&self, group: IpAddr) -> bool {
+        self.routes.borrow().is_left_to_services(group)
+    }
+
     fn first_that_runs(&self, kind: &str, to: IpAddr) -> Option<ServiceNode> {
         let (RouteEntry { interface, neighbour, .. }, nodes) = self.route_and_nodes(to)?;
         let routes = self.routes.borrow();
@@ -117,6 +121,10 @@ impl ServiceRoutes for NodeServices {
 
     fn first_that_runs(&self, kind: &str, to: IpAddr) -> Option<ServiceNode> {
         self.routes.first_that_runs(kind, to)
+    }
+
+    fn is_left_to_services(&self, group: IpAddr) -> bool {
+        self.routes.is_left_to_services(group)
     }
 
     fn group_table(&self) -> GroupTable {

@@ -23,6 +23,12 @@ pub trait ServiceRoutes {
     /// `None` if there is none, or no route.
     fn first_that_runs(&self, kind: &str, to: IpAddr) -> Option<ServiceNode>;
 
+    /// Whether the trees of a group are left to services; those of others are idealised ones.
+    fn is_left_to_services(&self, group: IpAddr) -> bool {
+        let _ = group;
+        false
+    }
+
     /// The node's table of groups, for a service that [routes](super::MulticastRole::Routes) them: what is in it the
     /// host forwards by.
     fn group_table(&self) -> GroupTable {

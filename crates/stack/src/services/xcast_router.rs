@@ -180,4 +180,8 @@ impl NextHops for XcastRoutes {
         let route = self.routes.route(address).filter(|route| route.metric == 1)?;
         (!self.routes.runs(NAME, address)).then_some(route.interface)
     }
+
+    fn serves_group(&self, group: Ipv6Addr) -> bool {
+        self.routes.is_left_to_services(group.into())
+    }
 }

@@ -273,7 +273,7 @@ impl Router {
             Some(_) => ingress == self.next_hops.attached(source),
             None => self.addresses.contains(&source),
         };
-        if !is_channel(channel) || !is_of_source {
+        if !is_channel(channel) || !is_of_source || !self.next_hops.serves_group(group) {
             return Ok(false);
         }
         let lists = sender::Config { max: plus.config.max_list, mtu: plus.config.mtu };
@@ -359,7 +359,10 @@ impl Machine for Router {
                 self.receive(now, Transit { packet, ingress: None, egress: Egress::Routes });
             }
             (Port::Above(_), Item::Membership(change)) if self.plus.is_some() => {
-                let changed = self.plus.as_mut().and_then(|plus| plus.change(now, change));
+                let is_served =
+                    matches!(change.group, IpAddr::V6(group) if self.next_hops.serves_group(group));
+                let plus = self.plus.as_mut().filter(|_| is_served);
+                let changed = plus.and_then(|plus| plus.change(now, change));
                 if let Some((channel, hold)) = changed {
                     self.register(channel, hold);
                 }

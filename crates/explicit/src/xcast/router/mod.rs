@@ -92,4 +92,11 @@ pub trait NextHops {
     /// The interface of the link with a host that this node is the designated router of, which is none itself; `None`
     /// if there is no such host.
     fn attached(&self, address: Ipv6Addr) -> Option<u32>;
+
+    /// Whether designated routers bring the packets of a group to its members; those of others follow the host's
+    /// routes.
+    fn serves_group(&self, group: Ipv6Addr) -> bool {
+        let _ = group;
+        true
+    }
 }

@@ -26,6 +26,8 @@ struct Table {
     hops: BTreeMap<Ipv6Addr, Hop>,
     routers: Vec<Ipv6Addr>,
     attached: Vec<Ipv6Addr>,
+    /// Groups that designated routers do not serve.
+    unserved: Vec<Ipv6Addr>,
 }
 
 impl NextHops for Table {
@@ -39,6 +41,10 @@ impl NextHops for Table {
 
     fn attached(&self, address: Ipv6Addr) -> Option<u32> {
         self.attached.contains(&address).then_some(SOURCE_LINK)
+    }
+
+    fn serves_group(&self, group: Ipv6Addr) -> bool {
+        !self.unserved.contains(&group)
     }
 }
 

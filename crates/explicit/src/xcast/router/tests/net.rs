@@ -43,7 +43,7 @@ impl Net {
             Table {
                 hops: receivers.iter().filter_map(hop).collect(),
                 routers: routers.clone(),
-                attached: vec![],
+                ..Table::default()
             }
         };
         let machine = |number: usize| {

@@ -15,7 +15,7 @@ fn all() -> [Ipv6Addr; 3] {
 fn router(hops: [Option<Hop>; 3]) -> Router {
     let hops = all().into_iter().zip(hops).filter_map(|(to, hop)| Some((to, hop?))).collect();
     let table =
-        Table { hops, routers: vec![at("fd14::11"), at("fd14::13"), at("fd14::17")], attached: vec![] };
+        Table { hops, routers: vec![at("fd14::11"), at("fd14::13"), at("fd14::17")], ..Table::default() };
     Router::new(Config::default(), &[IpAddr::from([10, 0, 0, 1]), at("fd14::99").into()], Box::new(table))
 }
 

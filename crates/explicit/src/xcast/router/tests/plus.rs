@@ -51,7 +51,12 @@ fn at_source(hops: &[(&str, Hop)]) -> Router {
     let hops = hops.iter().map(|(router, hop)| (at(router), *hop)).collect();
     designated(
         "fd14::a",
-        Table { hops, routers: vec![at("fd14::b"), at("fd14::c")], attached: vec![at(SOURCE)] },
+        Table {
+            hops,
+            routers: vec![at("fd14::b"), at("fd14::c")],
+            attached: vec![at(SOURCE)],
+            ..Table::default()
+        },
     )
 }
 
@@ -242,6 +247,29 @@ fn what_is_too_long_with_a_list_is_not_sent_in_one() {
 }
 
 #[test]
+fn a_list_is_as_long_as_fits_the_mtu_beside_the_datagram() {
+    let hops = ["fd14::b", "fd14::c"].map(|router| (router, Hop::Plain));
+    // Two headers of IPv6, and 32 bytes beside 16 for each router.
+    for (segment, packets) in [(1500 - 80 - 64, 1), (1500 - 80 - 63, 2), (1500, 2)] {
+        let hop = Hop::Neighbour { interface: 1, address: at("fd14::b") };
+        let mut near = at_source(&hops.map(|(router, _)| (router, hop)));
+        hops.iter().for_each(|(router, _)| register(&mut near, router));
+        let sent = multicast_of(&vec![0; segment - udp::HEADER]);
+        assert_eq!(answers(&mut near, NOW, Transit::arrived(sent, SOURCE_LINK)).len(), packets, "{segment}");
+    }
+}
+
+#[test]
+fn groups_that_it_does_not_serve_are_left_alone() {
+    let table = Table { attached: vec![at(SOURCE)], unserved: vec![at(GROUP)], ..Table::default() };
+    let mut router = designated("fd14::a", table);
+    router.handle(NOW, Port::Above(1), membership(5, true));
+    assert!(router.poll(NOW).is_none() && router.deadline().is_none(), "nothing is registered");
+    let arrived = Transit::arrived(multicast(), SOURCE_LINK);
+    assert_eq!(answers(&mut router, NOW, arrived), [Left::Plain(multicast())]);
+}
+
+#[test]
 fn what_no_packet_of_xcast_may_have_does_not_become_one() {
     let mut near = at_source(&[("fd14::b", Hop::Plain)]);
     register(&mut near, "fd14::b");
@@ -338,6 +366,7 @@ fn strangers_register_nothing_and_routers_no_more_than_their_share_for_no_longer
         hops: [(at("fd14::b"), Hop::Plain), (at("fd14::66"), Hop::Plain)].into(),
         routers: vec![at("fd14::b")],
         attached: vec![at(SOURCE)],
+        ..Table::default()
     };
     let plus = PlusConfig { max_channels_of_source: 3, ..PlusConfig::default() };
     let mut near = Router::new(Config::default(), &[at("fd14::a").into()], Box::new(table)).designated(plus);
@@ -372,6 +401,7 @@ fn lists_and_state_are_bounded() {
         hops: routers.iter().map(|router| (*router, hop)).collect(),
         routers: routers.clone(),
         attached: vec![at(SOURCE)],
+        ..Table::default()
     };
     let mut near = Router::new(Config::default(), &[at("fd14::a").into()], Box::new(table)).designated(plus);
     for router in &routers {
