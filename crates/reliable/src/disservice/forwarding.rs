@@ -133,7 +133,8 @@ mod tests {
                 held: std::iter::once(0..held).collect(),
                 said: None,
             };
-            neighbours.summary(&Summary { from, neighbours: 1, heard, is_all: true, series: vec![series] });
+            let summary = Summary { from, neighbours: 1, heard, is_all: true, series: vec![series] };
+            neighbours.summary(Instant::ZERO, &summary);
         }
         neighbours
     }

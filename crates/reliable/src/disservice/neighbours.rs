@@ -28,17 +28,25 @@ pub(super) struct Neighbour {
     given_up: Instant,
 }
 
-/// State of a series at a neighbour, by its last summary.
+/// State of a series at a neighbour, by its last summaries.
 #[derive(Clone, Debug)]
 pub(super) struct Told {
     pub(super) is_wanted: bool,
     pub(super) newest: u32,
-    /// Messages that it holds of the latest, from the first on of which it said whether it does.
+    /// Messages that it holds of the latest, from the first on of which it said whether it does, and when it said that.
     latest: Runs,
     from: u32,
-    /// Messages that it holds of some before those, and which these are: where not all fit a summary, some summaries
-    /// speak of others.
-    earlier: Option<(Range<u32>, Runs)>,
+    said_at: Instant,
+    /// Some before those: where not all fit a summary, some summaries speak of others.
+    earlier: Option<Earlier>,
+}
+
+/// Messages before the latest of which a neighbour has said whether it holds them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Earlier {
+    said: Range<u32>,
+    held: Runs,
+    said_at: Instant,
 }
 
 /// The members that are heard.
@@ -116,7 +124,7 @@ impl Neighbours {
     }
 
     /// A neighbour has said what it knows and holds.
-    pub(super) fn summary(&mut self, summary: &Summary) {
+    pub(super) fn summary(&mut self, now: Instant, summary: &Summary) {
         let Some(neighbour) = self.all.get_mut(&summary.from.member) else { return };
         self.told -= neighbour.series.len();
         neighbour.nodes = summary.heard.iter().copied().collect();
@@ -128,10 +136,10 @@ impl Neighbours {
             let is_full =
                 neighbour.series.len() >= MAX_TOLD || self.told + neighbour.series.len() >= MAX_TOLD_BY_ALL;
             match neighbour.series.entry(series.into()) {
-                Entry::Vacant(entry) if !is_full => _ = entry.insert(Told::new(series)),
+                Entry::Vacant(entry) if !is_full => _ = entry.insert(Told::new(now, series)),
                 Entry::Vacant(_) => {}
                 // Most of them say the same again.
-                Entry::Occupied(mut entry) => entry.get_mut().update(series),
+                Entry::Occupied(mut entry) => entry.get_mut().update(now, series),
             }
         }
         self.told += neighbour.series.len();
@@ -265,59 +273,64 @@ impl Neighbours {
 }
 
 impl Told {
-    fn new(series: &Series) -> Self {
+    fn new(now: Instant, series: &Series) -> Self {
         // It has said nothing yet.
         let (is_wanted, newest) = (series.is_wanted, series.newest);
-        let mut told = Self { is_wanted, newest, latest: Runs::new(), from: u32::MAX, earlier: None };
-        told.update(series);
+        let mut told =
+            Self { is_wanted, newest, latest: Runs::new(), from: u32::MAX, said_at: now, earlier: None };
+        told.update(now, series);
         told
     }
 
     /// Whether it is known to hold a message.
     pub(super) fn holds(&self, sequence: u32) -> bool {
         let holds = |runs: &Runs| runs.contains(sequence.into());
-        holds(&self.latest) || self.earlier.as_ref().is_some_and(|(_, held)| holds(held))
+        holds(&self.latest) || self.earlier.as_ref().is_some_and(|earlier| holds(&earlier.held))
     }
 
     /// Messages that it is known to hold, as runs.
     fn held(&self) -> impl Iterator<Item = Range<u64>> + '_ {
-        self.earlier.iter().flat_map(|(_, held)| held.runs()).chain(self.latest.runs())
+        self.earlier.iter().flat_map(|earlier| earlier.held.runs()).chain(self.latest.runs())
     }
 
-    /// Messages of a range that it has said not to hold, ascending.
-    pub(super) fn lacked(&self, range: Range<u64>) -> impl Iterator<Item = u64> + '_ {
+    /// Messages of a range that it has said not to hold, ascending, each with the time at which it said so last.
+    pub(super) fn lacked(&self, range: Range<u64>) -> impl Iterator<Item = (u64, Instant)> + '_ {
         let within = move |said: Range<u32>| {
             let start = range.start.max(said.start.into());
             start..range.end.min(said.end.into()).max(start)
         };
-        let latest = self.latest.gaps(within(self.from..u32::MAX));
-        let earlier = self.earlier.iter().flat_map(move |(said, held)| held.gaps(within(said.clone())));
+        let latest = self.latest.gaps(within(self.from..u32::MAX)).map(|number| (number, self.said_at));
+        let earlier = self.earlier.iter().flat_map(move |earlier| {
+            let gaps = earlier.held.gaps(within(earlier.said.clone()));
+            gaps.map(|number| (number, earlier.said_at))
+        });
         earlier.chain(latest)
     }
 
-    fn update(&mut self, series: &Series) {
+    fn update(&mut self, now: Instant, series: &Series) {
         (self.is_wanted, self.newest) = (series.is_wanted, series.newest);
         let from = match &series.said {
-            Some(said) if said.end <= series.newest => return self.set_earlier(said.clone(), &series.held),
+            Some(said) if said.end <= series.newest => {
+                return self.set_earlier(now, said.clone(), Runs::of(&series.held));
+            }
             Some(said) => said.start,
             // It may hold more before as many as fit.
             None => series.held.first().filter(|_| series.held.len() >= MAX_HELD).map_or(0, |run| run.start),
         };
-        self.from = from;
+        (self.from, self.said_at) = (from, now);
         if !self.latest.ranges().eq(series.held.iter().cloned()) {
             self.latest = Runs::of(&series.held);
         }
-        if let Some((said, held)) = self.earlier.take() {
-            self.set_earlier(said, &held.ranges().collect::<Vec<_>>());
+        if let Some(Earlier { said, held, said_at }) = self.earlier.take() {
+            self.set_earlier(said_at, said, held);
         }
     }
 
     /// What it holds of messages before the latest.
-    fn set_earlier(&mut self, said: Range<u32>, held: &[Range<u32>]) {
+    fn set_earlier(&mut self, said_at: Instant, said: Range<u32>, mut held: Runs) {
         let said = said.start..said.end.min(self.from);
-        let mut held = Runs::of(held);
         held.remove_run(said.end.into()..u64::MAX);
-        self.earlier = Some((said, held)).filter(|(said, _)| !said.is_empty());
+        self.earlier = Some(Earlier { said, held, said_at }).filter(|earlier| !earlier.said.is_empty());
     }
 }
 
@@ -386,7 +399,7 @@ mod tests {
             said: None,
         }];
         let from = Sent { member: member(2), transmission: 1 };
-        neighbours.summary(&Summary { from, neighbours: 0, heard: vec![], is_all: true, series });
+        neighbours.summary(at(0), &Summary { from, neighbours: 0, heard: vec![], is_all: true, series });
         let server = |neighbours: &Neighbours, second, random: &mut Stream| {
             neighbours.server(at(second), &[id(3)], (&[member(7)], None), random)
         };
@@ -412,23 +425,23 @@ mod tests {
             said,
         };
         let lacked = |told: &Told| {
-            Runs::of(&told.lacked(0..100).map(|at| at as u32..at as u32 + 1).collect::<Vec<_>>())
+            Runs::of(&told.lacked(0..100).map(|(at, _)| at as u32..at as u32 + 1).collect::<Vec<_>>())
         };
-        let mut told = Told::new(&series(&[52..60, 70..99], Some(50..100)));
+        let mut told = Told::new(at(0), &series(&[52..60, 70..99], Some(50..100)));
         assert_eq!(lacked(&told), Runs::of(&[50..52, 60..70, 99..100]));
-        told.update(&series(&[12..15, 20..48], Some(10..50)));
+        told.update(at(0), &series(&[12..15, 20..48], Some(10..50)));
         assert_eq!(lacked(&told), Runs::of(&[10..12, 15..20, 48..52, 60..70, 99..100]));
         assert!(told.holds(12) && told.holds(98) && !told.holds(9) && !told.holds(50));
         // It has others by now, and more of the latest fit.
-        told.update(&series(&[40..60, 70..100], Some(30..100)));
+        told.update(at(0), &series(&[40..60, 70..100], Some(30..100)));
         assert_eq!(lacked(&told), Runs::of(&[10..12, 15..20, 30..40, 60..70]));
-        told.update(&series(&[0..2, 3..5], Some(0..35)));
+        told.update(at(0), &series(&[0..2, 3..5], Some(0..35)));
         assert_eq!(
             lacked(&told),
             Runs::of(&[2..3, 5..40, 60..70]),
             "of the latest those count that were said as such"
         );
-        told.update(&series(&[0..60, 70..100], None));
+        told.update(at(0), &series(&[0..60, 70..100], None));
         assert_eq!((lacked(&told), told.earlier), (Runs::one(60..70), None));
     }
 

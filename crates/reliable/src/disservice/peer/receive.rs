@@ -224,7 +224,7 @@ impl Peer {
     /// Takes a summary that was heard on an interface, and says whether its sender knows the same.
     fn on_summary(&mut self, now: Instant, summary: &Summary, interface: Option<u32>) -> bool {
         let own = self.config.member;
-        self.neighbours.summary(summary);
+        self.neighbours.summary(now, summary);
         let mut is_same = true;
         for theirs in &summary.series {
             let id = SeriesId::from(theirs);

@@ -37,7 +37,7 @@ pub(super) struct Pushes {
 /// A neighbour that may lack something.
 #[derive(Clone, Copy, Debug)]
 struct Behind {
-    /// When its summary came.
+    /// When its last summary came.
     told: Instant,
     /// The message that was found last for it since: none before it is looked at again, also because some that were
     /// pushed may be forgotten.
@@ -201,7 +201,7 @@ impl Pushes {
         None
     }
 
-    /// The next message that a neighbour lacks by its last summary, and that was neither pushed nor heard since.
+    /// The next message that a neighbour lacks by its last summaries, and that was neither pushed nor heard since.
     fn lacked(
         &self,
         now: Instant,
@@ -219,19 +219,20 @@ impl Pushes {
                 // Of a series that it has not heard of it has nothing.
                 let all = told.is_none().then_some(run.clone());
                 let said = told.map(|told| told.lacked(run));
-                all.into_iter().flatten().chain(said.into_iter().flatten())
+                let all = all.into_iter().flatten().map(|number| (number, behind.told));
+                all.chain(said.into_iter().flatten())
             });
-            let mut lacked = lacked.map(|number| id.message(number as u32));
-            let found = lacked.find(|message| {
+            let mut lacked = lacked.map(|(number, said_at)| (id.message(number as u32), said_at));
+            let found = lacked.find(|(message, said_at)| {
                 let is_told = self.recent.get(message).is_none_or(|recent| match recent.was_sent {
                     // Who came later has not heard it.
-                    true => behind.told >= recent.at + self.settles || neighbour.since > recent.at,
+                    true => *said_at >= recent.at + self.settles || neighbour.since > recent.at,
                     false => now >= recent.at + self.again_after,
                 });
                 is_told && cache.get(*message).is_some()
             });
-            if found.is_some() {
-                return found;
+            if let Some((message, _)) = found {
+                return Some(message);
             }
         }
         None
@@ -255,6 +256,8 @@ impl Pushes {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use hopcast_core::Seed;
 
     use super::super::bodies::Bodies;
@@ -304,14 +307,18 @@ mod tests {
         }
 
         /// A neighbour says that it holds these of the messages.
-        fn hears(&mut self, second: u64, from: MemberId, held: std::ops::Range<u32>) {
+        fn hears(&mut self, second: u64, from: MemberId, held: Range<u32>) {
+            self.hears_page(second, from, held, None);
+        }
+
+        /// A neighbour says that it holds these of some of the messages.
+        fn hears_page(&mut self, second: u64, from: MemberId, held: Range<u32>, said: Option<Range<u32>>) {
             let from = Sent { member: from, transmission: 0 };
             self.neighbours.heard(at(second), from, None);
             let held = std::iter::once(held).filter(|held| !held.is_empty()).collect();
-            let series =
-                Series { group: 1, publisher: member(9), is_wanted: true, newest: 999, held, said: None };
+            let series = Series { group: 1, publisher: member(9), is_wanted: true, newest: 999, held, said };
             let summary = Summary { from, neighbours: 1, heard: vec![], is_all: true, series: vec![series] };
-            self.neighbours.summary(&summary);
+            self.neighbours.summary(at(second), &summary);
             self.pushes.told(at(second), from.member, &self.neighbours, &mut self.random);
         }
 
@@ -384,7 +391,7 @@ mod tests {
             let series =
                 Series { group: 1, publisher: member(9), is_wanted: true, newest: 99, held, said: None };
             let summary = Summary { from, neighbours: 1, heard: vec![], is_all: true, series: vec![series] };
-            holder.neighbours.summary(&summary);
+            holder.neighbours.summary(at(10), &summary);
             holder.pushes.told(at(10), member(2), &holder.neighbours, &mut holder.random);
             let found = holder.all(10);
             assert!(found.contains(&11) && found.contains(&99), "{found:?}");
@@ -418,13 +425,8 @@ mod tests {
         // A neighbour that is alone on its link waits for nobody.
         holder.neighbours.heard(at(3), Sent { member: member(4), transmission: 0 }, Some(7));
         let from = Sent { member: member(4), transmission: 1 };
-        holder.neighbours.summary(&Summary {
-            from,
-            neighbours: 1,
-            heard: vec![],
-            is_all: true,
-            series: vec![],
-        });
+        let summary = Summary { from, neighbours: 1, heard: vec![], is_all: true, series: vec![] };
+        holder.neighbours.summary(at(3), &summary);
         holder.pushes.told(at(3), member(4), &holder.neighbours, &mut holder.random);
         assert_eq!(holder.next(3), Some(0));
     }
@@ -468,6 +470,21 @@ mod tests {
         assert_eq!(holder.all(30), []);
         holder.hears(31, member(4), 1..2);
         assert_eq!(holder.all(31), [0]);
+    }
+
+    #[test]
+    fn what_was_brought_since_a_page_that_lacks_it_is_not_pushed_for_a_summary_of_another_page() {
+        let mut holder = Holder::new(Replication::Push, 4);
+        let (earlier, latest) = (Some(0..2), Some(2..1000));
+        holder.hears_page(8, member(2), 0..0, earlier.clone());
+        holder.hears_page(10, member(2), 2..3, latest.clone());
+        assert_eq!(holder.all(10), [0, 1, 3]);
+        holder.hears_page(20, member(2), 0..1, earlier);
+        assert_eq!(holder.all(20), [1], "of the latest it has said nothing since");
+        holder.hears_page(30, member(2), 2..4, latest.clone());
+        assert_eq!(holder.all(30), [], "of those before it has said nothing since");
+        holder.hears_page(31, member(2), 2..3, latest);
+        assert_eq!(holder.all(31), [3], "it was lost");
     }
 
     #[test]

@@ -101,7 +101,16 @@ fn a_holder_of_more_runs_than_a_summary_has_room_for_is_brought_what_it_lacks_be
         let held = |net: &Network, member: usize| net.members[member].session.messages() as u64;
         let all = 40 + (published - 40) / 2;
         assert_eq!((held(&net, 1), held(&net, 2)), (all, all - 40));
+        let (began, before) = (net.now, net.members[1].packets);
         net.run(Duration::from_secs(300), |net| held(net, 2) == all);
         assert_eq!((held(&net, 1), held(&net, 2)), (all, all), "{published} were published");
+        // A summary of the latest runs says nothing new of those that were brought since.
+        net.run(net.now.since(Instant::ZERO) + Duration::from_secs(120), |_| false);
+        let summaries = net.now.since(began).as_secs_f64() / policy.summaries.0.as_secs_f64();
+        let sent = (net.members[1].packets - before) as f64;
+        assert!(
+            sent <= 40.0 + summaries * 1.1 + 2.0,
+            "{sent} packets, {summaries:.0} summaries, {published} published"
+        );
     }
 }
