@@ -100,8 +100,7 @@ impl Pushes {
         }
         let interface = neighbour.interface();
         let is_first = self.behind.is_empty();
-        let was_held_off =
-            self.behind.contains_key(&member) || self.is_behind_on(interface, member, neighbours);
+        let was_held_off = self.is_any_behind_on(interface, neighbours);
         if self.behind.insert(member, Behind { told: now, last: None }).is_none() {
             self.turns.push_back(member);
         }
@@ -126,16 +125,16 @@ impl Pushes {
         random: &mut Stream,
     ) {
         if self.is_on() {
-            let is_held_off = self.is_behind_on(interface, from, neighbours);
+            let is_held_off = self.is_any_behind_on(interface, neighbours);
             self.hold_offs.heard(now, (interface, from, is_held_off), neighbours.known(), random);
         }
     }
 
-    /// Whether a neighbour on an interface other than this one may lack something.
-    fn is_behind_on(&self, interface: Option<u32>, than: MemberId, neighbours: &Neighbours) -> bool {
-        let is_on = |&member: &MemberId| {
-            member != than && neighbours.get(member).is_some_and(|other| other.interface() == interface)
-        };
+    /// Whether a neighbour on an interface may lack something, even if it repairs something else itself: of two that
+    /// repair, each is held off for the sake of the other.
+    fn is_any_behind_on(&self, interface: Option<u32>, neighbours: &Neighbours) -> bool {
+        let is_on =
+            |&member: &MemberId| neighbours.get(member).is_some_and(|other| other.interface() == interface);
         self.behind.keys().any(is_on)
     }
 
@@ -443,6 +442,26 @@ mod tests {
             }
             let Holder { pushes, catalogue, cache, neighbours, random } = &mut holder;
             pushes.heard_repair(now, (None, member(3)), neighbours, random);
+            if pushes.next(now, catalogue, cache, neighbours).is_some() {
+                pushed_at = pushed_at.or(Some(now));
+            }
+        }
+        assert_eq!(pushed_at, Some(at(90)));
+    }
+
+    /// One of two that repair lacks something itself: its repairs counted as a time without anything to bring.
+    #[test]
+    fn repairs_without_end_by_two_of_which_one_lacks_something_are_left_to_them_for_no_longer() {
+        let mut holder = Holder::new(Replication::Push, 9);
+        holder.neighbours.heard(at(0), Sent { member: member(3), transmission: 0 }, None);
+        let mut pushed_at = None;
+        for step in 0..1200_u32 {
+            let now = at(0) + GAP * u64::from(step);
+            if step == 601 {
+                holder.hears(60, member(2), 0..0);
+            }
+            let Holder { pushes, catalogue, cache, neighbours, random } = &mut holder;
+            pushes.heard_repair(now, (None, member(2 + step % 2)), neighbours, random);
             if pushes.next(now, catalogue, cache, neighbours).is_some() {
                 pushed_at = pushed_at.or(Some(now));
             }
