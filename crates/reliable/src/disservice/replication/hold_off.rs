@@ -88,9 +88,11 @@ impl HoldOffs {
             .insert(interface, HoldOff { until: now, since: now, back_off, by: None, brought: Some(now) });
     }
 
-    /// This member sends a repair. It goes on with what it brings: others hear that, and leave it to this one.
+    /// This member sends a repair. Where it brings something it goes on with that: others hear it, and leave it to this
+    /// one. What it brought longer ago is over.
     pub(super) fn goes_on(&mut self, now: Instant) {
-        self.all.values_mut().filter(|hold| hold.brought.is_some()).for_each(|hold| hold.brought = Some(now));
+        let brings = |hold: &&mut HoldOff| hold.brought.is_some_and(|at| now < at + self.gap);
+        self.all.values_mut().filter(brings).for_each(|hold| hold.brought = Some(now));
     }
 
     /// Puts off what this member brings on an interface by a time, and by a random one of a member of a group (RFC
@@ -191,6 +193,15 @@ mod tests {
         holds.goes_on(at(390));
         holds.told(at(400), (LINK, true), 3, &mut random);
         assert!(holds.until(at(400), LINK, member(2)).is_some());
+    }
+
+    #[test]
+    fn who_brought_something_once_is_not_one_that_brings_because_it_answers_requests_elsewhere() {
+        let (mut holds, mut random) = hold_offs();
+        holds.brings(at(0), LINK);
+        (0..10).for_each(|fragment| holds.goes_on(at(3_600_000 + fragment * 12)));
+        holds.told(at(3_600_110), (LINK, false), 3, &mut random);
+        assert!(holds.until(at(3_600_110), LINK, member(1)).is_some());
     }
 
     #[test]
