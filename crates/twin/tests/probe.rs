@@ -151,7 +151,10 @@ fn late_answers_to_small_requests_do_not_pass_for_those_to_full_ones() {
             "between: [b, c], rate: 10 Mbit/s, delay: 600 ms",
         )
         .replace("from: h1, to: c", "from: a, to: c")
-        .replace("between: [d, a],", "between: [d, a], name: back, mtu: 1500,");
+        .replace(
+            "between: [d, a], rate: 10 Mbit/s, delay: 1 ms",
+            "between: [d, a], rate: 10 Mbit/s, delay: 900 ms",
+        );
     let findings = at(&text, 10);
     let ends: Vec<_> = findings.checks.iter().filter(|check| check.stage == Stage::EndToEnd).collect();
     let passed: Vec<bool> = ends.iter().map(|check| check.passed).collect();

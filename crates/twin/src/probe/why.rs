@@ -26,8 +26,7 @@ pub(super) fn recorded(world: &mut World, send: impl FnOnce(&mut World)) -> Opti
 pub(super) fn lines(log: &Log, queries: &[String]) -> Vec<String> {
     let mut lines = Vec::new();
     for verdict in queries.iter().filter_map(|query| first_verdict(log, query)) {
-        let asked =
-            matches!(&verdict.finding, Finding::Died { counter: Some(counter), .. } if counter == UNRESOLVED);
+        let asked = matches!(&verdict.finding, Finding::Died { counter: Some(counter), .. } if UNANSWERED.contains(&&**counter));
         let of_requests = ["arp", "nd"].into_iter().filter(|_| asked);
         let of_requests = of_requests.filter_map(|query| first_verdict(log, query));
         lines.extend(of_requests.map(|verdict| verdict.to_string()));
@@ -36,8 +35,8 @@ pub(super) fn lines(log: &Log, queries: &[String]) -> Vec<String> {
     lines
 }
 
-/// The counter of packets whose next hop did not answer.
-const UNRESOLVED: &str = "unresolved";
+/// The counters of packets whose next hop did not answer, and of those for which there was no room while it was asked.
+const UNANSWERED: [&str; 2] = ["neighbour_queue_dropped", "unresolved"];
 
 /// The verdict of most interest on the packets of a query, if they did not all arrive.
 fn first_verdict(log: &Log, query: &str) -> Option<Verdict> {
