@@ -34,7 +34,7 @@ pub fn has_ports(protocol: u8) -> bool {
 }
 
 /// Fits a whole segment to the change of the packet's destination from `old` to `new`, and to a new destination port
-/// if there is one; see [`Readdressing`].
+/// if there is one; see `Readdressing`.
 #[inline]
 pub fn readdress(protocol: u8, segment: &mut [u8], old: &[u8; 16], new: &[u8; 16], port: Option<[u8; 2]>) {
     Readdressing::new(protocol, segment, old).apply(segment, new, port);
