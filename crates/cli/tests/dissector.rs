@@ -397,7 +397,7 @@ fn every_field_of_a_registration_is_what_a_designated_router_sends() {
     for joined in [true, false] {
         let change =
             Membership { group: group.into(), source: Some(source.into()), interface: Some(1), joined };
-        router.handle(Instant::ZERO, Port::Below(1), Item::Membership(change));
+        router.handle(Instant::ZERO, Port::Above(0), Item::Membership(change));
         while let Some((_, item)) = router.poll(Instant::ZERO) {
             let Item::Packet(packet) = item else { panic!("{item:?}") };
             packets.push(packet);
