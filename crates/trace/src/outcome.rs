@@ -63,7 +63,7 @@ const TABLE: &[(&str, Outcome, &str)] = {
         ("neighbour_queue_dropped", Dropped, "too many packets waited for one neighbour"),
         ("neighbour_requests_for_others", Ignored, "it asks for another station's address"),
         ("neighbours_invalid", Dropped, "its sender can be no neighbour"),
-        ("neighbours_unasked", Dropped, "nobody had asked for this answer"),
+        ("neighbours_unasked", Ignored, "nobody here had asked for its sender's address"),
         ("no_other_port", Dropped, "no other port of the bridge is in its VLAN"),
         ("no_port_for_group", Dropped, "its group has no members or routers behind another port of the bridge"),
         ("no_route", Dropped, "there is no route to its destination"),

@@ -68,10 +68,11 @@ fn text(findings: &Findings) -> String {
     text
 }
 
-/// A check that failed, with its reasons.
+/// A check that failed, with the first of its reasons.
 fn line(check: &Check) -> String {
     let Check { from, to, over, sent, answered_ms, reasons, .. } = check;
-    let why = reasons.join("; ");
+    // What became of other packets of the same check is in the JSON document.
+    let why = reasons.first().map_or("", String::as_str);
     match (*sent, answered_ms) {
         // A check of a node, which sends nothing of its own.
         (0, _) => format!("{over} at {from}: {why}"),

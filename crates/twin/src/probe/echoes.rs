@@ -9,7 +9,7 @@ use hopcast_stack::network::{HOP_LIMIT, NetworkPlan, NodeId, Route, SegmentEnd};
 use hopcast_stack::{BuildError, BuiltNodes, PingConfig};
 use hopcast_trace::{Log, Query, follow};
 
-use super::why::{lines, recorded};
+use super::why::{Followed, followed, recorded};
 use super::{Check, Findings, Pairs, Stage, TRIES, links};
 use crate::WorldError;
 use crate::monitor::Monitor;
@@ -115,21 +115,45 @@ fn claims(log: &Log) -> BTreeMap<IpAddr, String> {
     rivals.filter_map(line).collect()
 }
 
-/// What becomes of a pair's requests and answers, in a world of their own.
+/// What becomes of a pair's requests and answers, and of those the other way: a bridge that does not send a frame by a
+/// port drops nothing, and one that does not let it in does.
 fn why(scenario: &Arc<Scenario>, at: Instant, pair: &Pair, size: usize) -> Result<Vec<String>, WorldError> {
+    let back = Pair { from: pair.to, to: pair.from, over: pair.over.clone(), ..*pair };
+    let ways = [follow_requests(scenario, at, pair, size)?, follow_requests(scenario, at, &back, size)?];
+    let [there, back] = ways;
+    let names_a_place = there.names_a_place || back.names_a_place;
+    let both = [there, back].into_iter().enumerate();
+    // Where one of them names a place, the other's silence is no news.
+    let told = both.filter(|(way, told)| told.names_a_place || !names_a_place && *way == 0);
+    let mut lines: Vec<String> = Vec::new();
+    for line in told.flat_map(|(_, told)| told.lines) {
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    Ok(lines)
+}
+
+/// What becomes of a pair's requests and answers, in a world of their own.
+fn follow_requests(
+    scenario: &Arc<Scenario>,
+    at: Instant,
+    pair: &Pair,
+    size: usize,
+) -> Result<Followed, WorldError> {
     let mut asker = None;
     let put = |nodes: &mut BuiltNodes| {
         asker = Some(put_asker(scenario, nodes, 0, pair)?);
         Ok(())
     };
     let mut world = World::with(scenario.clone(), 0, None, put)?;
-    let Some(asker) = asker else { return Ok(Vec::new()) };
+    let Some(asker) = asker else { return Ok(Followed::default()) };
     let log = recorded(&mut world, |world| {
         world.run_until(at + SETTLING, &Monitor::default());
         ask(world, pair.from.0, &asker, (size, FOLLOWED), &mut pair.check(scenario, size));
     });
     let query = format!("between {} and {}", pair.from.1, pair.to.1);
-    Ok(log.map(|log| lines(&log, &[query])).unwrap_or_default())
+    Ok(log.map(|log| followed(&log, &[query])).unwrap_or_default())
 }
 
 /// The pairs to check, in the order of the stages.
@@ -166,7 +190,9 @@ fn pairs(scenario: &Scenario, flows: &[Flow], wanted: Pairs, findings: &mut Find
                 continue;
             }
             let mtu = host_mtu(scenario, &plan, first).min(host_mtu(scenario, &plan, end));
-            let stage = if segment.vlan().is_some() { Stage::Vlans } else { Stage::Neighbours };
+            // Across bridges it may be untagged on some links.
+            let is_vlan = segment.links().count() > segment.untagged_links().count();
+            let stage = if is_vlan { Stage::Vlans } else { Stage::Neighbours };
             pairs.push(Pair { stage, from, to, over: segment.name(network.links), mtu, hop_limit: 1 });
         }
     }

@@ -6,7 +6,7 @@ use hopcast_core::{Bytes, Duration, Instant};
 use hopcast_stack::hosts_datagrams;
 use hopcast_stack::network::{NetworkPlan, NodeId};
 
-use super::why::{lines, recorded};
+use super::why::{followed, recorded};
 use super::{Check, Findings, Stage, TRIES};
 use crate::WorldError;
 use crate::monitor::Monitor;
@@ -102,7 +102,7 @@ fn why(scenario: &Arc<Scenario>, start: Instant, from: NodeId) -> Result<Vec<Str
     let source = NetworkPlan::of(scenario.network()).address(from, flow.ipv6);
     let group = flow.group.map(|group| scenario.groups[group].address(flow.ipv6));
     let query = group.map(|group| format!("udp from {source} to {group}"));
-    let mut lines = log.map(|log| lines(&log, query.as_slice())).unwrap_or_default();
+    let mut lines = log.map(|log| followed(&log, query.as_slice()).lines).unwrap_or_default();
     if lines.is_empty() {
         lines.push("no copy was sent towards it".to_owned());
     }

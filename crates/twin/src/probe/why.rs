@@ -21,18 +21,34 @@ pub(super) fn recorded(world: &mut World, send: impl FnOnce(&mut World)) -> Opti
     Log::read(memory.0.take()).ok()
 }
 
+/// What became of packets that did not arrive.
+#[derive(Default)]
+pub(super) struct Followed {
+    /// A line for each kind of packet.
+    pub(super) lines: Vec<String>,
+    /// Whether one of them names the place at which packets died, and not only that nobody answered.
+    pub(super) names_a_place: bool,
+}
+
 /// What became of packets that did not arrive: the first verdict of each query that has one. Where a next hop did not
 /// answer, what became of the requests for its address comes first.
-pub(super) fn lines(log: &Log, queries: &[String]) -> Vec<String> {
-    let mut lines = Vec::new();
+pub(super) fn followed(log: &Log, queries: &[String]) -> Followed {
+    let mut all = Followed::default();
     for verdict in queries.iter().filter_map(|query| first_verdict(log, query)) {
-        let asked = matches!(&verdict.finding, Finding::Died { counter: Some(counter), .. } if UNANSWERED.contains(&&**counter));
+        let asked = is_unanswered(&verdict);
         let of_requests = ["arp", "nd"].into_iter().filter(|_| asked);
         let of_requests = of_requests.filter_map(|query| first_verdict(log, query));
-        lines.extend(of_requests.map(|verdict| verdict.to_string()));
-        lines.push(verdict.to_string());
+        for verdict in of_requests.chain([verdict]) {
+            all.names_a_place |= matches!(verdict.finding, Finding::Died { .. }) && !is_unanswered(&verdict);
+            all.lines.push(verdict.to_string());
+        }
     }
-    lines
+    all
+}
+
+/// Whether packets died because nobody answered who has their next hop's address.
+fn is_unanswered(verdict: &Verdict) -> bool {
+    matches!(&verdict.finding, Finding::Died { counter: Some(counter), .. } if UNANSWERED.contains(&&**counter))
 }
 
 /// The counters of packets whose next hop did not answer, and of those for which there was no room while it was asked.
