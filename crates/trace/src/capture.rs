@@ -1,9 +1,6 @@
 //! Captures in pcapng as a log: interfaces and what they sent and received, and the reasons for drops where hopcast
 //! wrote them. What happened inside nodes is not in them.
 
-use std::cell::RefCell;
-use std::io::{self, Write};
-use std::rc::Rc;
 
 use hopcast_core::Instant;
 use hopcast_link::DropReason;
@@ -12,7 +9,7 @@ use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionOption;
 use pcap_file::pcapng::{Block, PcapNgParser};
 
-use crate::log::{Layer, Log, LogError, Place, Recorder};
+use crate::log::{Layer, Log, LogError, MemoryLog, Place};
 
 /// A capture that cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -64,8 +61,8 @@ pub fn log_of_captures(captures: &[(String, Vec<u8>)]) -> Result<Log, CaptureErr
     }
     // Stable: packets of one time keep the order of their capture.
     packets.sort_by_key(|packet| packet.at);
-    let memory = Memory::default();
-    let mut recorder = Recorder::new(Box::new(memory.clone()), u64::MAX);
+    let memory = MemoryLog::default();
+    let mut recorder = memory.recorder(u64::MAX);
     let places: Vec<u32> = interfaces.iter().map(|interface| recorder.place(interface)).collect();
     for Packet { at, interface, layer, direction, bytes, length, dropped } in packets {
         recorder.cut_from(length);
@@ -84,7 +81,7 @@ pub fn log_of_captures(captures: &[(String, Vec<u8>)]) -> Result<Log, CaptureErr
     }
     // Writing to memory does not fail.
     _ = recorder.finish();
-    let bytes = memory.0.take();
+    let bytes = memory.take();
     Ok(Log::read(bytes)?)
 }
 
@@ -186,20 +183,6 @@ fn printable(name: &str) -> String {
 fn reason_of(comment: &str) -> &'static str {
     let words = DropReason::ALL.into_iter().map(DropReason::words);
     words.into_iter().find(|words| comment.ends_with(words)).unwrap_or("dropped")
-}
-
-/// A log in memory that is being written.
-#[derive(Clone, Default)]
-struct Memory(Rc<RefCell<Vec<u8>>>);
-
-impl Write for Memory {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.borrow_mut().write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 #[cfg(test)]

@@ -32,6 +32,6 @@ pub mod story;
 pub mod verdict;
 pub mod view;
 
-pub use log::{Log, LogError, Recorder};
+pub use log::{Log, LogError, MemoryLog, Recorder};
 pub use query::{Query, QueryError};
 pub use story::{Story, follow};

@@ -577,32 +577,15 @@ impl<'l> Follower<'l> {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
-    use std::io::{self, Write};
-    use std::rc::Rc;
-
     use super::*;
-    use crate::Recorder;
     use crate::log::{HOST, Named};
     use crate::verdict::verdicts;
-
-    #[derive(Clone, Default)]
-    struct Memory(Rc<RefCell<Vec<u8>>>);
-
-    impl Write for Memory {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.borrow_mut().write(bytes)
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
+    use crate::{MemoryLog, Recorder};
 
     /// Four nodes with an interface and a host each: the places `n` and `4 + n`, of the address `10.0.0.n`.
     fn log(write: impl FnOnce(&mut Recorder)) -> Log {
-        let memory = Memory::default();
-        let mut recorder = Recorder::new(Box::new(memory.clone()), 1 << 30);
+        let memory = MemoryLog::default();
+        let mut recorder = memory.recorder(1 << 30);
         for node in 0..4 {
             let (node, name, link) = (format!("n{node}"), "eth0".to_owned(), format!("l{}", node / 2));
             recorder.place(&Place::Interface { node, name, link, mtu: 1500, mac: [0; 6] });
@@ -616,7 +599,7 @@ mod tests {
         }
         write(&mut recorder);
         recorder.finish().unwrap();
-        let bytes = memory.0.take();
+        let bytes = memory.take();
         Log::read(bytes).unwrap()
     }
 

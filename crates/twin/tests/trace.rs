@@ -4,10 +4,8 @@
 
 mod common;
 
-use std::cell::RefCell;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use common::scenarios::only;
@@ -15,32 +13,19 @@ use hopcast_core::Instant;
 use hopcast_runner::load;
 use hopcast_trace::verdict::verdicts;
 use hopcast_trace::view::{story_text, summary, summary_text};
-use hopcast_trace::{Log, Query, Recorder, follow};
+use hopcast_trace::{Log, MemoryLog, Query, Recorder, follow};
 use hopcast_twin::scenario::Overrides;
 use hopcast_twin::scenario::model::Scenario;
 use hopcast_twin::{Monitor, World, run_end};
 
-#[derive(Clone, Default)]
-struct Memory(Rc<RefCell<Vec<u8>>>);
-
-impl Write for Memory {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.borrow_mut().write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 /// The bytes of the log of a run.
 fn recorded(scenario: &Arc<Scenario>) -> Vec<u8> {
-    let memory = Memory::default();
+    let memory = MemoryLog::default();
     let mut world = World::new(scenario.clone(), 0, None).unwrap();
-    world.record(Recorder::new(Box::new(memory.clone()), 1 << 30));
+    world.record(memory.recorder(1 << 30));
     assert!(world.run_until(run_end(scenario), &Monitor::default()));
     world.finish_recording().unwrap();
-    memory.0.take()
+    memory.take()
 }
 
 fn log_of_file(name: &str) -> Log {

@@ -31,10 +31,12 @@
 //! A log ends where its maximum size is reached, and says how many events it has not: faults show where they begin. A
 //! log that is cut off is read up to the cut.
 
+mod memory;
 mod reader;
 mod record;
 mod recorder;
 
+pub use memory::MemoryLog;
 pub use reader::{Content, Event, EventKind, Events, Flow, Log, LogError, Named, Truncation};
 pub(crate) use recorder::mix;
 pub use recorder::{ContentId, Recorder, Written};

@@ -385,25 +385,8 @@ fn read_named(text: &str) -> Option<Named> {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
-    use std::io::{self, Write};
-    use std::rc::Rc;
-
-    use super::super::Recorder;
+    use super::super::MemoryLog;
     use super::*;
-
-    #[derive(Clone, Default)]
-    struct Memory(Rc<RefCell<Vec<u8>>>);
-
-    impl Write for Memory {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.borrow_mut().write(bytes)
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
 
     fn interface(node: &str) -> Place {
         let (node, name, link) = (node.to_owned(), "eth0".to_owned(), "l".to_owned());
@@ -412,8 +395,8 @@ mod tests {
 
     /// A log in which a frame is sent and lost, this often.
     fn bytes(frames: u8, max_size: u64) -> Vec<u8> {
-        let memory = Memory::default();
-        let mut recorder = Recorder::new(Box::new(memory.clone()), max_size);
+        let memory = MemoryLog::default();
+        let mut recorder = memory.recorder(max_size);
         let a = recorder.place(&interface("a"));
         let b = recorder.place(&interface("b"));
         recorder.name(&Named::Node { name: "a".to_owned(), addresses: vec![IpAddr::from([10, 0, 0, 1])] });
@@ -423,7 +406,7 @@ mod tests {
             recorder.dropped(Instant::from_nanos(number.into()), a, Some(b), &frame, "lost");
         }
         recorder.finish().unwrap();
-        memory.0.take()
+        memory.take()
     }
 
     #[test]

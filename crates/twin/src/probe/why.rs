@@ -1,11 +1,7 @@
 //! What became of the packets of a check that did not pass: the same once more, recorded, and followed.
 
-use std::cell::RefCell;
-use std::io::{self, Write};
-use std::rc::Rc;
-
 use hopcast_trace::verdict::{Finding, Verdict, verdicts};
-use hopcast_trace::{Log, Query, Recorder, follow};
+use hopcast_trace::{Log, MemoryLog, Query, follow};
 
 use crate::world::World;
 
@@ -14,11 +10,11 @@ const MAX_LOG: u64 = 64 << 20;
 
 /// What happens to packets while `send` runs the world, as a log; `None` if it cannot be read.
 pub(super) fn recorded(world: &mut World, send: impl FnOnce(&mut World)) -> Option<Log> {
-    let memory = Memory::default();
-    world.record(Recorder::new(Box::new(memory.clone()), MAX_LOG));
+    let memory = MemoryLog::default();
+    world.record(memory.recorder(MAX_LOG));
     send(world);
     world.finish_recording().ok()?;
-    Log::read(memory.0.take()).ok()
+    Log::read(memory.take()).ok()
 }
 
 /// What became of packets that did not arrive.
@@ -59,18 +55,4 @@ fn first_verdict(log: &Log, query: &str) -> Option<Verdict> {
     let query = Query::parse(query, log).ok()?;
     let first = verdicts(&follow(log, &query)).into_iter().next()?;
     (first.note.is_some() || !matches!(first.finding, Finding::Arrived { .. })).then_some(first)
-}
-
-/// A log in memory.
-#[derive(Clone, Default)]
-struct Memory(Rc<RefCell<Vec<u8>>>);
-
-impl Write for Memory {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.borrow_mut().write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
