@@ -1,7 +1,6 @@
 //! Captures in pcapng as a log: interfaces and what they sent and received, and the reasons for drops where hopcast
 //! wrote them. What happened inside nodes is not in them.
 
-
 use hopcast_core::Instant;
 use hopcast_link::DropReason;
 use pcap_file::DataLink;

@@ -18,7 +18,7 @@ pub struct Verdict {
     pub kind: String,
     /// What became of them.
     pub finding: Finding,
-    /// Number of packets of the kind that it became of.
+    /// Number of packets of the kind with this finding.
     pub packets: usize,
     /// Number of packets of the kind.
     pub of: usize,

@@ -16,7 +16,7 @@
 //! | 2 | its number | | definition of a reason |
 //! | 3 | | | definition of a node, a group or a flow |
 //! | 4 | | | end of a log that reached its maximum size: number of events left out in `content` and `cause` |
-//! | 16 | machine | port | a content arrived that no other record has |
+//! | 16 | machine | port | it arrived; only where no other record has the content |
 //! | 17 | interface | | it was sent; in logs of captures, and where interfaces were captured beside |
 //! | 18 | interface | the sender's interface | it arrived |
 //! | 19 | interface | 0, or 1 + the receiver's interface | the link dropped it |

@@ -157,8 +157,8 @@ impl Recorder {
         self.write(record, layer, bytes);
     }
 
-    /// A machine hands nothing on that is like what it received at `port`, if that was the cause; `reason` is the
-    /// counter of its that has risen.
+    /// A machine hands on nothing that is like what it received at `port`; `reason` is the one of its counters that
+    /// rose with it.
     pub fn ended(
         &mut self,
         at: Instant,

@@ -1,0 +1,142 @@
+//! The contents of a log that a query chooses.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::net::Ipv4Addr;
+
+use hopcast_core::Instant;
+use hopcast_wire::ethernet::Mac;
+
+use crate::content::{Keys, Layers};
+use crate::log::{Content, Event, EventKind, Layer, Log};
+use crate::query::Query;
+
+/// Number of places in the sieve of keys. Chosen: it stays in the processor's cache.
+const SIEVE: usize = 1 << 16;
+
+/// The contents that a query chooses, and those that are copies of them.
+pub(super) struct Chosen<'l> {
+    log: &'l Log,
+    keys: Vec<Keys>,
+    /// The contents that fit the query, each by its first number.
+    pub(super) fitting: HashSet<u32>,
+    /// The first number of each followed content: a recorder that has forgotten a content numbers it anew.
+    first: HashMap<(Layer, u32, &'l [u8]), u32>,
+    /// The keys of chosen packets, and of those that carry them.
+    followed: HashSet<u64>,
+    /// Whether any followed key has these last bits: most contents are told apart by a look at it.
+    sieve: Vec<bool>,
+    /// Contents without a key that were chosen.
+    alone: HashSet<u32>,
+}
+
+impl<'l> Chosen<'l> {
+    pub(super) fn of(log: &'l Log, query: &Query) -> (Self, BTreeMap<Ipv4Addr, BTreeSet<Mac>>) {
+        let mut keys = Vec::with_capacity(log.contents() as usize + 1);
+        keys.push(Keys::default());
+        let of_flow = query.flow.as_deref().map(|flow| contents_of_flow(log, flow));
+        let at_time = query.at.map(|at| contents_at(log, at));
+        let mut fitting = Vec::new();
+        let mut claims: BTreeMap<Ipv4Addr, BTreeSet<Mac>> = BTreeMap::new();
+        for number in 1..=log.contents() {
+            let Some(content) = log.content(number) else { break };
+            let layers = Layers::of(content);
+            if let Some(arp) = layers.arp.filter(|arp| !arp.sender.address.is_unspecified()) {
+                claims.entry(arp.sender.address).or_default().insert(arp.sender.mac);
+            }
+            keys.push(layers.keys);
+            let fits = (!query.has_terms() || query.fits(&layers))
+                && query.packet.is_none_or(|packet| packet == number)
+                && at_time.as_ref().is_none_or(|contents| contents.contains(&number));
+            if fits {
+                fitting.push(number);
+            }
+        }
+        let mut chosen = Self {
+            log,
+            keys,
+            fitting: HashSet::new(),
+            first: HashMap::new(),
+            followed: HashSet::new(),
+            sieve: vec![false; SIEVE],
+            alone: HashSet::new(),
+        };
+        if let Some(of_flow) = of_flow {
+            let keys: HashSet<u64> =
+                of_flow.iter().flat_map(|&number| chosen.keys_of(number).iter()).collect();
+            fitting.retain(|number| {
+                of_flow.contains(number) || chosen.keys_of(*number).iter().any(|key| keys.contains(&key))
+            });
+        }
+        for number in fitting {
+            chosen.follow(number);
+            let first = chosen.first_number(number);
+            chosen.fitting.insert(first);
+        }
+        claims.retain(|_, macs| macs.len() > 1);
+        (chosen, claims)
+    }
+
+    pub(super) fn keys_of(&self, content: u32) -> Keys {
+        self.keys.get(content as usize).copied().unwrap_or_default()
+    }
+
+    /// Follows a content and its copies from now on.
+    pub(super) fn follow(&mut self, content: u32) {
+        let keys = self.keys_of(content);
+        for key in keys.iter() {
+            self.followed.insert(key);
+            self.sieve[key as usize % SIEVE] = true;
+        }
+        if keys == Keys::default() {
+            self.alone.insert(content);
+        }
+    }
+
+    pub(super) fn has(&self, content: u32) -> bool {
+        let is_followed = |key: u64| self.sieve[key as usize % SIEVE] && self.followed.contains(&key);
+        self.keys_of(content).iter().any(is_followed) || self.alone.contains(&content)
+    }
+
+    /// The number by which a content is followed: that of the first followed one with the same bytes.
+    pub(super) fn first_number(&mut self, content: u32) -> u32 {
+        match self.log.content(content) {
+            Some(Content { layer, length, bytes }) if self.has(content) => {
+                *self.first.entry((layer, length, bytes)).or_insert(content)
+            }
+            _ => content,
+        }
+    }
+
+    /// Whether two contents are copies of one packet.
+    pub(super) fn alike(&self, one: u32, other: u32) -> bool {
+        let (first, second) = (self.keys_of(one), self.keys_of(other));
+        one == other
+            || first.packet != 0 && first.packet == second.packet
+            || first.payload != 0 && first.payload == second.payload
+    }
+}
+
+/// The contents that machines of a flow handed on.
+fn contents_of_flow(log: &Log, name: &str) -> BTreeSet<u32> {
+    let of_flow = |event: &Event| {
+        matches!(event.kind, EventKind::HandedOn { .. })
+            && log.places()[event.place as usize].flow() == Some(name)
+    };
+    log.events().filter(of_flow).map(|event| event.content).collect()
+}
+
+/// The contents of frames at the time of events that is nearest to this one.
+fn contents_at(log: &Log, at: Instant) -> BTreeSet<u32> {
+    let is_of_frame = |event: &Event| {
+        matches!(
+            event.kind,
+            EventKind::Sent | EventKind::Delivered { .. } | EventKind::Dropped { .. } | EventKind::Seen
+        )
+    };
+    let distance = |event: &Event| event.at.as_nanos().abs_diff(at.as_nanos());
+    let Some(least) = log.events().filter(is_of_frame).map(|event| distance(&event)).min() else {
+        return BTreeSet::new();
+    };
+    let nearest = log.events().filter(|event| is_of_frame(event) && distance(event) == least);
+    nearest.map(|event| event.content).collect()
+}

@@ -1,0 +1,254 @@
+//! The steps of chosen packets, each linked to the one before it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use hopcast_core::Port;
+
+use super::chosen::Chosen;
+use super::{Packet, Relation, Step};
+use crate::content::{Layers, carries};
+use crate::log::{Event, EventKind, Log, Place};
+
+/// The number of each place's node.
+fn numbered_nodes(log: &Log) -> Vec<u32> {
+    let mut numbers: BTreeMap<&str, u32> = BTreeMap::new();
+    let number = |place| {
+        let next = numbers.len() as u32;
+        *numbers.entry(Place::node(place)).or_insert(next)
+    };
+    log.places().iter().map(number).collect()
+}
+
+/// A position between two events.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum At {
+    /// Inside a node.
+    Node(u32),
+    /// On the link, sent by an interface.
+    Link(u32),
+}
+
+/// Links the events of chosen packets to the steps before them, in one pass.
+pub(super) struct Follower<'l> {
+    log: &'l Log,
+    nodes: Vec<u32>,
+    /// Whether there is more than captures.
+    pub(super) has_machines: bool,
+    pub(super) chosen: Chosen<'l>,
+    pub(super) steps: Vec<Step>,
+    pub(super) packets: Vec<Packet>,
+    /// The packet of each step.
+    packet_of: Vec<usize>,
+    /// The latest step of a content at a position.
+    at: HashMap<(At, u32), usize>,
+    /// The latest step of a key at a position, where bytes change unseen: in captures.
+    by_key: HashMap<(At, u64), usize>,
+    /// The step at which a machine held a packet back.
+    held: HashMap<(u32, u64), usize>,
+    /// The step at which a packet went into a machine of a flow, and became part of something else.
+    coded: HashMap<(&'l str, u64), usize>,
+}
+
+impl<'l> Follower<'l> {
+    /// A follower of these contents that has seen no event yet.
+    pub(super) fn new(log: &'l Log, chosen: Chosen<'l>) -> Self {
+        Self {
+            log,
+            nodes: numbered_nodes(log),
+            has_machines: log.places().iter().any(|place| matches!(place, Place::Machine { .. })),
+            chosen,
+            steps: Vec::new(),
+            packets: Vec::new(),
+            packet_of: Vec::new(),
+            at: HashMap::new(),
+            by_key: HashMap::new(),
+            held: HashMap::new(),
+            coded: HashMap::new(),
+        }
+    }
+
+    pub(super) fn take(&mut self, mut event: Event) {
+        let node = At::Node(self.nodes[event.place as usize]);
+        let link = At::Link(event.place);
+        if let EventKind::HandedOn { cause, .. } = &mut event.kind {
+            *cause = self.chosen.first_number(*cause);
+        }
+        if !self.chosen.has(event.content) && !self.is_carrier(node, event) {
+            return;
+        }
+        event.content = self.chosen.first_number(event.content);
+        let content = event.content;
+        match event.kind {
+            EventKind::HandedOn { cause, .. } => self.handed_on(event, node, cause),
+            EventKind::Sent => {
+                let before = self.find(node, content);
+                let step = self.add(event, before);
+                self.note(link, content, step);
+            }
+            EventKind::Delivered { from } => {
+                // A log has what was sent only where it was captured too.
+                let sender = At::Node(self.nodes[from as usize]);
+                let before = self.find(At::Link(from), content);
+                let before = before.or_else(|| self.find(sender, content).filter(|_| self.has_machines));
+                let before = before.or_else(|| self.on_any_link(content));
+                let step = self.add(event, before);
+                self.note(node, content, step);
+            }
+            EventKind::Dropped { to, .. } => {
+                // Captures do not say who missed a frame that was sent.
+                let on_link = self.find(link, content).filter(|_| to.is_some() || !self.has_machines);
+                let before = on_link.or_else(|| self.find(node, content));
+                self.add(event, before);
+            }
+            EventKind::Ended { .. } => {
+                let before = self.find(node, content);
+                let step = self.add(event, before);
+                for key in self.chosen.keys_of(content).iter() {
+                    self.held.insert((event.place, key), step);
+                }
+                if matches!(event.kind, EventKind::Ended { port: Port::Above(_), .. }) {
+                    self.note_coded(event, content, step);
+                }
+            }
+            EventKind::Seen => {
+                let before = self.on_any_link(content);
+                let step = self.add(event, before);
+                self.note(node, content, step);
+                self.note(At::Link(u32::MAX), content, step);
+            }
+        }
+    }
+
+    fn handed_on(&mut self, event: Event, node: At, cause: u32) {
+        let content = event.content;
+        let caused = self.at.get(&(node, cause)).copied().filter(|_| cause != 0);
+        let coded = self.coded_before(event);
+        let is_alike = self.chosen.alike(cause, content);
+        let mut caused = caused.filter(|_| is_alike || self.derives(cause, content));
+        // What a machine decodes is another packet than the one that it came in, which ends here.
+        if let (Some(inside), Some(carrier), false) = (coded, caused, is_alike)
+            && self.packet_of[inside] != self.packet_of[carrier]
+        {
+            self.steps[carrier].decoded = true;
+            caused = None;
+        }
+        let before = caused.map(|before| {
+            let relation = if cause == content {
+                Relation::Same
+            } else if is_alike {
+                Relation::Changed
+            } else {
+                self.note_coded(event, cause, before);
+                Relation::Carried
+            };
+            (before, relation)
+        });
+        let before = before.or_else(|| {
+            let mut keys = self.chosen.keys_of(content).iter();
+            let held = keys.find_map(|key| self.held.get(&(event.place, key)));
+            match held {
+                Some(&before) => Some((before, Relation::HeldBack)),
+                None => coded.map(|before| (before, Relation::Decoded)),
+            }
+        });
+        let step = self.add(event, before);
+        self.note(node, content, step);
+    }
+
+    /// The step at which what a machine of a flow hands up went into another one.
+    fn coded_before(&self, event: Event) -> Option<usize> {
+        let flow = self.log.places()[event.place as usize].flow()?;
+        let is_up = matches!(event.kind, EventKind::HandedOn { port: Port::Above(_), .. });
+        let mut keys = self.chosen.keys_of(event.content).iter().filter(|_| is_up);
+        keys.find_map(|key| self.coded.get(&(flow, key))).copied()
+    }
+
+    /// Notes that a content went into a machine of a flow, and goes on as a part of something else.
+    fn note_coded(&mut self, event: Event, content: u32, step: usize) {
+        if let Some(flow) = self.log.places()[event.place as usize].flow() {
+            for key in self.chosen.keys_of(content).iter() {
+                self.coded.insert((flow, key), step);
+            }
+        }
+    }
+
+    /// Whether what a machine hands on is what it had received, changed or inside something else.
+    fn derives(&self, cause: u32, content: u32) -> bool {
+        if self.chosen.alike(cause, content) {
+            return true;
+        }
+        let (Some(one), Some(other)) = (self.log.content(cause), self.log.content(content)) else {
+            return false;
+        };
+        // An ICMP error that quotes a packet does not carry it on.
+        carries(other, one) && !Layers::of(other).is_icmp_error() || carries(one, other)
+    }
+
+    /// Whether an event is the first of a packet that carries a chosen one; it is followed from now on.
+    fn is_carrier(&mut self, node: At, event: Event) -> bool {
+        let EventKind::HandedOn { cause, .. } = event.kind else { return false };
+        let carries = self.at.contains_key(&(node, cause)) && self.derives(cause, event.content);
+        if carries {
+            self.chosen.follow(event.content);
+        }
+        carries
+    }
+
+    /// The latest step of a content at a position, and how the next one relates to it.
+    fn find(&self, at: At, content: u32) -> Option<(usize, Relation)> {
+        if let Some(&step) = self.at.get(&(at, content)) {
+            return Some((step, Relation::Same));
+        }
+        if self.has_machines {
+            return None;
+        }
+        let found = self.chosen.keys_of(content).iter().find_map(|key| self.by_key.get(&(at, key)));
+        found.map(|&step| (step, Relation::Changed))
+    }
+
+    /// The latest step of a content on whatever link, in captures, which do not say who is on which link.
+    fn on_any_link(&self, content: u32) -> Option<(usize, Relation)> {
+        if self.has_machines {
+            return None;
+        }
+        self.find(At::Link(u32::MAX), content)
+    }
+
+    fn note(&mut self, at: At, content: u32, step: usize) {
+        self.at.insert((at, content), step);
+        if self.has_machines {
+            return;
+        }
+        let on_any_link = matches!(at, At::Link(_)).then_some(At::Link(u32::MAX));
+        for at in [at].into_iter().chain(on_any_link) {
+            self.at.insert((at, content), step);
+            for key in self.chosen.keys_of(content).iter() {
+                self.by_key.insert((at, key), step);
+            }
+        }
+    }
+
+    fn add(&mut self, event: Event, before: Option<(usize, Relation)>) -> usize {
+        let place = self.steps.len();
+        let packet = match before {
+            Some((before, _)) => self.packet_of[before],
+            None => {
+                self.packets.push(Packet { number: event.content, steps: Vec::new() });
+                self.packets.len() - 1
+            }
+        };
+        self.packets[packet].steps.push(place);
+        self.packet_of.push(packet);
+        let relation = before.map_or(Relation::First, |(_, relation)| relation);
+        let was_carried = before.is_some_and(|(before, _)| self.steps[before].carried);
+        self.steps.push(Step {
+            event,
+            before: before.map(|(step, _)| step),
+            relation,
+            goes_on: false,
+            decoded: false,
+            carried: relation == Relation::Carried || was_carried,
+        });
+        place
+    }
+}
