@@ -68,6 +68,15 @@ fn a_loop_is_told_with_its_routers() {
 }
 
 #[test]
+fn a_port_that_does_not_admit_a_tag_is_told_with_the_bridge() {
+    let log = log_of_file("port-without-tag.yaml");
+    let line = first_line(&log, "arp between b and d");
+    let expected = "ARP request from b for d died at t's right: the port that it came by is not in its VLAN \
+                    (vlan_not_allowed_in), 5 of 5";
+    assert_eq!(line, expected);
+}
+
+#[test]
 fn an_mtu_that_is_too_small_is_told_with_the_length() {
     let log = log_of_file("mtu-one-tag-short.yaml");
     let line = first_line(&log, "flow data");

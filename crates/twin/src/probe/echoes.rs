@@ -8,9 +8,10 @@ use hopcast_core::{Buffer, Duration, Instant, Item, Machine, Message, Port, Shar
 use hopcast_stack::network::{HOP_LIMIT, NetworkPlan, NodeId, Route, SegmentEnd};
 use hopcast_stack::{BuildError, BuiltNodes, PingConfig};
 use hopcast_trace::{Log, Query, follow};
+use hopcast_wire::{icmp, ip};
 
 use super::why::{Followed, followed, recorded};
-use super::{Check, Findings, Pairs, Stage, TRIES, links};
+use super::{Check, Findings, Pairs, SETTLING, Stage, TRIES, links};
 use crate::WorldError;
 use crate::monitor::Monitor;
 use crate::scenario::model::{Action, Flow, Scenario};
@@ -18,17 +19,12 @@ use crate::world::World;
 
 /// Payload of a small request, in bytes (ping(8)).
 const SMALL: usize = 56;
-/// Header of an echo request, in bytes (RFC 792, RFC 4443).
-const ICMP: usize = 8;
 /// Time from one request to the next while none is answered. Chosen: the answer to a first request comes before a
 /// second one over most paths; with less, slow paths are filled, and with more, nothing but virtual time is lost.
 const EVERY: Duration = Duration::from_millis(250);
 /// Time for which the answer to the last request is awaited. Chosen: longer than any path's round trip and its hosts'
 /// resolution of neighbours.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Time before the first check, in which services find each other. Chosen: queriers and routers have heard each other
-/// by then, and learned who is a member.
-const SETTLING: Duration = Duration::from_secs(10);
 /// Maximum number of pairs of a stage that are checked. Chosen: a report that can be read, in a time that can be waited
 /// for; with more, large networks take long, and with fewer, faults stay unseen.
 const MAX_PAIRS: usize = 1000;
@@ -119,14 +115,11 @@ fn claims(log: &Log) -> BTreeMap<IpAddr, String> {
 /// port drops nothing, and one that does not let it in does.
 fn why(scenario: &Arc<Scenario>, at: Instant, pair: &Pair, size: usize) -> Result<Vec<String>, WorldError> {
     let back = Pair { from: pair.to, to: pair.from, over: pair.over.clone(), ..*pair };
-    let ways = [follow_requests(scenario, at, pair, size)?, follow_requests(scenario, at, &back, size)?];
-    let [there, back] = ways;
-    let names_a_place = there.names_a_place || back.names_a_place;
-    let both = [there, back].into_iter().enumerate();
+    let there = follow_requests(scenario, at, pair, size)?;
+    let back = follow_requests(scenario, at, &back, size)?;
     // Where one of them names a place, the other's silence is no news.
-    let told = both.filter(|(way, told)| told.names_a_place || !names_a_place && *way == 0);
-    let mut lines: Vec<String> = Vec::new();
-    for line in told.flat_map(|(_, told)| told.lines) {
+    let mut lines = if there.names_a_place || !back.names_a_place { there.lines } else { Vec::new() };
+    for line in back.lines.into_iter().filter(|_| back.names_a_place) {
         if !lines.contains(&line) {
             lines.push(line);
         }
@@ -153,7 +146,7 @@ fn follow_requests(
         ask(world, pair.from.0, &asker, (size, FOLLOWED), &mut pair.check(scenario, size));
     });
     let query = format!("between {} and {}", pair.from.1, pair.to.1);
-    Ok(log.map(|log| followed(&log, &[query])).unwrap_or_default())
+    Ok(log.map(|log| followed(&log, &query)).unwrap_or_default())
 }
 
 /// The pairs to check, in the order of the stages.
@@ -196,9 +189,11 @@ fn pairs(scenario: &Scenario, flows: &[Flow], wanted: Pairs, findings: &mut Find
             pairs.push(Pair { stage, from, to, over: segment.name(network.links), mtu, hop_limit: 1 });
         }
     }
-    let (vlans, neighbours) = pairs.into_iter().partition(|pair: &Pair| pair.stage == Stage::Vlans);
-    let mut pairs = bounded(neighbours, Stage::Neighbours, findings);
-    pairs.extend(bounded(vlans, Stage::Vlans, findings));
+    let (vlans, neighbours): (Vec<Pair>, Vec<Pair>) =
+        pairs.into_iter().partition(|pair| pair.stage == Stage::Vlans);
+    let [of_vlans, of_neighbours] = [vlans.len(), neighbours.len()];
+    let mut pairs = bounded(neighbours, of_neighbours, Stage::Neighbours, findings);
+    pairs.extend(bounded(vlans, of_vlans, Stage::Vlans, findings));
     for (from, to, ipv6) in ends(scenario, flows, wanted, findings) {
         let [source, address] = [from, to].map(|node| plan.address(node, ipv6));
         let [there, back] = [(from, to, address), (to, from, source)]
@@ -219,13 +214,18 @@ fn pairs(scenario: &Scenario, flows: &[Flow], wanted: Pairs, findings: &mut Find
 fn host_mtu(scenario: &Scenario, plan: &NetworkPlan, end: &SegmentEnd) -> u32 {
     let own = plan.mtus(scenario.network(), end.node).nth(end.interface as usize).unwrap_or(0);
     let written = scenario.links[end.link].direction(end.attachment).mtu;
-    let now = links::mtu(scenario, end.link, end.attachment) as u32;
+    let now = links::mtu(scenario, end.link, end.attachment);
     own.saturating_sub(written.saturating_sub(now))
 }
 
-/// At most [`MAX_PAIRS`] of these, evenly chosen; notes that some are left out.
-fn bounded<T>(pairs: Vec<T>, stage: Stage, findings: &mut Findings) -> Vec<T> {
-    let step = pairs.len().div_ceil(MAX_PAIRS).max(1);
+/// At most [`MAX_PAIRS`] of these pairs, of which there are `all`, evenly chosen; notes that some are left out.
+fn bounded<T>(
+    pairs: impl IntoIterator<Item = T>,
+    all: usize,
+    stage: Stage,
+    findings: &mut Findings,
+) -> Vec<T> {
+    let step = all.div_ceil(MAX_PAIRS).max(1);
     if step > 1 {
         findings.left_out.push(format!("{stage}: one of {step} pairs was checked"));
     }
@@ -242,19 +242,16 @@ fn ends(
     if pairs == Pairs::All {
         let nodes = scenario.nodes.len();
         let every = (0..nodes).flat_map(|from| (from + 1..nodes).map(move |to| (from, to, false)));
-        // Evenly chosen before they are gathered: there are as many as nodes squared.
-        let step = (nodes * nodes / 2).div_ceil(MAX_PAIRS).max(1);
-        if step > 1 {
-            findings.left_out.push(format!("{}: one of {step} pairs was checked", Stage::EndToEnd));
-        }
-        return every.step_by(step).collect();
+        return bounded(every, nodes * nodes / 2, Stage::EndToEnd, findings);
     }
     let mut known = BTreeSet::new();
     let of_flows = flows.iter().flat_map(|flow| flow.to.iter().map(|&to| (flow.from, to, flow.ipv6)));
-    let all = of_flows
-        .filter(|&(from, to, ipv6)| from != to && known.insert((from.min(to), from.max(to), ipv6)))
-        .collect();
-    bounded(all, Stage::EndToEnd, findings)
+    let is_new = |&(from, to, ipv6): &(NodeId, NodeId, bool)| {
+        from != to && known.insert((from.min(to), from.max(to), ipv6))
+    };
+    let all: Vec<_> = of_flows.filter(is_new).collect();
+    let count = all.len();
+    bounded(all, count, Stage::EndToEnd, findings)
 }
 
 /// Whether a node sends what is for an address straight to the node that has it, by one interface.
@@ -267,20 +264,23 @@ fn is_direct(routes: &[Route], interface: u32, address: IpAddr) -> bool {
 }
 
 impl Pair {
+    /// Headers of a request, in bytes.
+    fn headers(&self) -> usize {
+        ip::Version::of(self.to.1).header_len() + icmp::HEADER
+    }
+
     /// Payload of the longest request, in bytes.
     fn full(&self) -> usize {
-        let ip = if self.to.1.is_ipv6() { 40 } else { 20 };
-        (self.mtu as usize).saturating_sub(ip + ICMP).max(SMALL)
+        (self.mtu as usize).saturating_sub(self.headers()).max(SMALL)
     }
 
     /// The check by requests with this payload, of which none has been sent.
     fn check(&self, scenario: &Scenario, size: usize) -> Check {
-        let ip = if self.to.1.is_ipv6() { 40 } else { 20 };
         Check {
             stage: self.stage,
             from: scenario.nodes[self.from.0].name.clone(),
             to: scenario.nodes[self.to.0].name.clone(),
-            over: format!("{}, {} to {}, {} bytes", self.over, self.from.1, self.to.1, size + ICMP + ip),
+            over: format!("{}, {} to {}, {} bytes", self.over, self.from.1, self.to.1, size + self.headers()),
             passed: false,
             sent: 0,
             answered_ms: None,

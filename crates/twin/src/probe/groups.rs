@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use hopcast_core::{Bytes, Duration, Instant};
 use hopcast_stack::hosts_datagrams;
-use hopcast_stack::network::{NetworkPlan, NodeId};
+use hopcast_stack::network::NetworkPlan;
 
 use super::why::{followed, recorded};
-use super::{Check, Findings, Stage, TRIES};
+use super::{Check, Findings, SETTLING, Stage, TRIES};
 use crate::WorldError;
 use crate::monitor::Monitor;
 use crate::scenario::model::{App, Flow, FlowId, GroupId, Measure, Reporting, Scenario, SendSpan};
@@ -17,12 +17,10 @@ use crate::world::World;
 const SIZE: u64 = 64;
 /// Time from one datagram to the next. Chosen: slow links keep up with a group's copies.
 const EVERY: Duration = Duration::from_millis(100);
-/// Number of datagrams after which the members are looked at, and time for the last of them to arrive.
+/// Time from one look at the members to the next, in which the last datagrams may arrive too.
 const STEP: Duration = Duration::from_secs(4);
 /// Time for which datagrams are followed where some do not arrive.
 const FOLLOWED: Duration = Duration::from_secs(2);
-/// Time before the first datagram. Chosen: queriers and routers have heard of each other and of the members by then.
-const SETTLING: Duration = Duration::from_secs(10);
 
 /// Checks each group from each node that a flow to it is from.
 pub(super) fn check(scenario: &Scenario, at: Instant, findings: &mut Findings) -> Result<(), WorldError> {
@@ -62,30 +60,27 @@ fn check_group(
     }
     let duration = end.since(Instant::ZERO);
     let measure = Measure { from: Instant::ZERO, to: end, interval: duration };
-    let one = Scenario { flows: vec![flow.clone()], duration, measure, ..scenario.clone() };
-    let one = Arc::new(one);
+    let one = Arc::new(Scenario { flows: vec![flow.clone()], duration, measure, ..scenario.clone() });
     let mut world = World::new(one.clone(), 0, None)?;
     world.run_until(start, &Monitor::default());
-    let mut missing = flow.to.clone();
-    while world.now() < end && !missing.is_empty() {
+    // Of each member, in the order of the flow's receivers.
+    let mut has_some = vec![false; flow.to.len()];
+    while world.now() < end && has_some.contains(&false) {
         world.run_until(end.min(world.now() + STEP), &Monitor::default());
-        let state = &world.snapshot().flows[0];
-        missing.retain(|member| {
-            let place = flow.to.iter().position(|to| to == member);
-            place.is_none_or(|place| state.receivers[place].delivered_units == 0)
-        });
+        let receivers = &world.snapshot().flows[0].receivers;
+        has_some = receivers.iter().map(|receiver| receiver.delivered_units > 0).collect();
     }
-    let reasons = if missing.is_empty() { Vec::new() } else { why(&one, start, flow.from)? };
+    let reasons = if has_some.contains(&false) { why(&one, start, group)? } else { Vec::new() };
     let sent = world.now().since(start).as_nanos() / EVERY.as_nanos();
-    findings.checks.extend(flow.to.iter().map(|member| Check {
+    findings.checks.extend(flow.to.iter().zip(has_some).map(|(&member, passed)| Check {
         stage: Stage::Groups,
         from: scenario.nodes[flow.from].name.clone(),
-        to: scenario.nodes[*member].name.clone(),
+        to: scenario.nodes[member].name.clone(),
         over: over.clone(),
-        passed: !missing.contains(member),
+        passed,
         sent,
         answered_ms: None,
-        reasons: if missing.contains(member) { reasons.clone() } else { Vec::new() },
+        reasons: if passed { Vec::new() } else { reasons.clone() },
     }));
     // Several senders meet the same bridges.
     let known = |check: &Check| findings.checks.contains(check);
@@ -95,14 +90,13 @@ fn check_group(
 }
 
 /// What becomes of the datagrams to a group, in a world of their own.
-fn why(scenario: &Arc<Scenario>, start: Instant, from: NodeId) -> Result<Vec<String>, WorldError> {
+fn why(scenario: &Arc<Scenario>, start: Instant, group: GroupId) -> Result<Vec<String>, WorldError> {
     let flow = &scenario.flows[0];
     let mut world = World::new(scenario.clone(), 0, None)?;
     let log = recorded(&mut world, |world| _ = world.run_until(start + FOLLOWED, &Monitor::default()));
-    let source = NetworkPlan::of(scenario.network()).address(from, flow.ipv6);
-    let group = flow.group.map(|group| scenario.groups[group].address(flow.ipv6));
-    let query = group.map(|group| format!("udp from {source} to {group}"));
-    let mut lines = log.map(|log| followed(&log, query.as_slice()).lines).unwrap_or_default();
+    let source = NetworkPlan::of(scenario.network()).address(flow.from, flow.ipv6);
+    let query = format!("udp from {source} to {}", scenario.groups[group].address(flow.ipv6));
+    let mut lines = log.map(|log| followed(&log, &query).lines).unwrap_or_default();
     if lines.is_empty() {
         lines.push("no copy was sent towards it".to_owned());
     }
@@ -118,9 +112,7 @@ fn unasked(scenario: &Scenario, world: &World) -> Vec<Check> {
     let mut checks = Vec::new();
     for (node, spec) in scenario.nodes.iter().enumerate() {
         let counters = world.service_counters(node);
-        for (name, _) in
-            counters.iter().filter_map(|(name, &heard)| Some((name.strip_suffix(".queries_heard")?, heard)))
-        {
+        for name in counters.keys().filter_map(|name| name.strip_suffix(".queries_heard")) {
             let value = |counter: &str| counters.get(&format!("{name}.{counter}")).copied().unwrap_or(0);
             if value("reports") > 0 && value("queries") + value("queries_heard") == 0 {
                 checks.push(Check {

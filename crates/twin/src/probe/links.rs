@@ -24,7 +24,7 @@ pub(super) fn check(scenario: &Scenario, at: Instant) -> Vec<Check> {
         let (mut model, mut now) = (model(scenario, &plan, number), at);
         for from in 0..spec.ends.len() {
             let to = nearest(&*model, from);
-            for size in [SMALL, mtu(scenario, number, from)] {
+            for size in [SMALL, mtu(scenario, number, from) as usize] {
                 let mut check = Check {
                     stage: Stage::Links,
                     from: scenario.nodes[spec.ends[from]].name.clone(),
@@ -62,7 +62,7 @@ fn model(scenario: &Scenario, plan: &NetworkPlan, number: LinkId) -> Box<dyn Lin
 }
 
 /// Maximum length of a packet that an end of a link sends after these events, in bytes.
-pub(super) fn mtu(scenario: &Scenario, number: LinkId, end: Attachment) -> usize {
+pub(super) fn mtu(scenario: &Scenario, number: LinkId, end: Attachment) -> u32 {
     let changed = scenario.events.iter().rev().find_map(|event| match &event.action {
         Action::Link { link, from, change: Change::Mtu(mtu) }
             if *link == number && from.is_none_or(|from| from == end) =>
@@ -71,7 +71,7 @@ pub(super) fn mtu(scenario: &Scenario, number: LinkId, end: Attachment) -> usize
         }
         _ => None,
     });
-    changed.unwrap_or_else(|| scenario.links[number].direction(end).mtu) as usize
+    changed.unwrap_or_else(|| scenario.links[number].direction(end).mtu)
 }
 
 /// The end that frames of `from` are checked at: the next one that it reaches, or else the next.

@@ -19,7 +19,7 @@ mod why;
 
 use std::fmt;
 
-use hopcast_core::Instant;
+use hopcast_core::{Duration, Instant};
 use hopcast_stack::group::Members;
 use serde::Serialize;
 
@@ -29,6 +29,10 @@ use crate::scenario::model::{Action, Neighbours, NodeId, Scenario};
 /// Maximum number of frames, requests or datagrams of a check. Chosen: of a path that loses 98 % of them, one gets
 /// through in all but 3 of 10,000 checks; more takes longer where nothing does.
 pub const TRIES: u64 = 400;
+
+/// Time before the first request or datagram, in which services find each other. Chosen: queriers and routers have
+/// heard each other by then, and learned who is a member.
+const SETTLING: Duration = Duration::from_secs(10);
 
 /// A stage of the checks, in the order in which they are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -150,9 +154,8 @@ fn frozen(scenario: &Scenario, at: Instant) -> Scenario {
         service.changes.retain(|change| change.at <= at);
     }
     for group in &mut frozen.groups {
-        let all = scenario.nodes.iter().enumerate().map(|(node, _)| node);
-        let is_member = |node: &usize| group.member(*node).is_some_and(|member| member.is_member(at));
-        let members: Vec<NodeId> = all.filter(is_member).collect();
+        let is_member = |node: &NodeId| group.member(*node).is_some_and(|member| member.is_member(at));
+        let members: Vec<NodeId> = (0..scenario.nodes.len()).filter(is_member).collect();
         group.members = Members::always(&members);
     }
     for flow in &mut frozen.flows {

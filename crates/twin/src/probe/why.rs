@@ -26,20 +26,19 @@ pub(super) struct Followed {
     pub(super) names_a_place: bool,
 }
 
-/// What became of packets that did not arrive: the first verdict of each query that has one. Where a next hop did not
-/// answer, what became of the requests for its address comes first.
-pub(super) fn followed(log: &Log, queries: &[String]) -> Followed {
-    let mut all = Followed::default();
-    for verdict in queries.iter().filter_map(|query| first_verdict(log, query)) {
-        let asked = is_unanswered(&verdict);
-        let of_requests = ["arp", "nd"].into_iter().filter(|_| asked);
-        let of_requests = of_requests.filter_map(|query| first_verdict(log, query));
-        for verdict in of_requests.chain([verdict]) {
-            all.names_a_place |= matches!(verdict.finding, Finding::Died { .. }) && !is_unanswered(&verdict);
-            all.lines.push(verdict.to_string());
-        }
+/// What became of packets of a query that did not arrive: its first verdict. Where a next hop did not answer, what
+/// became of the requests for its address comes before it.
+pub(super) fn followed(log: &Log, query: &str) -> Followed {
+    let Some(verdict) = first_verdict(log, query) else { return Followed::default() };
+    let of_requests: &[&str] = if is_unanswered(&verdict) { &["arp", "nd"] } else { &[] };
+    let of_requests = of_requests.iter().filter_map(|query| first_verdict(log, query));
+    let all: Vec<Verdict> = of_requests.chain([verdict]).collect();
+    let names_a_place =
+        |verdict: &Verdict| matches!(verdict.finding, Finding::Died { .. }) && !is_unanswered(verdict);
+    Followed {
+        lines: all.iter().map(ToString::to_string).collect(),
+        names_a_place: all.iter().any(names_a_place),
     }
-    all
 }
 
 /// Whether packets died because nobody answered who has their next hop's address.
