@@ -21,7 +21,7 @@ fn run(scenario: &str, options: &[&str]) -> TempDir {
     dir
 }
 
-/// What `hopcast trace` prints, with these arguments.
+/// The output of `hopcast trace` with these arguments.
 fn traced(dir: &TempDir, arguments: &[&str]) -> String {
     let output = hopcast(dir.path(), &[&["trace"], arguments].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));

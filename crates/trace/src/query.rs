@@ -80,9 +80,9 @@ fn hint(nearest: Option<&str>) -> String {
 }
 
 /// The words that begin a term.
-const TERMS: [&str; 15] = [
+const TERMS: [&str; 16] = [
     "arp", "icmp", "nd", "igmp", "udp", "tcp", "ip", "from", "to", "between", "group", "port", "vlan",
-    "flow", "packet",
+    "flow", "packet", "frame",
 ];
 
 impl Query {
@@ -125,15 +125,15 @@ impl Query {
             Some("udp") => protocol(Protocol::Udp),
             Some("tcp") => protocol(Protocol::Tcp),
             Some("ip") => protocol(Protocol::Ip),
-            Some("from") => Term::From(words.behind("from")?),
-            Some("to") => Term::To(words.behind("to")?),
+            Some("from") => Term::From(words.behind()?),
+            Some("to") => Term::To(words.behind()?),
             Some("between") => {
-                let one = words.behind("between")?;
+                let one = words.behind()?;
                 words.next += 1;
                 if words.peek() != Some("and") {
                     return Err(words.expected("`and`", &["and"]));
                 }
-                Term::Between(one, words.behind("and")?)
+                Term::Between(one, words.behind()?)
             }
             Some("group") => {
                 words.next += 1;
@@ -162,10 +162,9 @@ impl Query {
                 return Ok(());
             }
             Some(_) | None => {
-                let terms = TERMS.iter().chain(&["frame"]).copied().collect::<Vec<_>>();
                 return Err(words.expected(
                     "a protocol, or `from`, `to`, `between`, `port`, `vlan`, `group`, `flow`, `packet` or `frame at`",
-                    &terms,
+                    &TERMS,
                 ));
             }
         };
@@ -174,14 +173,9 @@ impl Query {
         Ok(())
     }
 
-    /// Whether all terms about a packet's layers hold; false if there are none.
+    /// Whether all terms about a packet's layers hold, as they do if there are none.
     pub(crate) fn fits(&self, layers: &Layers) -> bool {
-        !self.terms.is_empty() && self.terms.iter().all(|term| term.holds(layers))
-    }
-
-    /// Whether a packet is chosen by its layers.
-    pub(crate) fn has_terms(&self) -> bool {
-        !self.terms.is_empty()
+        self.terms.iter().all(|term| term.holds(layers))
     }
 }
 
@@ -249,8 +243,8 @@ impl Words<'_> {
         self.words.get(self.next).copied()
     }
 
-    /// Whoever stands behind a word.
-    fn behind(&mut self, _word: &str) -> Result<Who, QueryError> {
+    /// Whoever stands behind this word.
+    fn behind(&mut self) -> Result<Who, QueryError> {
         self.next += 1;
         let Some(word) = self.peek() else {
             return Err(self.expected("a node, a group or an address", &[]));

@@ -133,13 +133,17 @@ fn listed(names: &BTreeSet<String>) -> String {
 
 /// What a packet is, with its ends.
 pub(crate) fn kind_of(story: &Story<'_>, packet: &Packet) -> String {
-    // The first step may have a payload alone, without addresses.
-    let mut layers = packet.steps.iter().map(|&step| story.layers(&story.steps[step]));
-    let whole = layers.clone().find(|layers| layers.ip.is_some() || layers.arp.is_some());
-    match whole.or_else(|| layers.next()) {
+    let first = || packet.steps.first().map(|&step| story.layers(&story.steps[step]));
+    match with_addresses(story, packet).or_else(first) {
         Some(layers) => kind_of_layers(story.log, &layers),
         None => "packet".to_owned(),
     }
+}
+
+/// The layers of a packet's first step that has addresses: before it there may be steps of a payload alone.
+fn with_addresses(story: &Story<'_>, packet: &Packet) -> Option<Layers> {
+    let mut layers = packet.steps.iter().map(|&step| story.layers(&story.steps[step]));
+    layers.find(|layers| layers.ip.is_some() || layers.arp.is_some())
 }
 
 /// What a packet with these layers is, with its ends by their names.
@@ -263,6 +267,11 @@ pub(crate) fn where_it_died(log: &Log, step: &Step) -> String {
     }
 }
 
+/// An Ethernet address as people write it.
+pub(crate) fn mac_text(mac: [u8; 6]) -> String {
+    mac.map(|byte| format!("{byte:02x}")).join(":")
+}
+
 /// A place in words: `a:eth0`, `a's host`, `a's application of flow f`.
 pub(crate) fn name_of_place(place: &Place) -> String {
     match place {
@@ -277,9 +286,7 @@ pub(crate) fn name_of_place(place: &Place) -> String {
 
 /// What else is to be known of a packet with a fate.
 fn note(story: &Story<'_>, packet: &Packet, finding: &Finding) -> Option<String> {
-    let layers = packet.steps.iter().map(|&step| story.layers(&story.steps[step]));
-    let layers: Vec<Layers> = layers.filter(|layers| layers.ip.is_some() || layers.arp.is_some()).collect();
-    let layers = layers.first()?;
+    let layers = with_addresses(story, packet)?;
     let ends = match (layers.ip, layers.arp) {
         (Some(ip), _) => [ip.destination, ip.source],
         (None, Some(arp)) => [IpAddr::from(arp.target.address), arp.sender.address.into()],
@@ -290,7 +297,7 @@ fn note(story: &Story<'_>, packet: &Packet, finding: &Finding) -> Option<String>
         let macs = story.rivals.get(&v4)?;
         let owners = macs.iter().map(|&mac| match story.log.owner_of_mac(mac) {
             Some(node) => node.to_owned(),
-            None => mac.map(|byte| format!("{byte:02x}")).join(":"),
+            None => mac_text(mac),
         });
         let owners: BTreeSet<String> = owners.collect();
         (owners.len() > 1).then(|| format!("{address} is claimed by {}", listed(&owners)))

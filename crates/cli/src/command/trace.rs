@@ -44,9 +44,9 @@ pub(crate) fn trace(options: &TraceOptions) -> Result<(), Failure> {
     let log = read(&files, options.run)?;
     if query.is_empty() {
         let summary = view::summary(&log);
-        return output::write(&match options.json {
-            true => format!("{:#}\n", view::summary_json(&summary)),
-            false => view::summary_text(&summary),
+        return output::write(match options.json {
+            true => output::json(&view::summary_json(&summary))?,
+            false => view::summary_text(&summary).into_bytes(),
         });
     }
     let query = Query::parse(&query, &log).map_err(Failure::input)?;
@@ -56,9 +56,9 @@ pub(crate) fn trace(options: &TraceOptions) -> Result<(), Failure> {
         let picture = route_picture(&topology(&log, &files), &view::marks(&story), &caption);
         fs::write(svg, picture).map_err(|error| Failure::run(format!("{}: {error}", svg.display())))?;
     }
-    output::write(&match options.json {
-        true => format!("{:#}\n", view::story_json(&story, options.packets)),
-        false => view::story_text(&story, options.packets),
+    output::write(match options.json {
+        true => output::json(&view::story_json(&story, options.packets))?,
+        false => view::story_text(&story, options.packets).into_bytes(),
     })
 }
 

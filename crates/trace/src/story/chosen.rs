@@ -44,7 +44,7 @@ impl<'l> Chosen<'l> {
                 claims.entry(arp.sender.address).or_default().insert(arp.sender.mac);
             }
             keys.push(layers.keys);
-            let fits = (!query.has_terms() || query.fits(&layers))
+            let fits = query.fits(&layers)
                 && query.packet.is_none_or(|packet| packet == number)
                 && at_time.as_ref().is_none_or(|contents| contents.contains(&number));
             if fits {

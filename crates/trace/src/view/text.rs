@@ -9,7 +9,7 @@ use crate::content::Layers;
 use crate::log::{EventKind, Log, Place, Truncation};
 use crate::outcome::outcome;
 use crate::story::{Fate, Packet, Relation, Step, Story};
-use crate::verdict::{kind_of, name_of_place, verdicts};
+use crate::verdict::{kind_of, mac_text, name_of_place, verdicts};
 
 /// Maximum number of steps of a packet that are printed. Chosen: a loop has hundreds, and its first rounds show it.
 const MAX_STEPS: usize = 60;
@@ -217,10 +217,6 @@ fn changes(old: &Layers, new: &Layers) -> Vec<String> {
         }
     }
     changes
-}
-
-fn mac_text(mac: [u8; 6]) -> String {
-    mac.map(|byte| format!("{byte:02x}")).join(":")
 }
 
 /// A time of the run in seconds, to the nanosecond.
