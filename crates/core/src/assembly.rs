@@ -99,9 +99,9 @@ impl Assembly {
         self.observer = Some(observer);
     }
 
-    /// Has nobody watch any more; returns who did.
-    pub fn unobserve(&mut self) -> Option<Box<dyn Observer>> {
-        self.observer.take()
+    /// Has nobody watch any more.
+    pub fn unobserve(&mut self) {
+        self.observer = None;
     }
 
     /// The machine in `slot`.

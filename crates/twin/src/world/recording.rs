@@ -51,6 +51,9 @@ impl World {
     /// # Errors
     /// If not all of it could be written.
     pub fn finish_recording(&mut self) -> std::io::Result<Option<log::Written>> {
+        if self.recording.is_none() {
+            return Ok(None);
+        }
         for link in 0..self.links.len() {
             // What was dropped last may not be known yet.
             self.links[link].model.wake(self.now);
@@ -58,7 +61,7 @@ impl World {
         }
         let Some(Recording { recorder, .. }) = self.recording.take() else { return Ok(None) };
         // The observers hold it too, and are not needed any more.
-        self.nodes.iter_mut().for_each(|node| drop(node.assembly.unobserve()));
+        self.nodes.iter_mut().for_each(|node| node.assembly.unobserve());
         Rc::into_inner(recorder).map(|recorder| recorder.into_inner().finish()).transpose()
     }
 
@@ -286,27 +289,23 @@ fn risen(known: &mut Vec<(&'static str, u64)>, machine: &dyn Machine) -> Option<
     let mut found: Option<(Outcome, &'static str)> = None;
     let mut place = 0;
     machine.counters(&mut |name, value| {
-        match known.get_mut(place) {
+        let before = match known.get_mut(place) {
             // Distributions have counters that come and go.
-            Some(known) if !std::ptr::eq(known.0, name) && known.0 != name => *known = (name, value),
-            Some((_, before)) if *before == value => {}
-            Some((_, before)) => {
-                let has_risen = *before < value;
-                *before = value;
-                if let Some((outcome, _)) = outcome(name).filter(|_| has_risen)
-                    && (found.is_none() || outcome == Outcome::Dropped)
-                {
-                    found = Some((outcome, name));
-                }
+            Some(known) if !std::ptr::eq(known.0, name) && known.0 != name => {
+                *known = (name, value);
+                value
             }
+            Some((_, before)) => std::mem::replace(before, value),
             None => {
                 known.push((name, value));
-                if let Some((outcome, _)) = outcome(name).filter(|_| value > 0)
-                    && (found.is_none() || outcome == Outcome::Dropped)
-                {
-                    found = Some((outcome, name));
-                }
+                0
             }
+        };
+        if before < value
+            && let Some((outcome, _)) = outcome(name)
+            && (found.is_none() || outcome == Outcome::Dropped)
+        {
+            found = Some((outcome, name));
         }
         place += 1;
     });
