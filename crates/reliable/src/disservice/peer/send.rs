@@ -246,10 +246,11 @@ impl Peer {
         let mut held: Vec<_> = held.filter(|run| !run.is_empty()).collect();
         let is_wanted = self.asking.asks_for(known);
         let latest = held.len().saturating_sub(MAX_HELD);
-        let pages = latest.div_ceil(MAX_HELD) as f64;
-        let earlier = place.map_or(0.0, |place| 2.0 * place - 1.0).max(0.0) * pages;
         let first = match place {
-            Some(place) if place >= 0.5 && !is_wanted => (earlier as usize * MAX_HELD).min(latest),
+            Some(place) if place >= 0.5 && !is_wanted => {
+                let page = (2.0 * place - 1.0) * latest.div_ceil(MAX_HELD) as f64;
+                (page as usize * MAX_HELD).min(latest)
+            }
             _ => latest,
         };
         let end = held.len().min(first + MAX_HELD);
