@@ -109,27 +109,8 @@ mod tests {
     use hopcast_core::{Buffer, Duration, Outbox};
     use hopcast_wire::udp;
 
-    use super::super::group_forwarder::OneRoute;
+    use super::super::group_forwarder::{OneRoute, Pass};
     use super::*;
-
-    /// Hands back what it is given.
-    struct Pass(Outbox);
-
-    impl Machine for Pass {
-        fn handle(&mut self, _: Instant, port: Port, item: Item) {
-            self.0.push(port, item);
-        }
-
-        fn wake(&mut self, _: Instant) {}
-
-        fn poll(&mut self, _: Instant) -> Option<(Port, Item)> {
-            self.0.pop()
-        }
-
-        fn deadline(&self) -> Option<Instant> {
-            None
-        }
-    }
 
     fn transit(source: [u8; 4], to: [u8; 4], ingress: u32) -> Item {
         let mut packet = Buffer::copy_from(b"x");

@@ -32,7 +32,7 @@ impl GroupForwarder {
     /// interface, and all to the groups are taken.
     pub(crate) fn hooks(own: Vec<Hook>, groups: &[IpAddr]) -> Vec<Hook> {
         let of_group =
-            |&prefix: &IpAddr| Hook::Destination { prefix, length: if prefix.is_ipv4() { 32 } else { 128 } };
+            |&prefix: &IpAddr| Hook::Destination { prefix, length: ip::Version::of(prefix).address_bits() };
         let own = own.into_iter().filter(|hook| *hook != Hook::WrongInterface);
         own.chain(groups.iter().map(of_group)).collect()
     }
@@ -105,6 +105,27 @@ impl GroupRoutes for OneRoute {
     fn member(&mut self, _: IpAddr, _: Option<IpAddr>, _: bool) {}
 }
 
+/// A machine for tests that hands back what it is given.
+#[cfg(test)]
+pub(super) struct Pass(pub(super) Outbox);
+
+#[cfg(test)]
+impl Machine for Pass {
+    fn handle(&mut self, _: Instant, port: Port, item: Item) {
+        self.0.push(port, item);
+    }
+
+    fn wake(&mut self, _: Instant) {}
+
+    fn poll(&mut self, _: Instant) -> Option<(Port, Item)> {
+        self.0.pop()
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::net::SocketAddr;
@@ -116,25 +137,6 @@ mod tests {
 
     const SOURCE: [u8; 4] = [10, 0, 0, 1];
     const GROUPS: [[u8; 4]; 2] = [[232, 0, 1, 1], [232, 0, 1, 2]];
-
-    /// Hands back what it is given.
-    struct Pass(Outbox);
-
-    impl Machine for Pass {
-        fn handle(&mut self, _: Instant, port: Port, item: Item) {
-            self.0.push(port, item);
-        }
-
-        fn wake(&mut self, _: Instant) {}
-
-        fn poll(&mut self, _: Instant) -> Option<(Port, Item)> {
-            self.0.pop()
-        }
-
-        fn deadline(&self) -> Option<Instant> {
-            None
-        }
-    }
 
     #[test]
     fn packets_follow_the_table_and_the_service_hears_of_those_on_the_wrong_interface() {
