@@ -18,8 +18,7 @@
 //! designated router of Xcast+ a packet for a group makes a copy for each interface with members, and for each router
 //! that has registered. Routers bound the rate of copies and of responses.
 //!
-//! MEADcast and Xcast can be chosen in scenarios, as deliveries and services, MEADcast on kernels too; Xcast+ is not
-//! attached to the stack yet.
+//! All of them can be chosen in scenarios, as deliveries and services; MEADcast and Xcast on kernels too.
 
 mod address;
 mod bitmap;

@@ -234,16 +234,11 @@ impl Bindings {
         self.hooks.iter().skip(from).find(wants).map(|hooked| hooked.above)
     }
 
-    /// The first hook that takes the host's own packets to groups, from place `from` of the list on.
-    pub(crate) fn hooked_own(&self, from: usize) -> Option<u32> {
-        let wants = |hooked: &&Hooked| hooked.filters.contains(&Hook::OwnToGroup);
+    /// The first hook with a filter that selects by what the host did with a packet and not by the packet, from place
+    /// `from` of the list on.
+    pub(crate) fn hooked_by(&self, filter: Hook, from: usize) -> Option<u32> {
+        let wants = |hooked: &&Hooked| hooked.filters.contains(&filter);
         self.hooks.iter().skip(from).find(wants).map(|hooked| hooked.above)
-    }
-
-    /// The hook that takes packets which arrived on another interface than that of their route.
-    pub(crate) fn hooked_at_wrong_interface(&self) -> Option<u32> {
-        let wants = |hooked: &&Hooked| hooked.filters.contains(&Hook::WrongInterface);
-        self.hooks.iter().find(wants).map(|hooked| hooked.above)
     }
 
     /// Notes that the hook on `Above(above)` receives a packet: it may hand over the maximum number of answers to it.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use hopcast_core::{Buffer, Instant, Membership};
+use hopcast_core::{Buffer, Hook, Instant, Membership};
 use hopcast_wire::ethernet::Mac;
 use hopcast_wire::ip::{self, Header, Version};
 
@@ -140,7 +140,7 @@ impl Host {
         if interface.is_none()
             && group.is_multicast()
             && !is_link_scope(group)
-            && let Some(above) = self.bindings.hooked_own(self.loopback_from)
+            && let Some(above) = self.bindings.hooked_by(Hook::OwnToGroup, self.loopback_from)
         {
             return self.hand_to_hook(now, above, packet, None);
         }

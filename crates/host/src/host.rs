@@ -321,7 +321,7 @@ impl Host {
         };
         if !returned && route.as_ref().is_some_and(elsewhere) {
             self.counters.wrong_interface += 1;
-            return match self.bindings.hooked_at_wrong_interface() {
+            return match self.bindings.hooked_by(Hook::WrongInterface, 0) {
                 Some(above) => self.hand_to_hook(now, above, packet, ingress),
                 None => packet.recycle(),
             };

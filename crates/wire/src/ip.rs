@@ -60,6 +60,11 @@ impl Version {
         }
     }
 
+    /// The length of an address in bits: that of the prefix of one address.
+    pub const fn address_bits(self) -> u8 {
+        8 * self.address_len() as u8
+    }
+
     /// The place of the version in a pair with something for each: IPv4's is 0, IPv6's 1.
     pub const fn place(self) -> usize {
         match self {

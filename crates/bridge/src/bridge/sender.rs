@@ -5,7 +5,7 @@ use hopcast_core::{Buffer, Frame, Item, Outbox, Port};
 use super::counters::Counters;
 use super::filter::{Class, Filter};
 
-/// What it takes to send a frame.
+/// The parts of a bridge that send frames.
 pub(super) struct Sender<'a> {
     pub(super) below: usize,
     pub(super) has_host: bool,

@@ -262,10 +262,15 @@ impl Tree {
     fn olist<'a>(&'a self, channel: Channel, links: &'a Links) -> impl Iterator<Item = u32> + 'a {
         let all: BTreeSet<u32> = self.downstream.keys().chain(&self.members).copied().collect();
         all.into_iter()
-            .filter(move |&one| self.is_included(channel, one, links) && !self.has_lost(channel, one, links))
+            .filter(move |&one| self.is_asked(channel, one, links) && !self.has_lost(channel, one, links))
     }
 
-    /// Whether routers on an interface have joined, or this router serves the members there.
+    /// Whether routers on an interface have joined, or this router is the one to serve the members there.
+    fn is_asked(&self, channel: Channel, interface: u32, links: &Links) -> bool {
+        self.downstream.contains_key(&interface) || self.serves(channel, interface, links)
+    }
+
+    /// Whether routers on an interface have joined, or this router serves the members there and has not lost them.
     fn is_included(&self, channel: Channel, interface: u32, links: &Links) -> bool {
         self.downstream.contains_key(&interface)
             || (self.serves(channel, interface, links) && !self.has_lost(channel, interface, links))
@@ -300,8 +305,7 @@ impl Tree {
 
     /// Whether the router has to know who forwards to an interface (*AssertTrackingDesired*).
     fn tracks(&self, channel: Channel, interface: u32, links: &Links) -> bool {
-        self.downstream.contains_key(&interface)
-            || self.serves(channel, interface, links)
+        self.is_asked(channel, interface, links)
             || (self.rpf.and_then(|rpf| rpf.interface) == Some(interface) && self.is_wanted(channel, links))
     }
 

@@ -6,7 +6,7 @@ use hopcast_explicit::xcast::router::PlusConfig;
 use hopcast_explicit::xcast::sender;
 
 use crate::group::{Delivery, DeliveryMachines, DeliveryRow, GroupEnd, GroupReach, MemberMachine};
-use crate::network::NodeId;
+use crate::network::{NodeId, Segment};
 use crate::service::{MulticastRole, ServiceLayer};
 use crate::services::{MLD_QUERIER, xcast_router};
 use crate::table::{Options, Worlds};
@@ -78,7 +78,7 @@ fn lacks(reach: &GroupReach<'_>) -> Option<String> {
         );
     }
     let name = |node: NodeId| &network.nodes[node].name;
-    let (sender, beside) = (flow.sender, beside(reach, &designated));
+    let sender = flow.sender;
     if running(|layer| layer.row().name == xcast_router::NAME).contains(&sender)
         && !designated.contains(&sender)
     {
@@ -87,11 +87,11 @@ fn lacks(reach: &GroupReach<'_>) -> Option<String> {
             name(sender)
         ));
     }
-    if !designated.contains(&sender) && !beside.contains(&sender) {
+    if !designated.contains(&sender) && !beside(reach, &designated).contains(&sender) {
         return Some(format!("its sender `{}` has no designated router on its links", name(sender)));
     }
     let asking = running(|layer| layer.row().name == MLD_QUERIER);
-    let serving = self::beside(reach, &designated.intersection(&asking).copied().collect());
+    let serving = beside(reach, &designated.intersection(&asking).copied().collect());
     let mut members = flow.group.members.iter().map(|member| member.node);
     let stray = members.find(|member| *member != sender && !serving.contains(member))?;
     Some(format!(
@@ -102,12 +102,10 @@ fn lacks(reach: &GroupReach<'_>) -> Option<String> {
 
 /// The nodes that share a link with one of these routers, other than themselves.
 fn beside(reach: &GroupReach<'_>, routers: &BTreeSet<NodeId>) -> BTreeSet<NodeId> {
-    let of_segment = |ends: &[NodeId]| {
-        let serves = |node: NodeId| ends.iter().any(|&other| other != node && routers.contains(&other));
-        ends.iter().copied().filter(|&node| serves(node)).collect::<Vec<_>>()
+    let of_segment = |segment: &'_ Segment| {
+        let nodes = segment.ends.iter().map(|end| end.node);
+        let has_other = |node: &NodeId| nodes.clone().any(|other| other != *node && routers.contains(&other));
+        nodes.clone().filter(has_other).collect::<Vec<_>>()
     };
-    let segments = reach.segments.iter();
-    segments
-        .flat_map(|segment| of_segment(&segment.ends.iter().map(|end| end.node).collect::<Vec<_>>()))
-        .collect()
+    reach.segments.iter().flat_map(of_segment).collect()
 }

@@ -17,7 +17,7 @@ use crate::service::{
     AttachError, HostConfig, JoinedPorts, LowerInterface, PortVlans, Service, ServiceRoutes, ServiceRow,
     UpperInterface,
 };
-use crate::table::{Form, Opt, Options, Worlds};
+use crate::table::{Form, Opt, Options, Worlds, on_off, shown};
 
 pub(super) static BRIDGE: ServiceRow = ServiceRow {
     name: "bridge",
@@ -75,7 +75,7 @@ static OPTIONS: Options<Settings> = Options(&[
             Ok(())
         },
         show: |settings| {
-            let ports = settings.ports.iter().map(|(name, port)| format!("{name} ({})", shown(port)));
+            let ports = settings.ports.iter().map(|(name, port)| format!("{name} ({})", shown_port(port)));
             ports.collect::<Vec<_>>().join(", ")
         },
     },
@@ -84,14 +84,14 @@ static OPTIONS: Options<Settings> = Options(&[
         about: "The same of the host's own port; an interface of the service `vlan` on it has the frames of one of its tagged VLANs.",
         form: Form::Port,
         set: |settings, node, _| port(node).map(|found| settings.host = Some(found)),
-        show: |settings| settings.host.as_ref().map_or_else(String::new, shown),
+        show: |settings| settings.host.as_ref().map_or_else(String::new, shown_port),
     },
     Opt {
         key: "vlan-filtering",
         about: "Whether a port takes and is given only frames of its VLANs. Off, tags are passed on as they are; on without being written where `ports` or `host` name a VLAN.",
         form: Form::Flag,
         set: |settings, node, key| flag(node, key).map(|found| settings.filtering = found),
-        show: |settings| on_or_off(settings.filtering),
+        show: |settings| on_off(settings.filtering),
     },
     Opt {
         about: "The kind of the tags that VLANs are filtered by: `802.1q` of customers, or `802.1ad` of a provider. Those of the other kind are what frames carry.",
@@ -102,21 +102,21 @@ static OPTIONS: Options<Settings> = Options(&[
         about: "Whether IGMP and MLD are heard, and packets to a group given only to ports that have members or routers behind them. Off, or while nobody queries, all ports are given them.",
         form: Form::Flag,
         set: |settings, node, key| flag(node, key).map(|found| settings.snooping = found),
-        show: |settings| on_or_off(settings.snooping),
+        show: |settings| on_off(settings.snooping),
     },
     Opt {
         key: "querier",
         about: "Whether it queries, from no IPv4 address, so that any other querier takes its place. Where nobody does, members are not known.",
         form: Form::Flag,
         set: |settings, node, key| flag(node, key).map(|found| settings.querier = found),
-        show: |settings| on_or_off(settings.querier),
+        show: |settings| on_off(settings.querier),
     },
     Opt {
         key: "ageing",
         about: "Time after its last frame for which a station's port is known. Shorter: frames to quiet stations go to all ports; longer: one that has moved is not reached until it sends. With 0 nothing is learned.",
         form: Form::Duration,
         set: |settings, node, key| duration(node, key).map(|found| settings.ageing = found),
-        show: |settings| settings.ageing.to_string(),
+        show: |settings| shown(&settings.ageing),
     },
     Opt {
         key: "prefix",
@@ -137,10 +137,6 @@ const PROTOCOL_OPTION: Opt<Settings> = Opt {
 
 const ROUTERS: [(&str, RouterPort); 3] =
     [("heard", RouterPort::Heard), ("always", RouterPort::Always), ("never", RouterPort::Never)];
-
-fn on_or_off(on: bool) -> String {
-    (if on { "on" } else { "off" }).to_owned()
-}
 
 /// Reads the settings of a port.
 fn port(node: &Node) -> Result<BridgePort, Diagnostic> {
@@ -164,7 +160,7 @@ fn port(node: &Node) -> Result<BridgePort, Diagnostic> {
     Ok(BridgePort { native, tagged, untagged, router })
 }
 
-fn shown(port: &BridgePort) -> String {
+fn shown_port(port: &BridgePort) -> String {
     let list = |name, ids: &[u16]| {
         let ids: Vec<String> = ids.iter().map(u16::to_string).collect();
         (!ids.is_empty()).then(|| format!("{name} {}", ids.join(" ")))

@@ -34,11 +34,11 @@ pub fn query_packet(own: IpAddr, query: &Query, sources: &[IpAddr]) -> Buffer {
 /// Maximum number of sources of a query that fits the MTU (RFC 3376 section 4.1.8, RFC 3810 section 5.1.10); at least
 /// 1.
 pub fn sources_that_fit(version: ip::Version, mtu: u32) -> usize {
-    let (headers, address) = match version {
-        ip::Version::V4 => (router_alert::V4_HEADER + igmp::QUERY_HEADER, 4),
-        ip::Version::V6 => (router_alert::V6_HEADER + mld::QUERY_HEADER, 16),
+    let headers = match version {
+        ip::Version::V4 => router_alert::V4_HEADER + igmp::QUERY_HEADER,
+        ip::Version::V6 => router_alert::V6_HEADER + mld::QUERY_HEADER,
     };
-    ((mtu as usize).min(0xffff).saturating_sub(headers) / address).max(1)
+    ((mtu as usize).min(0xffff).saturating_sub(headers) / version.address_len()).max(1)
 }
 
 const fn v4(address: IpAddr) -> Option<std::net::Ipv4Addr> {

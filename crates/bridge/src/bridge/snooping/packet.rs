@@ -1,4 +1,4 @@
-//! What a frame to a group is: a message of IGMP or MLD, or another packet.
+//! The kinds of frames to a group: messages of IGMP and MLD, and other packets.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

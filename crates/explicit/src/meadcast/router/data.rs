@@ -68,10 +68,12 @@ impl Copies {
         }
     }
 
-    /// The copy for the routers in `delivery`, of this packet.
-    fn list(&self, mut packet: Buffer, data: &Data, delivery: Bitmap, first: usize) -> Transit {
+    /// The copy for the router at this place of the list, of this packet, which is addressed to the first of its
+    /// receivers.
+    fn list(&self, mut packet: Buffer, data: &Data, router: usize) -> Transit {
+        let first = router + 1;
         let (address, port) = (edit::listed(&packet, first), data.port(&packet, first));
-        edit::set_delivery(&mut packet, delivery);
+        edit::set_delivery(&mut packet, Bitmap::of(router));
         edit::set_destination(&mut packet, &address);
         self.readdressing.apply(&mut packet[data.header_len..], &address, port);
         self.transit(packet)
@@ -121,7 +123,7 @@ impl Router {
             if !served.has(router) {
                 left -= 1;
                 let copy = if left == 0 { take(&mut packet) } else { packet.clone() };
-                let copy = copies.list(copy, data, Bitmap::of(router), router + 1);
+                let copy = copies.list(copy, data, router);
                 self.out.down(Item::Transit(copy));
                 continue;
             }

@@ -149,13 +149,13 @@ impl Plus {
             return None;
         }
         if change.joined {
-            if self.members.len() >= self.config.max_channels && !self.members.contains_key(&channel) {
-                // The querier says it once.
-                self.waiting.entry(channel).or_default().insert(interface);
-                return None;
-            }
             if let Some(members) = self.members.get_mut(&channel) {
                 members.interfaces.insert(interface);
+                return None;
+            }
+            if self.members.len() >= self.config.max_channels {
+                // The querier says it once.
+                self.waiting.entry(channel).or_default().insert(interface);
                 return None;
             }
             self.members

@@ -45,7 +45,7 @@ pub(super) fn group(reader: &mut Reader<'_>, version: Version) -> Result<IpAddr,
     family(reader, version)?;
     let [_flags, mask] = reader.array("group")?;
     let address = bare(reader, version)?;
-    if usize::from(mask) != 8 * version.address_len() {
+    if mask != version.address_bits() {
         return Err(Refusal::Mask);
     }
     if address.is_multicast() && !is_link_scope(address) { Ok(address) } else { Err(Refusal::Group) }
@@ -56,7 +56,7 @@ pub(super) fn source(reader: &mut Reader<'_>, version: Version) -> Result<(IpAdd
     family(reader, version)?;
     let [flags, mask] = reader.array("source")?;
     let address = bare(reader, version)?;
-    if usize::from(mask) != 8 * version.address_len() {
+    if mask != version.address_bits() {
         return Err(Refusal::Mask);
     }
     if is_one_host(address) {
@@ -71,11 +71,11 @@ pub(super) fn put_unicast(bytes: &mut Vec<u8>, address: IpAddr) {
 }
 
 pub(super) fn put_group(bytes: &mut Vec<u8>, group: IpAddr) {
-    put(bytes, group, &[0, (8 * Version::of(group).address_len()) as u8]);
+    put(bytes, group, &[0, Version::of(group).address_bits()]);
 }
 
 pub(super) fn put_source(bytes: &mut Vec<u8>, source: IpAddr) {
-    put(bytes, source, &[SPARSE, (8 * Version::of(source).address_len()) as u8]);
+    put(bytes, source, &[SPARSE, Version::of(source).address_bits()]);
 }
 
 fn put(bytes: &mut Vec<u8>, address: IpAddr, between: &[u8]) {
