@@ -9,6 +9,7 @@ mod error;
 mod figures;
 mod link;
 mod transfer;
+mod waking;
 mod worker;
 
 use std::num::NonZeroUsize;

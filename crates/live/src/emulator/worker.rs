@@ -12,6 +12,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::figures::Tally;
 use super::link::{EmulatedLink, FinishedLink};
+use super::waking::Waking;
 use crate::layout::MAX_FRAME;
 
 /// Maximum number of frames taken from one interface before the others get their turn. A frame takes one or two
@@ -79,9 +80,11 @@ impl Worker {
             self.catch_up();
             let now = self.clock.now();
             self.tally.gap(now.since(looked));
+            let next = self.links.iter().filter_map(EmulatedLink::deadline).min();
+            self.waking.looks_ahead_to(next);
             let rested = self.rest(now, PAUSE.saturating_sub(saved + now.since(looked)));
             let before = looked;
-            looked = self.wait(rested, &mut ready)?;
+            looked = self.wait(rested, next, &mut ready)?;
             saved = (saved + looked.since(before)).saturating_sub(PAUSE).min(MAX_SKIPPED_PAUSES);
             let came = self.came(rested, looked);
             for event in ready.drain(..) {
@@ -105,16 +108,16 @@ impl Worker {
     /// too early leaves too early, so a thread that was kept from its processor dates frames no further back than
     /// usual.
     fn came(&self, asked: Instant, woken: Instant) -> Instant {
-        let slept = woken.since(asked) > self.waking.takes + Waking::MAX_AWAKE_WAIT;
-        let waited = if slept { self.waking.takes } else { woken.since(self.done) / 2 };
+        let slept = woken.since(asked) > self.waking.takes() + Waking::MAX_AWAKE_WAIT;
+        let waited = if slept { self.waking.takes() } else { woken.since(self.done) / 2 };
         let came = woken - waited.min(PAUSE / 2);
         came.max(self.done)
     }
 
     /// Sleeps for `span`, and returns the end.
     fn rest(&mut self, now: Instant, span: Duration) -> Instant {
-        let asleep = span.saturating_sub(self.waking.takes);
-        if asleep.is_zero() || self.waking.early {
+        let asleep = span.saturating_sub(self.waking.takes());
+        if asleep.is_zero() || self.waking.is_awake() {
             return now;
         }
         let _ = rustix::thread::nanosleep(&timespec(asleep));
@@ -125,9 +128,13 @@ impl Worker {
         woken
     }
 
-    /// Waits until an interface is readable or a deadline is near, and returns that time.
-    fn wait(&mut self, now: Instant, ready: &mut Vec<epoll::Event>) -> io::Result<Instant> {
-        let next = self.links.iter().filter_map(EmulatedLink::deadline).min();
+    /// Waits until an interface is readable or the deadline `next` is near, and returns that time.
+    fn wait(
+        &mut self,
+        now: Instant,
+        next: Option<Instant>,
+        ready: &mut Vec<epoll::Event>,
+    ) -> io::Result<Instant> {
         let asleep = next.map(|at| self.waking.sleep(self.clock.until(at)));
         let timeout = asleep.map(timespec);
         match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(ready), timeout.as_ref()) {
@@ -137,7 +144,7 @@ impl Worker {
         let woken = self.clock.now();
         let late = asleep.map(|asleep| woken.since(now + asleep)).unwrap_or_default();
         self.tally.gap(late);
-        self.waking.woke(late, ready.is_empty() && next.is_some_and(|at| woken < at));
+        self.waking.woke(late, next.filter(|_| ready.is_empty()).map(|at| at.since(woken)));
         Ok(woken)
     }
 
@@ -157,58 +164,6 @@ impl Worker {
         let processor =
             Duration::from_secs(processor.tv_sec as u64) + Duration::from_nanos(processor.tv_nsec as u64);
         WorkerReport { links, tally: self.tally, processor }
-    }
-}
-
-/// Recent time that a wake-up takes.
-///
-/// An idle processor sleeps deeply, so the thread is woken that much earlier, and waits for the rest awake. A busy
-/// processor switches to the thread at once, so that the estimate is near zero.
-#[derive(Default)]
-struct Waking {
-    takes: Duration,
-    /// Whether the last sleep ended before its deadline.
-    early: bool,
-    slept: bool,
-}
-
-impl Waking {
-    /// Step by which the estimate changes. Chosen; larger ones are noisy, smaller ones follow a change late.
-    const STEP: Duration = Duration::from_nanos(250);
-    /// Maximum duration of a wait without sleep. Chosen; shorter takes such a wait for a sleep, longer misses short
-    /// sleeps.
-    const MAX_AWAKE_WAIT: Duration = Duration::from_micros(10);
-    /// Maximum wake-up time that is attributed to the processor's sleep. Chosen; with more, the thread is awake for
-    /// longer before each deadline.
-    const MAX_LEAD: Duration = Duration::from_micros(60);
-
-    /// Time to sleep if the next deadline is in `left`.
-    fn sleep(&mut self, left: Duration) -> Duration {
-        let ahead = left.saturating_sub(self.takes);
-        self.slept = !self.early && !left.is_zero();
-        if self.early {
-            Duration::ZERO
-        } else if ahead.is_zero() {
-            // Too near to wake early for, and too far to wait awake.
-            left
-        } else {
-            ahead
-        }
-    }
-
-    /// Notes a wake-up that came `late`, or `early` before the deadline.
-    fn woke(&mut self, late: Duration, early: bool) {
-        if self.slept {
-            self.took(late);
-        }
-        self.early = early && (self.slept || self.early);
-    }
-
-    /// Moves the estimate by a step towards the median.
-    fn took(&mut self, late: Duration) {
-        let takes = self.takes;
-        let towards = if late > takes { takes + Self::STEP } else { takes.saturating_sub(Self::STEP) };
-        self.takes = towards.min(Self::MAX_LEAD);
     }
 }
 
