@@ -34,6 +34,8 @@ pub struct Layers {
     pub icmp: Option<icmp::Message>,
     /// The addresses of the packet that an ICMP error quotes.
     pub quoted: Option<(IpAddr, IpAddr)>,
+    /// The key of the packet that an ICMP error quotes, as [`Keys::packet`]; 0 if too little of it is there.
+    pub quoted_key: u64,
     /// The keys by which copies are matched.
     pub keys: Keys,
 }
@@ -118,8 +120,11 @@ impl Layers {
             protocol if protocol == icmp::protocol(header.version) => {
                 self.icmp = icmp::parse_quoted(header.version, body).ok();
                 if self.is_icmp_error() {
-                    let quoted = body.get(icmp::HEADER..).map(ip::parse_quoted);
-                    self.quoted = quoted.and_then(Result::ok).map(|ip| (ip.source, ip.destination));
+                    let quoted = body.get(icmp::HEADER..).unwrap_or_default();
+                    if let Ok(header) = ip::parse_quoted(quoted) {
+                        self.quoted = Some((header.source, header.destination));
+                        self.quoted_key = packet_key(quoted, &header);
+                    }
                 }
                 let (kept, len) = without_checksum(body, 2);
                 self.keys.payload = stored_key(protocol.into(), &kept[..len], length);

@@ -9,7 +9,7 @@ use hopcast_wire::{arp, icmp, ip};
 
 use crate::content::Layers;
 use crate::log::{EventKind, Log, Place};
-use crate::story::{Fate, Packet, Step, Story};
+use crate::story::{Fate, IcmpError, Packet, Step, Story};
 
 /// The packets of one kind that had one fate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +51,8 @@ pub enum Finding {
     Lost {
         /// After which place.
         place: String,
+        /// Whether a node had received it, of whose inside the log has nothing; otherwise it was on its way.
+        inside: bool,
     },
     /// It waited when the log ended, or became part of something else.
     Held {
@@ -83,6 +85,8 @@ pub fn verdicts(story: &Story<'_>) -> Vec<Verdict> {
     let verdict = |((kind, finding), places): ((String, Finding), Vec<usize>)| {
         let of = kinds.get(&kind).copied().unwrap_or_default();
         let note = places.first().and_then(|&place| note(story, &story.packets[place], &finding));
+        let mut errors = places.iter().filter_map(|&place| story.error_about(&story.packets[place]));
+        let note = note.or_else(|| errors.next().map(|error| error_text(story.log, error)));
         Verdict { kind, finding, packets: places.len(), of, places, note }
     };
     let mut verdicts: Vec<Verdict> = groups.into_iter().map(verdict).collect();
@@ -90,7 +94,10 @@ pub fn verdicts(story: &Story<'_>) -> Vec<Verdict> {
         let (has_note, is_fault) =
             (verdict.note.is_some(), !matches!(verdict.finding, Finding::Arrived { .. }));
         // What was on its way when the log ended is no fault.
-        let is_clear = matches!(verdict.finding, Finding::Died { .. } | Finding::Unclaimed { .. });
+        let is_clear = matches!(
+            verdict.finding,
+            Finding::Died { .. } | Finding::Unclaimed { .. } | Finding::Lost { inside: true, .. }
+        );
         Reverse((has_note || is_clear, verdict.packets, is_fault))
     };
     verdicts.sort_by_key(interest);
@@ -113,7 +120,7 @@ impl fmt::Display for Verdict {
             Finding::Unclaimed { at } => {
                 write!(f, "was taken by nobody: {} left it to others", listed(at))?;
             }
-            Finding::Lost { place } => write!(f, "was not seen again after {place}")?,
+            Finding::Lost { place, .. } => write!(f, "was not seen again after {place}")?,
             Finding::Held { place } => {
                 write!(f, "stayed {place}: it waits there, or became part of what is sent later")?;
             }
@@ -230,7 +237,8 @@ pub(crate) fn finding(story: &Story<'_>, packet: &Packet) -> Finding {
     match open {
         Some((step, Fate::Held)) => Finding::Held { place: where_it_died(story.log, step) },
         Some((step, _)) => {
-            Finding::Lost { place: name_of_place(&story.log.places()[step.event.place as usize]) }
+            let inside = matches!(step.event.kind, EventKind::Delivered { .. });
+            Finding::Lost { place: place_in_words(&story.log.places()[step.event.place as usize]), inside }
         }
         None => Finding::Unclaimed { at: ignored },
     }
@@ -282,6 +290,36 @@ pub(crate) fn name_of_place(place: &Place) -> String {
             format!("{node}'s {name} of flow {flow}")
         }
     }
+}
+
+/// A place as a sentence has it.
+fn place_in_words(place: &Place) -> String {
+    match place {
+        Place::Interface { node, name, .. } => format!("interface {name} of node {node}"),
+        Place::Machine { .. } => name_of_place(place),
+    }
+}
+
+/// What an ICMP error says, and who sent it.
+fn error_text(log: &Log, error: IcmpError) -> String {
+    let by = log.name_of(error.by).map_or_else(|| error.by.to_string(), ToOwned::to_owned);
+    let what = match error.message {
+        icmp::Message::Unreachable(reason) => match reason {
+            icmp::Unreachable::Network => "there is no route",
+            icmp::Unreachable::Host => "the host does not answer",
+            icmp::Unreachable::Protocol => "nothing takes its protocol",
+            icmp::Unreachable::Port => "nothing has its port",
+            icmp::Unreachable::Prohibited => "it is forbidden",
+            icmp::Unreachable::Other(_) => "it cannot be delivered",
+        }
+        .to_owned(),
+        icmp::Message::TimeExceeded => "its hop limit is used up, or a fragment is missing".to_owned(),
+        icmp::Message::PacketTooBig { mtu } => format!("packet too big, the next link takes {mtu} B"),
+        icmp::Message::EchoRequest { .. } | icmp::Message::EchoReply { .. } | icmp::Message::Other { .. } => {
+            "it is at fault".to_owned()
+        }
+    };
+    format!("{by} reports by ICMP: {what}")
 }
 
 /// What else is to be known of a packet with a fate.

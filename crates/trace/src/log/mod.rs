@@ -15,14 +15,15 @@
 //! | 1 | its number | | definition of an interface or a machine |
 //! | 2 | its number | | definition of a reason |
 //! | 3 | | | definition of a node, a group or a flow |
-//! | 4 | | | end of a log that reached its maximum size: number of events left out in `content` and `cause` |
+//! | 4 | | 1 of an overrun | end of a log that is full, or was overrun: events left out in `content` and `cause` |
 //! | 16 | machine | port | it arrived; only where no other record has the content |
-//! | 17 | interface | | it was sent; in logs of captures, and where interfaces were captured beside |
-//! | 18 | interface | the sender's interface | it arrived |
+//! | 17 | interface | | it was sent; in logs of captures and of live runs, and where interfaces were captured beside |
+//! | 18 | interface | the sender's interface; this one where the sender is not known | it arrived |
 //! | 19 | interface | 0, or 1 + the receiver's interface | the link dropped it |
 //! | 20 | machine | port | the machine handed it on |
 //! | 21 | machine | port | nothing like it was handed on; `reason` is the counter that rose, or 0 |
 //! | 22 | interface | | a capture has it, and does not say whether it was sent or received |
+//! | 23 | interface | | the node gave it to the link, to be sent; in logs of live runs |
 //!
 //! The upper two bits of `kind` are the [`Layer`] of the content, the next one says that this record defines it. Of a
 //! definition `length` is the length of the text behind it, whose fields are lines. A port is its number, and in the

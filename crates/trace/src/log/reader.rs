@@ -75,6 +75,13 @@ pub enum Truncation {
         /// Number of events left out.
         left_out: u64,
     },
+    /// From `from` on events came faster than they could be written, and it has not this many of them.
+    Overrun {
+        /// The time of the first event that is left out.
+        from: Instant,
+        /// Number of events left out.
+        left_out: u64,
+    },
     /// What stands behind this offset is no whole record: the file was cut off or damaged.
     Cut {
         /// The offset in bytes.
@@ -117,11 +124,13 @@ pub struct Event {
 /// What happened at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
+    /// A node gave a frame to the link of an interface, to be sent.
+    Offered,
     /// An interface sent a frame.
     Sent,
     /// A frame arrived that the interface `from` had sent.
     Delivered {
-        /// The number of that interface.
+        /// The number of that interface; that of the receiver where the sender is not known.
         from: u32,
     },
     /// The link dropped a frame: on its way to an interface, or before it was sent.
@@ -276,9 +285,12 @@ impl Log {
             kind::TRUNCATED => {
                 let left_out = u64::from(record.content) | u64::from(record.cause) << 32;
                 let from = Instant::from_nanos(record.at);
-                self.truncation = Some(Truncation::Full { from, left_out });
+                self.truncation = Some(match record.aux {
+                    0 => Truncation::Full { from, left_out },
+                    _ => Truncation::Overrun { from, left_out },
+                });
             }
-            kind::ARRIVED..=kind::SEEN => self.check(&record, body)?,
+            kind::ARRIVED..=kind::OFFERED => self.check(&record, body)?,
             _ => return None,
         }
         Some(end)
@@ -334,6 +346,7 @@ impl Iterator for Events<'_> {
                 }
                 kind::ENDED => EventKind::Ended { port: numbered_port(record.aux), reason: record.reason },
                 kind::SEEN => EventKind::Seen,
+                kind::OFFERED => EventKind::Offered,
                 _ => continue,
             };
             let (at, place, content) = (Instant::from_nanos(record.at), record.place, record.content);

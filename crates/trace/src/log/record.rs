@@ -20,6 +20,7 @@ pub(crate) mod kind {
     pub(crate) const HANDED_ON: u8 = 20;
     pub(crate) const ENDED: u8 = 21;
     pub(crate) const SEEN: u8 = 22;
+    pub(crate) const OFFERED: u8 = 23;
 }
 
 /// The bit of a record's kind that says that it defines its content.

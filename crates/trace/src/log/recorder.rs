@@ -45,6 +45,8 @@ pub struct Recorder {
     cut_from: u32,
     left_out: u64,
     left_out_from: Option<Instant>,
+    /// Whether events came faster than they could be written.
+    overrun: bool,
     /// The first error; nothing more is written after it.
     error: Option<io::Error>,
 }
@@ -65,6 +67,7 @@ impl Recorder {
             cut_from: 0,
             left_out: 0,
             left_out_from: None,
+            overrun: false,
             error: None,
         }
     }
@@ -106,6 +109,22 @@ impl Recorder {
     /// The interface `place` has sent a frame.
     pub fn sent(&mut self, at: Instant, place: u32, frame: &[u8]) {
         self.write(Record::of(kind::SENT, at.as_nanos(), place), Layer::Frame, frame);
+    }
+
+    /// The node of the interface `place` has given a frame to the link, to be sent.
+    pub fn offered(&mut self, at: Instant, place: u32, frame: &[u8]) {
+        self.write(Record::of(kind::OFFERED, at.as_nanos(), place), Layer::Frame, frame);
+    }
+
+    /// The kernel of a node has sent a packet by the device `place`, behind which is a machine.
+    pub fn into_device(&mut self, at: Instant, place: u32, packet: &[u8]) {
+        self.write(Record::of(kind::SENT, at.as_nanos(), place), Layer::Packet, packet);
+    }
+
+    /// The machine behind the device `place` has handed a packet to the kernel.
+    pub fn out_of_device(&mut self, at: Instant, place: u32, packet: &[u8]) {
+        let record = Record { aux: place, ..Record::of(kind::DELIVERED, at.as_nanos(), place) };
+        self.write(record, Layer::Packet, packet);
     }
 
     /// A frame that the interface `from` sent has arrived at `place`.
@@ -174,6 +193,14 @@ impl Recorder {
         }
     }
 
+    /// Ends the log at `from`, since `left_out` events came faster than they could be written.
+    pub fn overrun(&mut self, from: Instant, left_out: u64) {
+        // A log that was full before has ended there.
+        self.overrun = self.left_out == 0;
+        self.left_out += left_out;
+        self.left_out_from.get_or_insert(from);
+    }
+
     /// Writes what remains.
     ///
     /// # Errors
@@ -182,6 +209,7 @@ impl Recorder {
         if let Some(from) = self.left_out_from {
             let count = self.left_out;
             let record = Record {
+                aux: self.overrun.into(),
                 content: count as u32,
                 cause: (count >> 32) as u32,
                 ..Record::of(kind::TRUNCATED, from.as_nanos(), 0)

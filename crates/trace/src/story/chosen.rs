@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 use hopcast_core::Instant;
 use hopcast_wire::ethernet::Mac;
 
+use super::IcmpError;
 use crate::content::{Keys, Layers};
 use crate::log::{Content, Event, EventKind, Layer, Log};
 use crate::query::Query;
@@ -29,19 +30,31 @@ pub(super) struct Chosen<'l> {
     alone: HashSet<u32>,
 }
 
+/// What all packets of a log say about others.
+pub(super) struct Noticed {
+    /// The Ethernet addresses that claimed each IPv4 address by ARP, where there are several.
+    pub(super) rivals: BTreeMap<Ipv4Addr, BTreeSet<Mac>>,
+    /// The first ICMP error about each packet, by its key.
+    pub(super) errors: BTreeMap<u64, IcmpError>,
+}
+
 impl<'l> Chosen<'l> {
-    pub(super) fn of(log: &'l Log, query: &Query) -> (Self, BTreeMap<Ipv4Addr, BTreeSet<Mac>>) {
+    pub(super) fn of(log: &'l Log, query: &Query) -> (Self, Noticed) {
         let mut keys = Vec::with_capacity(log.contents() as usize + 1);
         keys.push(Keys::default());
         let of_flow = query.flow.as_deref().map(|flow| contents_of_flow(log, flow));
         let at_time = query.at.map(|at| contents_at(log, at));
         let mut fitting = Vec::new();
         let mut claims: BTreeMap<Ipv4Addr, BTreeSet<Mac>> = BTreeMap::new();
+        let mut errors = BTreeMap::new();
         for number in 1..=log.contents() {
             let Some(content) = log.content(number) else { break };
             let layers = Layers::of(content);
             if let Some(arp) = layers.arp.filter(|arp| !arp.sender.address.is_unspecified()) {
                 claims.entry(arp.sender.address).or_default().insert(arp.sender.mac);
+            }
+            if let Some((ip, message)) = layers.ip.zip(layers.icmp).filter(|_| layers.quoted_key != 0) {
+                errors.entry(layers.quoted_key).or_insert(IcmpError { by: ip.source, message });
             }
             keys.push(layers.keys);
             let fits = query.fits(&layers)
@@ -73,7 +86,7 @@ impl<'l> Chosen<'l> {
             chosen.fitting.insert(first);
         }
         claims.retain(|_, macs| macs.len() > 1);
-        (chosen, claims)
+        (chosen, Noticed { rivals: claims, errors })
     }
 
     pub(super) fn keys_of(&self, content: u32) -> Keys {
@@ -130,7 +143,11 @@ fn contents_at(log: &Log, at: Instant) -> BTreeSet<u32> {
     let is_of_frame = |event: &Event| {
         matches!(
             event.kind,
-            EventKind::Sent | EventKind::Delivered { .. } | EventKind::Dropped { .. } | EventKind::Seen
+            EventKind::Offered
+                | EventKind::Sent
+                | EventKind::Delivered { .. }
+                | EventKind::Dropped { .. }
+                | EventKind::Seen
         )
     };
     let distance = |event: &Event| event.at.as_nanos().abs_diff(at.as_nanos());

@@ -19,12 +19,34 @@ fn numbered_nodes(log: &Log) -> Vec<u32> {
     log.places().iter().map(number).collect()
 }
 
+/// The number of the link of each place; [`NO_LINK`] where the log does not say it, as captures do not.
+fn numbered_links(log: &Log) -> Vec<u32> {
+    let mut known: BTreeMap<&str, u32> = BTreeMap::new();
+    let mut numbers = Vec::with_capacity(log.places().len());
+    for place in log.places() {
+        let link = match place {
+            Place::Interface { link, .. } if !link.is_empty() => Some(link.as_str()),
+            Place::Interface { .. } | Place::Machine { .. } => None,
+        };
+        let next = known.len() as u32;
+        numbers.push(link.map_or(NO_LINK, |link| *known.entry(link).or_insert(next)));
+    }
+    numbers
+}
+
+/// The number of a link that is not known.
+const NO_LINK: u32 = u32::MAX;
+
 /// A position between two events.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum At {
     /// Inside a node.
     Node(u32),
+    /// In the queue in front of the link, at an interface.
+    Queue(u32),
     /// On the link, sent by an interface.
+    Sent(u32),
+    /// On the link of this number, whoever sent it.
     Link(u32),
 }
 
@@ -32,6 +54,7 @@ enum At {
 pub(super) struct Follower<'l> {
     log: &'l Log,
     nodes: Vec<u32>,
+    links: Vec<u32>,
     /// Whether there is more than captures.
     pub(super) has_machines: bool,
     pub(super) chosen: Chosen<'l>,
@@ -55,6 +78,7 @@ impl<'l> Follower<'l> {
         Self {
             log,
             nodes: numbered_nodes(log),
+            links: numbered_links(log),
             has_machines: log.places().iter().any(|place| matches!(place, Place::Machine { .. })),
             chosen,
             steps: Vec::new(),
@@ -69,7 +93,8 @@ impl<'l> Follower<'l> {
 
     pub(super) fn take(&mut self, mut event: Event) {
         let node = At::Node(self.nodes[event.place as usize]);
-        let link = At::Link(event.place);
+        let (queue, sent) = (At::Queue(event.place), At::Sent(event.place));
+        let link = At::Link(self.links[event.place as usize]);
         if let EventKind::HandedOn { cause, .. } = &mut event.kind {
             *cause = self.chosen.first_number(*cause);
         }
@@ -80,23 +105,31 @@ impl<'l> Follower<'l> {
         let content = event.content;
         match event.kind {
             EventKind::HandedOn { cause, .. } => self.handed_on(event, node, cause),
-            EventKind::Sent => {
+            EventKind::Offered => {
                 let before = self.find(node, content);
                 let step = self.add(event, before);
+                self.note(queue, content, step);
+            }
+            EventKind::Sent => {
+                let before = self.find_exactly(queue, content).or_else(|| self.find(node, content));
+                let step = self.add(event, before);
+                self.note(sent, content, step);
                 self.note(link, content, step);
             }
             EventKind::Delivered { from } => {
                 // A log has what was sent only where it was captured too.
                 let sender = At::Node(self.nodes[from as usize]);
-                let before = self.find(At::Link(from), content);
+                let before = self.find(At::Sent(from), content).filter(|_| from != event.place);
                 let before = before.or_else(|| self.find(sender, content).filter(|_| self.has_machines));
-                let before = before.or_else(|| self.on_any_link(content));
+                let before = before.or_else(|| self.on_link(link, content));
                 let step = self.add(event, before);
                 self.note(node, content, step);
             }
             EventKind::Dropped { to, .. } => {
+                let in_queue = self.find_exactly(queue, content).filter(|_| to.is_none());
                 // Captures do not say who missed a frame that was sent.
-                let on_link = self.find(link, content).filter(|_| to.is_some() || !self.has_machines);
+                let is_sent = to.is_some() || !self.has_machines;
+                let on_link = in_queue.or_else(|| self.find(sent, content).filter(|_| is_sent));
                 let before = on_link.or_else(|| self.find(node, content));
                 self.add(event, before);
             }
@@ -111,10 +144,10 @@ impl<'l> Follower<'l> {
                 }
             }
             EventKind::Seen => {
-                let before = self.on_any_link(content);
+                let before = self.on_link(link, content);
                 let step = self.add(event, before);
                 self.note(node, content, step);
-                self.note(At::Link(u32::MAX), content, step);
+                self.note(link, content, step);
             }
         }
     }
@@ -196,32 +229,38 @@ impl<'l> Follower<'l> {
 
     /// The latest step of a content at a position, and how the next one relates to it.
     fn find(&self, at: At, content: u32) -> Option<(usize, Relation)> {
-        if let Some(&step) = self.at.get(&(at, content)) {
-            return Some((step, Relation::Same));
-        }
-        if self.has_machines {
-            return None;
+        let exactly = self.find_exactly(at, content);
+        if exactly.is_some() || self.has_machines {
+            return exactly;
         }
         let found = self.chosen.keys_of(content).iter().find_map(|key| self.by_key.get(&(at, key)));
+        let found = found.filter(|&&step| !self.is_answer(self.steps[step].event.content, content));
         found.map(|&step| (step, Relation::Changed))
     }
 
-    /// The latest step of a content on whatever link, in captures, which do not say who is on which link.
-    fn on_any_link(&self, content: u32) -> Option<(usize, Relation)> {
+    /// The latest step of a content at a position, with the same bytes.
+    fn find_exactly(&self, at: At, content: u32) -> Option<(usize, Relation)> {
+        self.at.get(&(at, content)).map(|&step| (step, Relation::Same))
+    }
+
+    /// The latest step of a content on a link, whoever sent it: captures do not say that.
+    fn on_link(&self, link: At, content: u32) -> Option<(usize, Relation)> {
         if self.has_machines {
             return None;
         }
-        self.find(At::Link(u32::MAX), content)
+        self.find(link, content)
+    }
+
+    /// Whether a content goes back to where another one came from: it may have the same payload, and is no copy.
+    fn is_answer(&self, one: u32, other: u32) -> bool {
+        let header = |content| self.log.content(content).and_then(|content| Layers::of(content).ip);
+        let pair = header(one).zip(header(other));
+        pair.is_some_and(|(one, other)| one.source == other.destination && one.destination == other.source)
     }
 
     fn note(&mut self, at: At, content: u32, step: usize) {
         self.at.insert((at, content), step);
-        if self.has_machines {
-            return;
-        }
-        let on_any_link = matches!(at, At::Link(_)).then_some(At::Link(u32::MAX));
-        for at in [at].into_iter().chain(on_any_link) {
-            self.at.insert((at, content), step);
+        if !self.has_machines {
             for key in self.chosen.keys_of(content).iter() {
                 self.by_key.insert((at, key), step);
             }

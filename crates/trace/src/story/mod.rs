@@ -4,16 +4,17 @@ mod chosen;
 mod follower;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use hopcast_core::{Instant, Port};
 use hopcast_wire::ethernet::Mac;
+use hopcast_wire::icmp;
 
 use crate::content::Layers;
-use crate::log::{Event, EventKind, Log, Place};
+use crate::log::{Event, EventKind, Log, Named, Place};
 use crate::outcome::{Outcome, outcome};
 use crate::query::Query;
-use chosen::Chosen;
+use chosen::{Chosen, Noticed};
 use follower::Follower;
 
 /// What became of the packets that a query chose.
@@ -27,10 +28,23 @@ pub struct Story<'l> {
     pub packets: Vec<Packet>,
     /// The Ethernet addresses that claimed each IPv4 address by ARP, where there are several.
     pub rivals: BTreeMap<Ipv4Addr, BTreeSet<Mac>>,
-    /// Whether the log says what happened inside nodes, as captures do not.
+    /// The ICMP errors about packets, by the keys of these; empty where the log says what happened inside nodes.
+    errors: BTreeMap<u64, IcmpError>,
+    /// Whether the log says what happened inside nodes, as captures and live runs do not.
     has_machines: bool,
+    /// Whether the log knows whose an address is.
+    knows_owners: bool,
     /// For each machine the times at which it dropped what it had held back, with the reason.
     expiries: BTreeMap<u32, Vec<(Instant, u16)>>,
+}
+
+/// An ICMP error about a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IcmpError {
+    /// The address of its sender.
+    pub by: IpAddr,
+    /// The error.
+    pub message: icmp::Message,
 }
 
 /// A packet: the first of its steps, and the number by which queries name it.
@@ -100,7 +114,7 @@ pub enum Fate<'l> {
 
 /// Follows the packets that `query` chooses through a log.
 pub fn follow<'l>(log: &'l Log, query: &Query) -> Story<'l> {
-    let (chosen, rivals) = Chosen::of(log, query);
+    let (chosen, Noticed { rivals, errors }) = Chosen::of(log, query);
     let mut follower = Follower::new(log, chosen);
     for event in log.events() {
         follower.take(event);
@@ -120,7 +134,11 @@ pub fn follow<'l>(log: &'l Log, query: &Query) -> Story<'l> {
             steps[before].goes_on = true;
         }
     }
-    Story { log, steps, packets, rivals, has_machines, expiries: expiries(log) }
+    // Where the log has the reasons themselves, errors say nothing more.
+    let errors = if has_machines { BTreeMap::new() } else { errors };
+    let knows_owners = log.named().iter().any(|named| matches!(named, Named::Node { .. }));
+    let expiries = expiries(log);
+    Story { log, steps, packets, rivals, errors, has_machines, knows_owners, expiries }
 }
 
 impl<'l> Story<'l> {
@@ -153,8 +171,10 @@ impl<'l> Story<'l> {
             EventKind::HandedOn { port: Port::Above(_), .. } => {
                 Fate::Dropped { reason: "unconnected", words: Some("nothing is attached to the port") }
             }
-            // What a node did with it is not in captures.
-            EventKind::Delivered { .. } if !self.has_machines => Fate::Taken,
+            EventKind::Delivered { .. } if !self.has_machines => self.fate_in_node(step, place),
+            EventKind::Offered => Fate::Held,
+            // A machine is behind a device.
+            EventKind::Sent if is_device(place) && self.knows_owners => Fate::Held,
             EventKind::HandedOn { .. } | EventKind::Delivered { .. } | EventKind::Sent | EventKind::Seen => {
                 Fate::Lost
             }
@@ -172,6 +192,40 @@ impl<'l> Story<'l> {
         let mut path: Vec<&Step> = std::iter::successors(before(&step), before).collect();
         path.reverse();
         path
+    }
+
+    /// The fate of a packet that an interface of a node received, of which the log has nothing more: what a node did
+    /// with it is not in captures, nor in the logs of live runs.
+    fn fate_in_node(&self, step: &Step, place: &Place) -> Fate<'l> {
+        let Place::Interface { node, mac, .. } = place else { return Fate::Lost };
+        let layers = self.layers(step);
+        let is_for_group = layers.ethernet.is_none_or(|header| header.destination[0] & 1 == 1);
+        if !is_for_group && *mac != [0; 6] && layers.ethernet.is_some_and(|header| header.destination != *mac)
+        {
+            return Fate::Ignored;
+        }
+        let is_of_another =
+            |address: IpAddr| self.log.owner(address).is_some() && !self.log.has_address(node, address);
+        if let Some(arp) = layers.arp {
+            return if is_of_another(arp.target.address.into()) { Fate::Ignored } else { Fate::Taken };
+        }
+        let Some(ip) = layers.ip.filter(|_| self.knows_owners && !is_for_group) else { return Fate::Taken };
+        let is_local = match ip.destination {
+            IpAddr::V4(address) => address.is_link_local(),
+            IpAddr::V6(address) => address.is_unicast_link_local(),
+        };
+        if is_local || self.log.has_address(node, ip.destination) { Fate::Taken } else { Fate::Lost }
+    }
+
+    /// The ICMP error about a packet, and who sent it, if the log has one.
+    pub(crate) fn error_about(&self, packet: &Packet) -> Option<IcmpError> {
+        if self.errors.is_empty() {
+            return None;
+        }
+        packet
+            .steps
+            .iter()
+            .find_map(|&step| self.errors.get(&self.layers(&self.steps[step]).keys.packet).copied())
     }
 
     /// Whether a machine holds a packet back: it is on its way down, or inside what a relay took, or waits in a
@@ -197,6 +251,11 @@ impl<'l> Story<'l> {
         let dropped = reason.and_then(|reason| outcome(reason).map(|(_, words)| (reason, Some(words))));
         dropped.map_or(Fate::Held, |(reason, words)| Fate::Dropped { reason, words })
     }
+}
+
+/// Whether a place is the device of a machine, which is on no link.
+fn is_device(place: &Place) -> bool {
+    matches!(place, Place::Interface { link, .. } if link.is_empty())
 }
 
 /// The times at which each machine dropped something that it had held back.
@@ -311,5 +370,137 @@ mod tests {
         assert!(found[0].contains(" died at n0: "), "{found:?}");
         let story = follow(&log, &Query::parse("udp", &log).unwrap());
         assert_eq!(story.packets[0].steps.len(), 2, "it is handed on, and dropped");
+    }
+
+    /// A log of a live run of three nodes in a row, n0, n1 and n2: interfaces 0 and 1 are on one link, 2 and 3 on the
+    /// other.
+    fn live_log(write: impl FnOnce(&mut Recorder)) -> Log {
+        let memory = MemoryLog::default();
+        let mut recorder = memory.recorder(1 << 30);
+        for (place, (node, name)) in
+            [(0, "eth0"), (1, "eth0"), (1, "eth1"), (2, "eth0")].into_iter().enumerate()
+        {
+            let (node, name, link) = (format!("n{node}"), name.to_owned(), format!("l{}", place / 2));
+            recorder.place(&Place::Interface { node, name, link, mtu: 1500, mac: mac(place as u8) });
+        }
+        for node in 0..3 {
+            let addresses = vec![Ipv4Addr::new(10, 0, 0, node).into()];
+            recorder.name(&Named::Node { name: format!("n{node}"), addresses });
+        }
+        write(&mut recorder);
+        recorder.finish().unwrap();
+        Log::read(memory.take()).unwrap()
+    }
+
+    fn mac(place: u8) -> [u8; 6] {
+        [2, 0, 0, 0, 0, place]
+    }
+
+    /// The datagram from n0 to n2 of this number, on its first link or its second.
+    fn hop(second: bool, number: u32) -> Vec<u8> {
+        let mut frame = frame(0, 2, number);
+        let (to, from) = if second { (3, 2) } else { (1, 0) };
+        frame[..6].copy_from_slice(&mac(to));
+        frame[6..12].copy_from_slice(&mac(from));
+        frame[22] -= u8::from(second);
+        frame
+    }
+
+    /// The datagram of this number crosses the first link.
+    fn first_link(recorder: &mut Recorder, number: u32) {
+        let at = |micros: u32| Instant::from_nanos(u64::from(number) * 1_000_000 + u64::from(micros) * 1_000);
+        recorder.offered(at(0), 0, &hop(false, number));
+        recorder.sent(at(100), 0, &hop(false, number));
+        recorder.delivered(at(200), 1, 0, &hop(false, number));
+    }
+
+    #[test]
+    fn in_a_live_run_a_packet_is_followed_over_each_interface_and_through_each_queue() {
+        let log = live_log(|recorder| {
+            first_link(recorder, 0);
+            let at = Instant::from_nanos(300_000);
+            // The thread of the second link has read it as if it had come before it arrived on the first.
+            recorder.offered(Instant::from_nanos(190_000), 2, &hop(true, 0));
+            recorder.sent(at, 2, &hop(true, 0));
+            recorder.delivered(at, 3, 2, &hop(true, 0));
+        });
+        let story = follow(&log, &Query::parse("udp from n0", &log).unwrap());
+        assert_eq!(story.packets.len(), 1);
+        let steps: Vec<(EventKind, Option<usize>)> =
+            story.steps.iter().map(|step| (step.event.kind, step.before)).collect();
+        let expected = [
+            (EventKind::Offered, None),
+            (EventKind::Sent, Some(0)),
+            (EventKind::Delivered { from: 0 }, Some(1)),
+            (EventKind::Offered, Some(2)),
+            (EventKind::Sent, Some(3)),
+            (EventKind::Delivered { from: 2 }, Some(4)),
+        ];
+        assert_eq!(steps, expected);
+        assert_eq!(lines(&log, "udp from n0"), ["UDP from n0:7 to n2:7 arrived at n2, 1 of 1"]);
+    }
+
+    #[test]
+    fn what_a_link_of_a_live_run_drops_has_its_reason_and_place() {
+        let log = live_log(|recorder| {
+            for number in 0..3 {
+                first_link(recorder, number);
+                recorder.offered(Instant::from_nanos(300_000), 2, &hop(true, number));
+            }
+            let at = Instant::from_nanos(400_000);
+            recorder.dropped(at, 2, None, &hop(true, 0), "queue full");
+            recorder.sent(at, 2, &hop(true, 1));
+            recorder.dropped(at, 2, Some(3), &hop(true, 1), "lost on the link");
+        });
+        let found = lines(&log, "udp from n0 to n2");
+        let expected = [
+            "UDP from n0:7 to n2:7 died at n1:eth1, before link l1: queue full, 1 of 3",
+            "UDP from n0:7 to n2:7 died on link l1, from n1 to n2: lost on the link, 1 of 3",
+            "UDP from n0:7 to n2:7 stayed at n1:eth1, before link l1: it waits there, or became part of what is \
+             sent later, 1 of 3",
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn what_a_kernel_kept_was_not_seen_again_and_an_icmp_error_about_it_is_told() {
+        let log = live_log(|recorder| {
+            first_link(recorder, 0);
+            first_link(recorder, 1);
+            let mut error = hop(false, 0)[..14].to_vec();
+            error.extend([0x45, 0, 0, 88, 0, 0, 0, 0, 64, 1, 0, 0, 10, 0, 0, 1, 10, 0, 0, 0]);
+            error.extend([3, 4, 0, 0, 0, 0, 0, 50]);
+            error.extend(&hop(false, 1)[14..]);
+            // Routers quote a packet as it was when they dropped it.
+            error[14 + 20 + 8 + 8] -= 1;
+            recorder.offered(Instant::from_nanos(2_000_000), 1, &error);
+        });
+        let found = lines(&log, "udp from n0 to n2");
+        let expected = "UDP from n0:7 to n2:7 was not seen again after interface eth0 of node n1, 2 of 2; \
+                        n1 reports by ICMP: packet too big, the next link takes 50 B";
+        assert_eq!(found, [expected]);
+    }
+
+    #[test]
+    fn an_answer_with_the_same_payload_is_no_copy() {
+        let log = live_log(|recorder| {
+            first_link(recorder, 0);
+            let mut answer = frame(2, 0, 0);
+            answer[22] = 63;
+            recorder.offered(Instant::from_nanos(1_000_000), 1, &answer);
+        });
+        let story = follow(&log, &Query::parse("udp", &log).unwrap());
+        assert_eq!(story.packets.len(), 2);
+    }
+
+    #[test]
+    fn who_hears_a_frame_for_another_station_leaves_it() {
+        let log = live_log(|recorder| {
+            first_link(recorder, 0);
+            recorder.delivered(Instant::from_nanos(200_000), 3, 0, &hop(false, 0));
+        });
+        let story = follow(&log, &Query::parse("udp", &log).unwrap());
+        let fates: Vec<Fate<'_>> = story.ends(&story.packets[0]).map(|step| story.fate(step)).collect();
+        assert_eq!(fates, [Fate::Lost, Fate::Ignored]);
     }
 }

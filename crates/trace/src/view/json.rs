@@ -42,6 +42,9 @@ fn truncation_json(truncation: Truncation) -> Value {
         Truncation::Full { from, left_out } => {
             json!({ "full_at_ns": from.as_nanos(), "events_left_out": left_out })
         }
+        Truncation::Overrun { from, left_out } => {
+            json!({ "overrun_at_ns": from.as_nanos(), "events_left_out": left_out })
+        }
         Truncation::Cut { offset } => json!({ "cut_at_byte": offset }),
     }
 }
@@ -63,7 +66,7 @@ fn finding_json(finding: &Finding) -> Value {
             json!({ "died": place, "reason": reason, "counter": counter, "loop": round })
         }
         Finding::Unclaimed { at } => json!({ "unclaimed": at }),
-        Finding::Lost { place } => json!({ "lost_after": place }),
+        Finding::Lost { place, inside } => json!({ "lost_after": place, "inside": inside }),
         Finding::Held { place } => json!({ "held": place }),
         Finding::Partly { at, died } => json!({ "arrived": at, "copies_died": died }),
         Finding::Arrived { at } => json!({ "arrived": at }),
@@ -88,6 +91,7 @@ fn step_json(story: &Story<'_>, number: usize) -> Value {
         Place::Machine { node, name, flow } => json!({ "node": node, "machine": name, "flow": flow }),
     };
     let event = match step.event.kind {
+        EventKind::Offered => "offered",
         EventKind::Sent => "sent",
         EventKind::Delivered { .. } => "received",
         EventKind::Dropped { .. } => "dropped",
@@ -111,7 +115,11 @@ fn step_json(story: &Story<'_>, number: usize) -> Value {
     };
     let reason = match step.event.kind {
         EventKind::Dropped { reason, .. } | EventKind::Ended { reason, .. } => log.reason(reason),
-        EventKind::Sent | EventKind::Delivered { .. } | EventKind::HandedOn { .. } | EventKind::Seen => None,
+        EventKind::Offered
+        | EventKind::Sent
+        | EventKind::Delivered { .. }
+        | EventKind::HandedOn { .. }
+        | EventKind::Seen => None,
     };
     json!({
         "step": number,

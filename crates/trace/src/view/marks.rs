@@ -22,7 +22,7 @@ pub fn marks(story: &Story<'_>) -> Marks {
     let node = |place: u32| story.log.places().get(place as usize).map_or("", Place::node).to_owned();
     for step in &story.steps {
         match step.event.kind {
-            EventKind::Delivered { from } => {
+            EventKind::Delivered { from } if from != step.event.place => {
                 marks.hops.entry((node(from), node(step.event.place))).or_default()[0] += 1;
             }
             EventKind::Dropped { to: Some(to), .. } => {
@@ -30,6 +30,8 @@ pub fn marks(story: &Story<'_>) -> Marks {
                 continue;
             }
             EventKind::Dropped { .. }
+            | EventKind::Delivered { .. }
+            | EventKind::Offered
             | EventKind::Sent
             | EventKind::HandedOn { .. }
             | EventKind::Ended { .. }

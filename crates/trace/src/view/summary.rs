@@ -73,6 +73,10 @@ fn drop_of(log: &Log, event: &Event) -> Option<(Option<u32>, u16)> {
             let (outcome, _) = outcome(log.reason(reason)?)?;
             (outcome == Outcome::Dropped).then_some((None, reason))
         }
-        EventKind::Sent | EventKind::Delivered { .. } | EventKind::HandedOn { .. } | EventKind::Seen => None,
+        EventKind::Offered
+        | EventKind::Sent
+        | EventKind::Delivered { .. }
+        | EventKind::HandedOn { .. }
+        | EventKind::Seen => None,
     }
 }

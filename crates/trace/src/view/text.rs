@@ -69,6 +69,10 @@ fn truncation_text(truncation: Truncation) -> String {
             "the log reached its maximum size at {}: {left_out} events after that are not in it\n",
             time_text(from)
         ),
+        Truncation::Overrun { from, left_out } => format!(
+            "the log could not be written as fast as frames came, and ends at {}: {left_out} events after that are not in it\n",
+            time_text(from)
+        ),
         Truncation::Cut { offset } => {
             format!("the log is cut off or damaged at byte {offset}: what came after that is not here\n")
         }
@@ -124,6 +128,7 @@ pub(crate) fn step_text(story: &Story<'_>, step: &Step) -> String {
     let length = log.content(step.event.content).map_or(0, |content| content.length);
     let changes = changes_text(story, step);
     match step.event.kind {
+        EventKind::Offered => format!("{name} has {length} B to send{changes}"),
         EventKind::Sent => format!("{name} sends {length} B{changes}"),
         EventKind::Delivered { .. } => format!("{name} receives it{changes}"),
         EventKind::Seen => format!("{name} has {length} B{changes}"),
