@@ -13,6 +13,7 @@ mod build;
 mod error;
 mod flow;
 mod instance;
+mod places;
 mod recording;
 mod route_changes;
 mod script;
@@ -44,6 +45,7 @@ use script::{Script, Step};
 pub use error::WorldError;
 pub use hopcast_stack::network::directions;
 pub use instance::{InstanceReport, NodeInstance};
+pub use places::{log_interfaces, log_names};
 pub use snapshot::{FlowState, LinkState, NodeState, ReceiverState, Snapshot};
 
 /// A scenario that is being run in virtual time.

@@ -10,13 +10,14 @@ use std::rc::Rc;
 use hopcast_core::{Instant, Item, Machine, Observer, Port, Slot, StreamItem};
 use hopcast_link::{Event, Link};
 use hopcast_stack::PlacedMachine;
-use hopcast_stack::network::{NetworkPlan, interface_name};
+use hopcast_stack::network::NetworkPlan;
 use hopcast_trace::content::Layers;
-use hopcast_trace::log::{Content, ContentId, Flow, HOST, Layer, MAX_STORED, Named, Place, RELAY};
+use hopcast_trace::log::{Content, ContentId, HOST, Layer, MAX_STORED, Place, RELAY};
 use hopcast_trace::outcome::{Outcome, outcome};
 use hopcast_trace::{Recorder, log};
 
-use super::{Wired, World};
+use super::World;
+use super::places::{log_interfaces, log_names};
 
 /// A log that links and machines write to.
 pub(super) struct Recording {
@@ -29,10 +30,12 @@ impl World {
     /// Records what happens to each packet, from now on. Called before the run begins.
     pub fn record(&mut self, mut recorder: Recorder) {
         let plan = NetworkPlan::of(self.scenario.network());
-        let interfaces = self.interfaces(&mut recorder);
+        let places = log_interfaces(&self.scenario, &plan);
+        let of_link = |link: &Vec<Place>| link.iter().map(|place| recorder.place(place)).min().unwrap_or(0);
+        let interfaces = places.iter().map(of_link).collect();
         let machines: Vec<(u32, Vec<bool>)> =
             (0..self.nodes.len()).map(|node| self.machines_of(node, &mut recorder)).collect();
-        self.names(&plan).iter().for_each(|named| recorder.name(named));
+        log_names(&self.scenario, &plan).iter().for_each(|named| recorder.name(named));
         let recorder = Rc::new(RefCell::new(recorder));
         for (node, (first, belongs_to_flow)) in self.nodes.iter_mut().zip(machines) {
             let known = vec![Vec::new(); belongs_to_flow.len()];
@@ -65,25 +68,6 @@ impl World {
         Rc::into_inner(recorder).map(|recorder| recorder.into_inner().finish()).transpose()
     }
 
-    fn interfaces(&self, recorder: &mut Recorder) -> Vec<u32> {
-        let mut first = 0;
-        let of_link = |(link, wired): (usize, &Wired)| {
-            let spec = &self.scenario.links[link];
-            for (attachment, &(node, interface)) in wired.ends.iter().enumerate() {
-                recorder.place(&Place::Interface {
-                    node: self.scenario.nodes[node].name.clone(),
-                    name: interface_name(interface),
-                    link: spec.name.clone(),
-                    mtu: spec.direction(attachment).mtu,
-                    mac: NetworkPlan::mac(link, attachment),
-                });
-            }
-            first += wired.ends.len() as u32;
-            first - wired.ends.len() as u32
-        };
-        self.links.iter().enumerate().map(of_link).collect()
-    }
-
     /// Defines the machines of a node; returns the number of the first, and which ones belong to a flow.
     fn machines_of(&self, node: usize, recorder: &mut Recorder) -> (u32, Vec<bool>) {
         let station = &self.nodes[node];
@@ -109,25 +93,6 @@ impl World {
         let numbers: Vec<u32> = places.iter().map(|place| recorder.place(place)).collect();
         let belongs = places.iter().map(|place| matches!(place, Place::Machine { flow: Some(_), .. }));
         (numbers.first().copied().unwrap_or(0), belongs.collect())
-    }
-
-    /// The names that queries may use.
-    fn names(&self, plan: &NetworkPlan) -> Vec<Named> {
-        let name_of = |node: usize| self.scenario.nodes[node].name.clone();
-        let claims = |node: usize| self.scenario.nodes[node].claims.iter().copied();
-        let addresses = |node: usize| plan.addresses().all(node).into_iter().chain(claims(node)).collect();
-        let nodes = (0..self.scenario.nodes.len())
-            .map(|node| Named::Node { name: name_of(node), addresses: addresses(node) });
-        let groups =
-            self.scenario.groups.iter().filter(|group| !group.name.is_empty()).map(|group| Named::Group {
-                name: group.name.clone(),
-                addresses: [false, true].map(|v6| group.address(v6)).to_vec(),
-            });
-        let flows = self.scenario.flows.iter().map(|flow| {
-            let to = flow.to.iter().map(|&to| name_of(to)).collect();
-            Named::Flow(Flow { name: flow.name.clone(), from: name_of(flow.from), to })
-        });
-        nodes.chain(groups).chain(flows).collect()
     }
 }
 
