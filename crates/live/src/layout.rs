@@ -21,11 +21,11 @@ pub struct NetworkLayout {
     pub changes: Vec<Scheduled<LinkChange>>,
     /// Changes of routes.
     pub reroutes: Vec<Scheduled<Reroute>>,
-    /// The interfaces that are captured, in the order of the capture.
+    /// The interfaces that are captured or recorded, in the order of the capture and of the log.
     pub captured: Vec<Captured>,
 }
 
-/// An interface that is captured.
+/// An interface whose frames or packets are captured, or recorded in the log of the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Captured {
     /// The number of the node.
@@ -36,6 +36,8 @@ pub struct Captured {
     pub carries: LinkType,
     /// Whether its link captures it; otherwise a packet socket does.
     pub by_link: bool,
+    /// Whether the capture has it, if there is one; a log has all of them.
+    pub in_capture: bool,
 }
 
 /// A node: a network namespace.

@@ -23,8 +23,9 @@ use crate::layout::{
 
 use self::groups::Groups;
 
-/// The network of `scenario`, with the random streams of repeat number `repeat`.
-pub fn layout(scenario: &Scenario, repeat: u64) -> NetworkLayout {
+/// The network of `scenario`, with the random streams of repeat number `repeat`. Where the run is `recorded`, all
+/// interfaces are among those that are captured.
+pub fn layout(scenario: &Scenario, repeat: u64, recorded: bool) -> NetworkLayout {
     let plan = NetworkPlan::of(scenario.network());
     let mut global = scenario.global_routes(&plan);
     let seed = Seed::new(scenario.seed, repeat);
@@ -37,9 +38,10 @@ pub fn layout(scenario: &Scenario, repeat: u64) -> NetworkLayout {
     let links = (0..scenario.links.len()).map(|number| {
         let ends = plan.ends(number).to_vec();
         let capture = |&(node, interface): &(NodeId, u32)| {
-            is_captured(&scenario.capture, node).then(|| {
-                let name = interface_name(interface);
-                captures.push(Captured { node, name, carries: LinkType::Frames, by_link: true });
+            let in_capture = is_captured(&scenario.capture, node);
+            (recorded || in_capture).then(|| {
+                let (name, carries) = (interface_name(interface), LinkType::Frames);
+                captures.push(Captured { node, name, carries, by_link: true, in_capture });
                 captures.len() - 1
             })
         };
@@ -94,7 +96,7 @@ pub fn group_egresses(scenario: &Scenario, repeat: u64, node: NodeId) -> GroupEg
     if !scenario.services.iter().any(|service| service.on.contains(&node)) {
         return Vec::new();
     }
-    let layout = layout(scenario, repeat);
+    let layout = layout(scenario, repeat, false);
     let of = |routes: &[GroupRouteLayout]| {
         let each = |route: &GroupRouteLayout| GroupEgress {
             source: route.source,
@@ -109,16 +111,21 @@ pub fn group_egresses(scenario: &Scenario, repeat: u64, node: NodeId) -> GroupEg
     [(Instant::ZERO, of(&layout.nodes[node].group_routes))].into_iter().chain(later).collect()
 }
 
-/// The captured devices of machines at nodes.
+/// The captured devices of machines at nodes; all of them where the run is `recorded`.
 ///
 /// # Errors
 /// A flow that cannot be built.
-pub fn captured_devices(scenario: &Scenario, repeat: u64) -> Result<Vec<Captured>, WorldError> {
+pub fn captured_devices(
+    scenario: &Scenario,
+    repeat: u64,
+    recorded: bool,
+) -> Result<Vec<Captured>, WorldError> {
     let mut captured = Vec::new();
-    if scenario.capture == Capture::Nothing {
-        return Ok(captured);
-    }
-    for node in (0..scenario.nodes.len()).filter(|&node| is_captured(&scenario.capture, node)) {
+    for node in 0..scenario.nodes.len() {
+        let in_capture = is_captured(&scenario.capture, node);
+        if !recorded && !in_capture {
+            continue;
+        }
         let instance = NodeInstance::at(scenario, repeat, node, &Vec::new())?;
         let device = |plug: &Plug| match plug {
             Plug::Tun(device) => Some((device.name.clone(), LinkType::Packets)),
@@ -131,7 +138,13 @@ pub fn captured_devices(scenario: &Scenario, repeat: u64) -> Result<Vec<Captured
             | Plug::Local(_) => None,
         };
         let devices = instance.iter().flat_map(|instance| instance.plugs()).filter_map(device);
-        captured.extend(devices.map(|(name, carries)| Captured { node, name, carries, by_link: false }));
+        captured.extend(devices.map(|(name, carries)| Captured {
+            node,
+            name,
+            carries,
+            by_link: false,
+            in_capture,
+        }));
     }
     Ok(captured)
 }
@@ -244,7 +257,7 @@ mod tests {
     fn a_new_mtu_of_a_link_is_set_on_the_interfaces_that_send_on_it() {
         let text = "title: t\nduration: 9s\ntopology: { nodes: [a, b, c], links: [{ between: [a, b], rate: 1 Mbit/s }, { between: [b, c], rate: 1 Mbit/s }, { between: [a, c], rate: 1 Mbit/s }] }\nevents: [{ at: 3s, links: [a-b, a-c], mtu: 1300 }, { at: 3s, links: a-c, down: true }, { at: 5s, links: b-c, from: c, mtu: 9000 }]\nflows: [{ name: f, from: a, to: c, over: udp, app: bulk }]\n";
         let plan = load_text(std::path::Path::new("t.yaml"), text, &Overrides::default()).unwrap();
-        let layout = layout(&plan.cases[0].scenario, 0);
+        let layout = layout(&plan.cases[0].scenario, 0, false);
         let at = |seconds: u64| Instant::from_nanos(seconds * 1_000_000_000);
         let mtus =
             layout.reroutes.iter().map(|reroute| (reroute.at, reroute.what.node, reroute.what.mtus.clone()));
@@ -264,7 +277,7 @@ mod tests {
     fn a_link_that_goes_down_changes_the_tables_of_those_whose_way_it_was() {
         let text = "title: t\nduration: 9s\ntopology: { nodes: [a, b, c], links: [{ between: [a, b], rate: 1 Mbit/s }, { between: [b, c], rate: 1 Mbit/s }, { between: [a, c], rate: 1 Mbit/s }] }\nevents: [{ at: 3s, links: a-c, down: true }, { at: 5s, links: a-c, up: true }]\nflows: [{ name: f, from: a, to: c, over: udp, app: bulk }]\n";
         let plan = load_text(std::path::Path::new("t.yaml"), text, &Overrides::default()).unwrap();
-        let layout = layout(&plan.cases[0].scenario, 0);
+        let layout = layout(&plan.cases[0].scenario, 0, false);
         let to_c = |routes: &[RouteLayout]| {
             let to = Prefix::of(addresses_of(2)[0]);
             routes.iter().find(|route| route.to == to).and_then(|route| route.via)
@@ -289,7 +302,7 @@ mod tests {
     fn hosts_of_a_prefix_have_one_route_for_it_and_know_each_other() {
         let text = "title: t\nduration: 9s\ntopology: { nodes: [a, b, c], links: [{ switch: [a, b], rate: 1 Mbit/s, prefix: [10.7.0.0/24, \"fd07::/64\"] }, { between: [b, c], rate: 1 Mbit/s }] }\nevents: [{ at: 3s, links: a-b, from: b, down: true }]\nflows: [{ name: f, from: c, to: a, over: udp, app: { cbr: { rate: 1 Mbit/s } } }]\n";
         let plan = load_text(std::path::Path::new("t.yaml"), text, &Overrides::default()).unwrap();
-        let layout = layout(&plan.cases[0].scenario, 0);
+        let layout = layout(&plan.cases[0].scenario, 0, false);
         let lan = Prefix::new("10.7.0.0".parse().unwrap(), 24).unwrap();
         let via = |routes: &[RouteLayout]| routes.iter().find(|route| route.to == lan).map(|route| route.via);
         assert_eq!(via(&layout.nodes[0].routes), Some(None), "connected");
@@ -309,7 +322,7 @@ mod tests {
     fn a_static_route_is_in_the_kernels_table_of_its_version() {
         let text = "title: t\nduration: 9s\ntopology: { nodes: [a, b, c], links: [{ between: [a, b] }, { between: [b, c] }, { between: [a, c] }] }\nroutes: [{ node: a, to: 10.0.0.3, via: b }]\nflows: [{ name: f, from: a, to: c, over: udp, app: { cbr: { rate: 1 Mbit/s } } }]\n";
         let plan = load_text(std::path::Path::new("t.yaml"), text, &Overrides::default()).unwrap();
-        let layout = layout(&plan.cases[0].scenario, 0);
+        let layout = layout(&plan.cases[0].scenario, 0, false);
         let via = |v6: usize| {
             let routes = &layout.nodes[0].routes;
             let to = Prefix::of(addresses_of(2)[v6]);

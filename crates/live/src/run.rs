@@ -8,22 +8,25 @@ mod workloads;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use hopcast_core::{Duration, Instant};
 use hopcast_node::Clock;
 use hopcast_runner::{Executor, Job, RunError};
+use hopcast_stack::network::NetworkPlan;
+use hopcast_trace::log::Place;
 use hopcast_twin::collect::{LiveObservations, ObservedLink};
 use hopcast_twin::results::{Live, Run};
 use hopcast_twin::scenario::model::{Link, NodeId, Reporting, Scenario};
 use hopcast_twin::scenario::needs_virtual_time;
+use hopcast_twin::world::{log_interfaces, log_names};
 use hopcast_twin::{Identities, Monitor, run_end};
 
 pub use self::error::{Error, NodeFailure};
 use self::supervisor::Supervisor;
 use self::workloads::Workloads;
-use crate::capture::{CaptureWriter, Devices};
+use crate::capture::{CaptureWriter, Devices, LogOutput, Outputs};
 use crate::emulator::{Emulator, EmulatorReport, Options, Readings, Transfer};
 use crate::lab::Lab;
 use crate::layout::Captured;
@@ -113,8 +116,8 @@ impl Executor for Kernel {
             retries += 1;
             spoiled = Some(run);
         };
-        if let Some(path) = job.capture.as_ref().filter(|_| !whole) {
-            // An incomplete capture must not pass for a complete one.
+        // An incomplete capture must not pass for a complete one.
+        for path in job.capture.iter().chain(job.record.as_ref().map(|(log, _)| log)).filter(|_| !whole) {
             let _ = std::fs::remove_file(path);
         }
         ran.map_err(|error| RunError::Executor(error.into()))
@@ -136,7 +139,7 @@ impl Kernel {
         reported: &mut Instant,
     ) -> Result<Option<Run>, Error> {
         let scenario = &job.case.scenario;
-        let mut layout = network::layout(scenario, job.repeat);
+        let mut layout = network::layout(scenario, job.repeat, job.record.is_some());
         let mut lab = Lab::set_up(&layout, &Lab::fresh_id())?;
         let mut supervisor = Supervisor::start(&lab, scenario, |name| self.node_of(name, job))?;
         let identity = Identities::new("").case(job.case).to_string();
@@ -146,14 +149,15 @@ impl Kernel {
         let mut workloads = Workloads::new(scenario, &kept)?;
         let Some(()) = supervisor.all_loaded(&identity, monitor)? else { return Ok(None) };
 
-        layout.captured.extend(network::captured_devices(scenario, job.repeat)?);
+        layout.captured.extend(network::captured_devices(scenario, job.repeat, job.record.is_some())?);
         let of_programs = if workloads.is_done() { Duration::ZERO } else { START_LEAD_OF_PROGRAMS };
         let sites = (scenario.nodes.len() * scenario.flows.len()) as u64;
         let lead = START_LEAD + of_programs + (START_LEAD_PER_FLOW * sites).min(MAX_FLOWS_LEAD);
         let clock = Clock::starting_in(lead);
         let links = std::mem::take(&mut layout.links);
         let changes = std::mem::take(&mut layout.changes);
-        let writer = job.capture.as_ref().map(|path| writer(scenario, &layout.captured, path)).transpose()?;
+        let observed = job.capture.is_some() || job.record.is_some();
+        let writer = observed.then(|| writer(job, &layout.captured)).transpose()?;
         let without_reports = layout.routes_groups() && scenario.membership == Reporting::Plan;
         let options = Options { without_reports, ..options(scenario, writer.as_ref()) };
         let emulator = Emulator::start(&mut lab, links, changes, clock, options)?;
@@ -201,13 +205,44 @@ impl Kernel {
     }
 }
 
-fn writer(scenario: &Scenario, captured: &[Captured], path: &Path) -> Result<CaptureWriter, Error> {
-    let failed = |source| Error::CaptureFile { path: path.to_owned(), source };
-    let file = File::create(path).map_err(failed)?;
+/// The writer of a run's capture and log, of which it has one at least.
+fn writer(job: &Job<'_>, captured: &[Captured]) -> Result<CaptureWriter, Error> {
+    let scenario = &job.case.scenario;
+    let create = |path: &Path| {
+        File::create(path).map_err(|source| Error::CaptureFile { path: path.to_owned(), source })
+    };
+    let mut outputs = Outputs::default();
+    if let Some(path) = &job.capture {
+        outputs.capture = Some(Box::new(BufWriter::new(create(path)?)));
+    }
+    if let Some((path, max_size)) = &job.record {
+        // Its recorder gathers what it writes.
+        outputs.log = Some(log_output(scenario, captured, Box::new(create(path)?), *max_size));
+    }
     let named = |captured: &Captured| {
         (format!("{}:{}", scenario.nodes[captured.node].name, captured.name), captured.clone())
     };
-    Ok(CaptureWriter::start(Box::new(BufWriter::new(file)), captured.iter().map(named).collect())?)
+    Ok(CaptureWriter::start(outputs, captured.iter().map(named).collect())?)
+}
+
+/// The log of a run, with all interfaces of its links, and then the devices of machines.
+fn log_output(
+    scenario: &Scenario,
+    captured: &[Captured],
+    into: Box<dyn Write + Send>,
+    max_size: u64,
+) -> LogOutput {
+    let plan = NetworkPlan::of(scenario.network());
+    let device = |captured: &Captured| Place::Interface {
+        node: scenario.nodes[captured.node].name.clone(),
+        name: captured.name.clone(),
+        link: String::new(),
+        mtu: 0,
+        mac: [0; 6],
+    };
+    let devices = captured.iter().filter(|captured| !captured.by_link).map(device);
+    let places = log_interfaces(scenario, &plan).into_iter().flatten().chain(devices).collect();
+    LogOutput { into, max_size, places, names: log_names(scenario, &plan) }
 }
 
 fn options(scenario: &Scenario, writer: Option<&CaptureWriter>) -> Options {

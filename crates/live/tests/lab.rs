@@ -70,7 +70,7 @@ topology:
 flows: [{ name: f, from: a, to: c, over: udp, app: { cbr: { rate: 1 Mbit/s } } }]
 ";
     let plan = load_text(Path::new("t.yaml"), text, &Overrides::default()).unwrap();
-    let layout = network::layout(&plan.cases[0].scenario, 0);
+    let layout = network::layout(&plan.cases[0].scenario, 0, false);
     let net = Running::start(layout, Vec::new(), whole_run());
     let routes = |node| {
         let ip = || Command::new("ip").args(["route"]).output().unwrap();

@@ -76,7 +76,7 @@ fn each_member_of_a_group_has_the_figures_of_its_own_server_and_who_gets_nothing
     let plan = load_text(&dir.path().join("t.yaml"), SCENARIO, &Overrides::default()).unwrap();
     let scenario = Arc::clone(&plan.cases[0].scenario);
     let options = Options { without_reports: true, ..whole_run() };
-    let net = common::Running::start(network::layout(&scenario, 0), Vec::new(), options);
+    let net = common::Running::start(network::layout(&scenario, 0, false), Vec::new(), options);
     let mut programs = Programs::new(scenario.clone(), dir.path(), |flow| ends(&scenario, flow)).unwrap();
     let limit = Instant::ZERO + Duration::from_secs(60);
     let waiting = Clock::starting_now();

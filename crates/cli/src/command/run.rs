@@ -40,11 +40,6 @@ pub(crate) fn run(file: &Path, options: &RunOptions) -> Result<(), Failure> {
     check(&plan, runs, options)?;
     let name = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or("run");
     let world = if options.live { WorldChoice::Live } else { plan.world };
-    if world != WorldChoice::Virtual && options.record.is_some() {
-        return Err(Failure::input(
-            "--record: runs in virtual time are recorded; of live ones `--capture all` has the frames",
-        ));
-    }
     if world == WorldChoice::Virtual {
         // Before anything is written.
         let needs = plan.cases.iter().find_map(|case| scenario::needs_live(&case.scenario));

@@ -4,7 +4,7 @@ use std::io::IoSliceMut;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::thread::JoinHandle;
 
-use hopcast_core::{Buffer, Instant};
+use hopcast_core::{Buffer, Duration, Instant};
 use hopcast_node::Clock;
 use hopcast_node::runtime::{Stop, discard_waiting, packet_socket};
 use nix::sys::socket::{ControlMessageOwned, LinkAddr, MsgFlags, recvmsg, setsockopt, sockopt};
@@ -171,12 +171,15 @@ impl DeviceSocket {
             }
             let sent = heard.address.is_some_and(|from| from.pkttype() == OUTGOING);
             let length = heard.bytes;
-            recorder.record(vec![Record {
+            let record = Record {
                 at: latest,
                 interface: self.interface,
-                what: if sent { FrameEvent::Sent } else { FrameEvent::Received },
+                what: if sent { FrameEvent::Sent } else { FrameEvent::Received { from: None } },
                 bytes: Buffer::copy_from(&memory[..length]),
-            }]);
+            };
+            // A packet goes into a device after it was received, and comes out before it is sent.
+            let order = if sent { latest + ClockOffset::TOLERANCE } else { latest - ClockOffset::TOLERANCE };
+            recorder.record(order, vec![record]);
             if missed > 0 {
                 return Err(Error::Missed { device: self.name.clone(), packets: missed });
             }
@@ -189,11 +192,14 @@ impl DeviceSocket {
 struct ClockOffset(i128);
 
 impl ClockOffset {
+    /// By how much the offset may be wrong, where readings were close to each other.
+    const TOLERANCE: Duration = Duration::from_nanos(Self::CLOSE as u64);
+    /// Maximum time between two readings of one clock, in nanoseconds. Chosen: with more, another thread may have had
+    /// the processor in between; with less, a slow machine never succeeds.
+    const CLOSE: i128 = 20_000;
+
     /// The current offset, from readings of both clocks that are close to each other.
     fn of(clock: Clock) -> Self {
-        /// Maximum time between two readings of one clock, in nanoseconds. Chosen: with more, another thread may have
-        /// had the processor in between; with less, a slow machine never succeeds.
-        const CLOSE: i128 = 20_000;
         /// Maximum number of tries, of which the closest counts. Chosen: with fewer, all may be interrupted on a busy
         /// machine; more delay the start.
         const TRIES: usize = 8;
@@ -211,7 +217,7 @@ impl ClockOffset {
             if apart < best {
                 (best, offset) = (apart, difference);
             }
-            if best < CLOSE {
+            if best < Self::CLOSE {
                 break;
             }
         }

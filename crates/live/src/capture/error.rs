@@ -37,6 +37,9 @@ pub enum Error {
     /// The file cannot be written.
     #[error("capture: {0}")]
     Write(#[source] io::Error),
+    /// The log cannot be written.
+    #[error("log: {0}")]
+    WriteLog(#[source] io::Error),
     /// The disk is slower than the network.
     #[error("capture: it could not be written as fast as frames came, and ends early")]
     Overrun,

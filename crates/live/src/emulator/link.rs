@@ -1,6 +1,7 @@
 //! A link in real time: its model, the TAPs at its ends, and its scheduled changes and readings.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use hopcast_core::{Buffer, Duration, Instant, earliest};
 use hopcast_link::{Attachment, Change, Counters, Event, Link};
@@ -32,7 +33,7 @@ pub(super) type FinishedLink = (usize, Vec<DirectionReport>, Option<TransferMete
 /// A link and its measurements.
 pub(super) struct EmulatedLink {
     number: usize,
-    name: String,
+    name: Arc<str>,
     model: Box<dyn Link + Send>,
     taps: Vec<Tap>,
     /// The interface of each attachment in the capture; `None` if it is not captured.
@@ -76,7 +77,7 @@ impl EmulatedLink {
         let script = Script::new(changes, readings);
         let mut link = Self {
             number,
-            name,
+            name: name.into(),
             model,
             taps,
             captured,
@@ -141,7 +142,13 @@ impl EmulatedLink {
     }
 
     /// Offers the model up to `limit` frames that the node at `from` has sent, at `now`; call `catch_up` first.
-    pub(super) fn fetch(&mut self, from: Attachment, limit: usize, now: Instant, buffer: &mut [u8]) {
+    pub(super) fn fetch(
+        &mut self,
+        from: Attachment,
+        limit: usize,
+        (now, clock): (Instant, Clock),
+        buffer: &mut [u8],
+    ) {
         for _ in 0..limit {
             // No more frames, or an interface that is down.
             let Ok(length) = self.taps[from].read(buffer) else { return };
@@ -151,7 +158,14 @@ impl EmulatedLink {
             if let Some(transfer) = &mut self.transfer {
                 transfer.offered(now, from, length);
             }
-            self.model.offer(now, from, Buffer::copy_from(&buffer[..length]));
+            let frame = Buffer::copy_from(&buffer[..length]);
+            if let Some(recorder) = self.recorder.as_ref().filter(|recorder| recorder.logs())
+                && let Some(interface) = self.captured[from]
+            {
+                let record = Record { at: now, interface, what: FrameEvent::Offered, bytes: frame.clone() };
+                recorder.record(clock.now(), vec![record]);
+            }
+            self.model.offer(now, from, frame);
         }
     }
 
@@ -163,21 +177,28 @@ impl EmulatedLink {
                 records.extend(record_of(now, &self.name, &event, &self.captured));
             }
             if let Event::Delivered { to, frame, .. } = event {
+                // What the node does with a frame follows from its arrival.
+                self.hand_over(&mut records, clock);
                 tally.delivered(clock.now().since(now));
                 if self.taps[to].write(&frame).is_err() {
                     tally.refused += 1;
                 }
             }
         }
-        if let Some(recorder) = &self.recorder
-            && !records.is_empty()
-        {
-            recorder.record(records);
-        }
+        self.hand_over(&mut records, clock);
         if let Some(transfer) = &mut self.transfer {
             transfer.look(now, &mut *self.model);
         }
         self.look_ahead();
+    }
+
+    /// Hands over what is to be captured or recorded.
+    fn hand_over(&self, records: &mut Vec<Record>, clock: Clock) {
+        if let Some(recorder) = &self.recorder
+            && !records.is_empty()
+        {
+            recorder.record(clock.now(), std::mem::take(records));
+        }
     }
 
     /// The counters at the end of the run.
@@ -226,13 +247,16 @@ impl EmulatedLink {
 }
 
 /// The record of an event at an attachment that is captured.
-fn record_of(at: Instant, link: &str, event: &Event, captured: &[Option<usize>]) -> Option<Record> {
+fn record_of(at: Instant, link: &Arc<str>, event: &Event, captured: &[Option<usize>]) -> Option<Record> {
     let (end, what, frame) = match event {
         Event::Sent { from, frame } => (from, FrameEvent::Sent, frame),
-        Event::Delivered { to, frame, .. } => (to, FrameEvent::Received, frame),
-        Event::Dropped { from, to, frame, reason } => {
-            let place = if to.is_some() { "on" } else { "before" };
-            (from, FrameEvent::Dropped(format!("dropped {place} {link}: {reason}")), frame)
+        Event::Delivered { from, to, frame, .. } => {
+            (to, FrameEvent::Received { from: captured[*from] }, frame)
+        }
+        &Event::Dropped { ref from, to, ref frame, reason } => {
+            let missed = to.and_then(|to| captured[to]);
+            let (link, on_link) = (link.clone(), to.is_some());
+            (from, FrameEvent::Dropped { link, on_link, to: missed, reason }, frame)
         }
         // A TAP cannot report the status of frames, so that no machine requests it.
         Event::Status { .. } => return None,

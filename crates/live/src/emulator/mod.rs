@@ -41,7 +41,7 @@ pub struct Options {
     pub threads: Option<NonZeroUsize>,
     /// Times at which counters are read.
     pub readings: Readings,
-    /// Receiver of the frames at captured interfaces.
+    /// Receiver of what happens to frames at interfaces that are captured or recorded.
     pub capture: Option<Recorder>,
     /// Whether the kernels' reports of memberships are left out: routers know the members already, and links then carry
     /// the same frames as in virtual time.

@@ -153,7 +153,7 @@ impl Worker {
         let (link, attachment) = self.ports[port];
         let link = &mut self.links[link];
         link.catch_up(came, self.clock, &mut self.tally);
-        link.fetch(attachment, BATCH, came, buffer);
+        link.fetch(attachment, BATCH, (came, self.clock), buffer);
         link.drain(came, self.clock, &mut self.tally);
     }
 

@@ -10,7 +10,7 @@ use std::time::Duration as Span;
 
 use hopcast_core::{Duration, Instant, Seed};
 use hopcast_link::{Config, Direction, Link, PointToPoint};
-use hopcast_live::capture::CaptureWriter;
+use hopcast_live::capture::{CaptureWriter, Outputs};
 use hopcast_live::emulator::{Emulator, EmulatorReport, Options, Readings};
 use hopcast_live::lab::Lab;
 use hopcast_live::layout::{Captured, LinkChange, NetworkLayout, Scheduled};
@@ -109,10 +109,12 @@ pub(crate) fn captured(direction: &Direction, into: impl Write + Send + 'static)
     let mut layout = NetworkLayout::chain([one_way(direction)], 1500);
     layout.links[0].captured = vec![Some(0), Some(1)];
     let interface = |node: usize| {
-        let captured = Captured { node, name: "eth0".to_owned(), carries: LinkType::Frames, by_link: true };
+        let (name, carries) = ("eth0".to_owned(), LinkType::Frames);
+        let captured = Captured { node, name, carries, by_link: true, in_capture: true };
         (format!("n{node}:eth0"), captured)
     };
-    let tape = CaptureWriter::start(Box::new(into), (0..2).map(interface).collect()).unwrap();
+    let outputs = Outputs { capture: Some(Box::new(into)), log: None };
+    let tape = CaptureWriter::start(outputs, (0..2).map(interface).collect()).unwrap();
     let options = Options { capture: Some(tape.recorder()), ..whole_run() };
     (Running::start(layout, Vec::new(), options), tape)
 }
