@@ -11,7 +11,9 @@ use hopcast_wire::vlan::Tag;
 use super::bridged::{Bridged, Place, Wire};
 use super::errors::{PlacementError, ServiceError};
 use super::numbering::{interface_name, mac_address};
-use super::segments::{Segment, SegmentEnd, SegmentPrefix, Segments, given, less_tags, mtu_within};
+use super::segments::{
+    Segment, SegmentEnd, SegmentPrefix, Segments, given, less_tags, mtu_within, smallest_mtu,
+};
 use super::{Hop, Link, LinkId, Network, NodeId};
 use crate::service::{JoinedPorts, LowerInterface, UpperInterface};
 
@@ -332,7 +334,8 @@ fn segments(nodes: &[NodeLayers], links: &[Link]) -> Segments {
             }
         }
         prefixes.sort_by_key(|given| given.service);
-        Segment { link, tags: tags.clone(), ends, prefixes, joins }
+        let joined_mtu = smallest_mtu(&joins, links);
+        Segment { link, tags: tags.clone(), ends, prefixes, joins, joined_mtu }
     };
     let used = all.into_iter().filter(|(_, joined)| !joined.ends.is_empty());
     Segments::new(used.map(segment).collect())

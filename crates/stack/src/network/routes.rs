@@ -191,6 +191,13 @@ impl GlobalRoutes {
         routes
     }
 
+    /// Whether a node sends what is for an address by this interface, straight to the node that has it.
+    pub fn is_direct(&mut self, node: NodeId, interface: u32, address: IpAddr) -> bool {
+        let Some(leg) = self.leg(node, address) else { return false };
+        let is_next = |far| self.neighbour_address(far, address.is_ipv6()) == address;
+        self.paths.interface(leg.own) == interface && (leg.connected || leg.far.is_some_and(is_next))
+    }
+
     /// The first hop from a node towards an address, over links that are up and whatever routes the file has, and the
     /// node that it leads to.
     pub(super) fn next_hop(&mut self, from: NodeId, to: IpAddr) -> Option<(Crossing, NodeId)> {

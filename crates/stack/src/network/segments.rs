@@ -26,6 +26,8 @@ pub struct Segment {
     pub(crate) prefixes: Vec<SegmentPrefix>,
     /// The links that bridges join, and the tags that its frames have on each; empty if there is but one.
     pub(super) joins: Vec<(LinkId, Vec<Tag>)>,
+    /// The smallest MTU of those links, in bytes; `None` if there is but one.
+    pub(super) joined_mtu: Option<u32>,
 }
 
 /// A host's interface on a segment.
@@ -60,7 +62,8 @@ impl Segments {
                 SegmentEnd { node, interface: interfaces[node] - 1, link: number, attachment }
             };
             let ends = link.ends.iter().enumerate().map(end).collect();
-            Segment { link: number, tags: Vec::new(), ends, prefixes: given(link), joins: Vec::new() }
+            let (tags, prefixes, joins) = (Vec::new(), given(link), Vec::new());
+            Segment { link: number, tags, ends, prefixes, joins, joined_mtu: None }
         };
         Self(links.iter().enumerate().map(segment).collect())
     }
@@ -109,11 +112,7 @@ impl Segment {
     /// Maximum length of a packet that can be sent on it by `from`, in bytes. Of links that bridges join, the smallest
     /// counts: whoever sends does not know by which its packets leave.
     pub fn mtu(&self, links: &[Link], from: Hop) -> u32 {
-        let all = self.joins.iter().flat_map(|(link, tags)| {
-            let link = &links[*link];
-            (0..link.ends.len()).map(move |attachment| mtu_within(link, attachment, tags))
-        });
-        all.min().unwrap_or_else(|| mtu_within(&links[from.link], from.attachment, &self.tags))
+        self.joined_mtu.unwrap_or_else(|| mtu_within(&links[from.link], from.attachment, &self.tags))
     }
 
     /// Whether its frames are on a link.
@@ -155,6 +154,15 @@ impl Segment {
 /// Maximum length of a packet in frames with these tags, which a link counts as a part of the packet.
 pub(super) fn mtu_within(link: &Link, from: Attachment, tags: &[Tag]) -> u32 {
     less_tags(link.direction(from).mtu, tags)
+}
+
+/// The smallest MTU of these links, with the tags of frames on each.
+pub(super) fn smallest_mtu(joins: &[(LinkId, Vec<Tag>)], links: &[Link]) -> Option<u32> {
+    let of_link = |(link, tags): &'_ (LinkId, Vec<Tag>)| {
+        let link = &links[*link];
+        (0..link.ends.len()).map(|attachment| mtu_within(link, attachment, tags)).min()
+    };
+    joins.iter().filter_map(of_link).min()
 }
 
 /// The length that is left beside these tags.

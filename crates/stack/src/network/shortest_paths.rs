@@ -177,6 +177,8 @@ impl ShortestPaths {
         match to {
             Target::Node(node) => self.begin(node, (0, Duration::ZERO), Step::default(), &mut open),
             Target::Segment(segment) => {
+                // All of its hosts are reached, so that crossing it again reaches nobody at less.
+                self.crossed[segment] = Crossed { round: self.round, cost: (0, Duration::ZERO) };
                 for end in self.ends_of(segment) {
                     let End { node, delay, up, .. } = self.ends[end as usize];
                     if up {
@@ -319,7 +321,7 @@ impl ShortestPaths {
     /// The step from an end to a neighbour on its segment.
     pub(super) fn beside(&self, own: u32, neighbour: NodeId) -> Option<Step> {
         let End { segment, link, attachment, .. } = self.ends[own as usize];
-        let to = self.ends_of(segment as usize).find(|&other| self.ends[other as usize].node == neighbour)?;
+        let to = self.ends_on(neighbour, segment as usize).next()?;
         let End { attachment: receiver, link: by, .. } = self.ends[to as usize];
         let heard = self.heard.get(&link).filter(|_| by == link);
         let hears = heard.is_none_or(|heard| heard.contains(&(attachment, receiver)));
@@ -328,11 +330,14 @@ impl ShortestPaths {
 
     /// The end of a node on a segment, where it can send.
     pub(super) fn on_segment(&self, node: NodeId, segment: SegmentId) -> Option<u32> {
-        let is_there = |end: &u32| {
-            let End { node: at, up, .. } = self.ends[*end as usize];
-            at == node && up
-        };
-        self.ends_of(segment).find(is_there)
+        self.ends_on(node, segment).find(|&end| self.ends[end as usize].up)
+    }
+
+    /// The ends of a node on a segment, in order.
+    fn ends_on(&self, node: NodeId, segment: SegmentId) -> impl Iterator<Item = u32> {
+        let (own, all) = (self.at_node(node), self.ends_of(segment));
+        let first = own.partition_point(|&end| end < all.start);
+        own[first..].iter().copied().take_while(move |&end| end < all.end)
     }
 
     /// The node of an end.
