@@ -211,8 +211,8 @@ fn flow(
     // Of one with one receiver links say the same, unless there is a bound on it that stands beside.
     let network_bytes = network_bytes.filter(|_| spec.is_to_several() || bound.is_some());
     // What its node sends for other flows is not known apart.
-    let is_alone = scenario.flows.iter().filter(|other| other.from == spec.from).count() == 1;
-    let sender_bytes = observed.sender_bytes.filter(|_| spec.is_to_several() && is_alone);
+    let is_alone = || scenario.flows.iter().filter(|other| other.from == spec.from).count() == 1;
+    let sender_bytes = observed.sender_bytes.filter(|_| spec.is_to_several() && is_alone());
     let share = payload_share(spec, observed.frame);
     let mut receivers = Vec::new();
     let mut all: Option<Meter> = None;

@@ -1,7 +1,5 @@
 //! Distributions of times.
 
-use std::borrow::Cow;
-
 use hdrhistogram::Histogram;
 use hopcast_core::Duration;
 use serde::{Deserialize, Serialize};
@@ -65,40 +63,64 @@ impl Distribution {
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
-    /// All values; `None` if there are none.
-    fn whole(&self) -> Option<Cow<'_, Histogram<u64>>> {
-        match &self.histogram {
-            Some(histogram) => Some(Cow::Borrowed(histogram)),
-            None => (!self.few.is_empty()).then(|| Cow::Owned(of_few(&self.few))),
+    /// Number of values.
+    fn len(&self) -> u64 {
+        self.histogram.as_ref().map_or_else(|| self.few.iter().map(|&(_, times)| times).sum(), Histogram::len)
+    }
+
+    /// The values at these shares of all, which are in order, to three significant digits; `None` without any value.
+    fn at_shares(&self, shares: &[f64]) -> Option<Vec<u64>> {
+        let len = self.len();
+        if len == 0 {
+            return None;
         }
+        // Without a histogram made of a few values: each takes 100 kB, and a scan for each share.
+        let mut rest = self.few.iter();
+        let (mut value, mut passed) = (0, 0);
+        let mut of_few = |share: f64| {
+            let wanted = ((share * len as f64).ceil() as u64).max(1);
+            while passed < wanted
+                && let Some(&(next, times)) = rest.next()
+            {
+                (value, passed) = (next, passed + times);
+            }
+            let (lowest, highest) = rounded(value);
+            if share == 0.0 { lowest } else { highest }
+        };
+        let at = |&share: &f64| match &self.histogram {
+            Some(histogram) => histogram.value_at_quantile(share),
+            None => of_few(share),
+        };
+        Some(shares.iter().map(at).map(|value| value.min(self.max_ns)).collect())
     }
 
     pub(crate) fn quantiles(&self) -> Option<Quantiles> {
-        let histogram = self.whole()?;
-        let at = |quantile| histogram.value_at_quantile(quantile).min(self.max_ns) as f64 / 1e6;
-        Some(Quantiles {
-            mean: self.sum_ns as f64 / histogram.len() as f64 / 1e6,
-            p50: at(0.50),
-            p95: at(0.95),
-            p99: at(0.99),
-            p99_9: at(0.999),
-            max: self.max_ns as f64 / 1e6,
-        })
+        let millis: Vec<f64> =
+            self.at_shares(&[0.50, 0.95, 0.99, 0.999])?.into_iter().map(|value| value as f64 / 1e6).collect();
+        let &[p50, p95, p99, p99_9] = &millis[..] else { return None };
+        let (mean, max) = (self.sum_ns as f64 / self.len() as f64 / 1e6, self.max_ns as f64 / 1e6);
+        Some(Quantiles { mean, p50, p95, p99, p99_9, max })
     }
 
     /// The cumulative distribution in at most `points` points, denser towards the tail.
     pub(crate) fn curve(&self, flow: &str, kind: &str, points: usize) -> Option<LatencyCurve> {
-        let histogram = self.whole()?;
         let shares =
             (0..=points).map(|i| i as f64 / points as f64).chain([0.995, 0.998, 0.999, 0.9995, 0.9999]);
         let mut shares: Vec<f64> = shares.collect();
         shares.sort_by(f64::total_cmp);
-        let points = shares
-            .into_iter()
-            .map(|share| (histogram.value_at_quantile(share).min(self.max_ns) as f64 / 1e6, share))
-            .collect();
+        let values = self.at_shares(&shares)?;
+        let points = values.into_iter().map(|value| value as f64 / 1e6).zip(shares).collect();
         Some(LatencyCurve { flow: flow.to_owned(), kind: kind.to_owned(), points })
     }
+}
+
+/// The lowest and the highest value that a histogram of three digits does not tell from this one.
+const fn rounded(value: u64) -> (u64, u64) {
+    // Two thousand steps in each power of two, rounded up to a power of two.
+    const STEP_BITS: u32 = 11;
+    let dropped = (u64::BITS - value.leading_zeros()).saturating_sub(STEP_BITS);
+    let lowest = value >> dropped << dropped;
+    (lowest, lowest + ((1 << dropped) - 1))
 }
 
 fn of_few(few: &[(u64, u64)]) -> Histogram<u64> {
@@ -149,6 +171,25 @@ impl<'de> Deserialize<'de> for Distribution {
 mod tests {
     use super::*;
 
+    fn whole(distribution: &Distribution) -> Histogram<u64> {
+        distribution.histogram.clone().unwrap_or_else(|| of_few(&distribution.few))
+    }
+
+    #[test]
+    fn shares_of_a_few_values_are_those_of_a_histogram_of_them() {
+        let mut distribution = Distribution::default();
+        let shares: Vec<f64> = (0..=1000).map(|share| f64::from(share) / 1000.0).collect();
+        assert_eq!(distribution.at_shares(&shares), None);
+        for value in (0..60).map(|bits| (1_u64 << bits) * 7 / 3).chain([0, 2047, 2048, 2049, 4096, 9_999_999])
+        {
+            (0..=value % 3).for_each(|_| distribution.record(Duration::from_nanos(value)));
+        }
+        let histogram = whole(&distribution);
+        assert!(distribution.histogram.is_none());
+        let at = |&share: &f64| histogram.value_at_quantile(share).min(distribution.max_ns);
+        assert_eq!(distribution.at_shares(&shares), Some(shares.iter().map(at).collect()));
+    }
+
     #[test]
     fn quantiles_come_from_the_whole_distribution() {
         let mut distribution = Distribution::default();
@@ -180,11 +221,11 @@ mod tests {
         for (one, other) in [(&few, &many), (&many, &few), (&few, &few), (&many, &many)] {
             let mut sum = one.clone();
             sum.add(other);
-            let mut whole = of_few(&[]);
+            let mut all = of_few(&[]);
             for distribution in [one, other] {
-                let _ = whole.add(&*distribution.whole().unwrap());
+                let _ = all.add(whole(distribution));
             }
-            assert_eq!(*sum.whole().unwrap(), whole);
+            assert_eq!(whole(&sum), all);
         }
     }
 

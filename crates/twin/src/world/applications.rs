@@ -211,7 +211,10 @@ impl FlowApps<'_> {
 pub(super) fn client_ports(scenario: &Scenario, number: FlowId) -> Range<u16> {
     let own = &scenario.flows[number];
     let opens_many = |flow: &&Flow| matches!(flow.app, App::ShortFlows { .. }) && flow.from == own.from;
+    if !opens_many(&own) {
+        return 0..0;
+    }
     let many = scenario.flows[..number].iter().filter(opens_many).count() as u16;
     let first = FIRST_CLIENT_PORT + many * PORTS;
-    if opens_many(&own) { first..first + PORTS } else { 0..0 }
+    first..first + PORTS
 }
