@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 
 use hopcast_wire::ip::Header;
-use hopcast_wire::{arp, ethernet, icmp, ip, vlan};
+use hopcast_wire::membership::Message;
+use hopcast_wire::{arp, ethernet, icmp, igmp, ip, mld, vlan};
 
 use crate::log::{Content, Layer, mix};
 
@@ -32,12 +33,23 @@ pub struct Layers {
     pub ports: Option<(u16, u16)>,
     /// The ICMP message.
     pub icmp: Option<icmp::Message>,
+    /// The kind of a message of IGMP or MLD that is stored whole.
+    pub membership: Option<Membership>,
     /// The addresses of the packet that an ICMP error quotes.
     pub quoted: Option<(IpAddr, IpAddr)>,
     /// The key of the packet that an ICMP error quotes, as [`Keys::packet`]; 0 if too little of it is there.
     pub quoted_key: u64,
     /// The keys by which copies are matched.
     pub keys: Keys,
+}
+
+/// A kind of message of IGMP or MLD.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Membership {
+    /// A querier asks who is a member.
+    Query,
+    /// A host says that it is a member, or leaves.
+    Report,
 }
 
 /// Hashes of what copies of a packet have in common; 0 stands for none.
@@ -104,6 +116,7 @@ impl Layers {
         };
         self.keys.packet = packet_key(bytes, &header);
         self.ip = Some(header);
+        self.membership = bytes.get(header.payload()).and_then(|body| membership(&header, body));
         let body = bytes.get(header.header_len..).unwrap_or_default();
         let length = header.total_len.saturating_sub(header.header_len) as u32;
         match header.protocol {
@@ -132,6 +145,19 @@ impl Layers {
             protocol => self.keys.payload = stored_key(protocol.into(), body, length),
         }
     }
+}
+
+/// The kind of a message of IGMP or MLD, behind this header.
+fn membership(header: &Header, body: &[u8]) -> Option<Membership> {
+    let message = match (header.source, header.destination) {
+        _ if header.protocol == ip::IGMP => igmp::parse(body),
+        (IpAddr::V6(from), IpAddr::V6(to)) if header.protocol == ip::ICMPV6 => mld::parse(from, to, body),
+        _ => return None,
+    };
+    Some(match message.ok()?? {
+        Message::Query(..) => Membership::Query,
+        Message::Report(_) | Message::OlderReport(..) | Message::Leave(_) => Membership::Report,
+    })
 }
 
 /// Whether `outer` carries `inner` behind further headers: it is longer, and ends with the same bytes as far as both

@@ -26,6 +26,7 @@
 pub mod capture;
 pub mod content;
 pub mod log;
+mod notes;
 pub mod outcome;
 pub mod query;
 pub mod story;

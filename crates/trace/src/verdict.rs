@@ -9,6 +9,7 @@ use hopcast_wire::{arp, icmp, ip};
 
 use crate::content::Layers;
 use crate::log::{EventKind, Log, Place};
+use crate::notes::Notes;
 use crate::story::{Fate, IcmpError, Packet, Step, Story};
 
 /// The packets of one kind that had one fate.
@@ -24,7 +25,8 @@ pub struct Verdict {
     pub of: usize,
     /// Their places in [`Story::packets`].
     pub places: Vec<usize>,
-    /// What else is to be known: who else claims the receiver's address, or which MTUs there are.
+    /// What else is to be known: who else claims the receiver's address, which MTUs there are, who took a tag off, or
+    /// that nobody queries for members.
     pub note: Option<String>,
 }
 
@@ -63,8 +65,8 @@ pub enum Finding {
     Partly {
         /// The nodes that have it.
         at: BTreeSet<String>,
-        /// Where copies were dropped, and the reasons.
-        died: BTreeSet<String>,
+        /// Where copies were dropped, by the reason.
+        died: BTreeMap<String, BTreeSet<String>>,
     },
     /// It arrived.
     Arrived {
@@ -82,9 +84,10 @@ pub fn verdicts(story: &Story<'_>) -> Vec<Verdict> {
         *kinds.entry(kind.clone()).or_default() += 1;
         groups.entry((kind, finding(story, packet))).or_default().push(place);
     }
+    let notes = Notes::of(story);
     let verdict = |((kind, finding), places): ((String, Finding), Vec<usize>)| {
         let of = kinds.get(&kind).copied().unwrap_or_default();
-        let note = places.first().and_then(|&place| note(story, &story.packets[place], &finding));
+        let note = places.first().and_then(|&place| notes.of_packet(&story.packets[place], &finding));
         let mut errors = places.iter().filter_map(|&place| story.error_about(&story.packets[place]));
         let note = note.or_else(|| errors.next().map(|error| error_text(story.log, error)));
         Verdict { kind, finding, packets: places.len(), of, places, note }
@@ -125,7 +128,9 @@ impl fmt::Display for Verdict {
                 write!(f, "stayed {place}: it waits there, or became part of what is sent later")?;
             }
             Finding::Partly { at, died } => {
-                write!(f, "arrived at {}, and copies died {}", listed(at), listed(died))?;
+                let died: Vec<String> =
+                    died.iter().map(|(reason, places)| format!("{}: {reason}", listed(places))).collect();
+                write!(f, "arrived at {}, and copies died {}", listed(at), died.join(", "))?;
             }
             Finding::Arrived { at } => write!(f, "arrived at {}", listed(at))?,
         }
@@ -134,7 +139,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-fn listed(names: &BTreeSet<String>) -> String {
+pub(crate) fn listed(names: &BTreeSet<String>) -> String {
     names.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
@@ -148,7 +153,7 @@ pub(crate) fn kind_of(story: &Story<'_>, packet: &Packet) -> String {
 }
 
 /// The layers of a packet's first step that has addresses: before it there may be steps of a payload alone.
-fn with_addresses(story: &Story<'_>, packet: &Packet) -> Option<Layers> {
+pub(crate) fn with_addresses(story: &Story<'_>, packet: &Packet) -> Option<Layers> {
     let mut layers = packet.steps.iter().map(|&step| story.layers(&story.steps[step]));
     layers.find(|layers| layers.ip.is_some() || layers.arp.is_some())
 }
@@ -215,15 +220,16 @@ pub(crate) fn finding(story: &Story<'_>, packet: &Packet) -> Finding {
             fate @ (Fate::Held | Fate::Lost) => open = Some((step, fate)),
         }
     }
-    let died_at = |&(step, reason, words): &(&Step, &str, Option<&'static str>)| {
-        format!("{}: {}", where_it_died(story.log, step), words.unwrap_or(reason))
-    };
     if !taken.is_empty() {
-        let died: BTreeSet<String> = died.iter().map(died_at).collect();
-        return if died.is_empty() {
+        let mut by_reason: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (step, reason, words) in died {
+            let places = by_reason.entry(words.unwrap_or(reason).to_owned()).or_default();
+            places.insert(where_it_died(story.log, step));
+        }
+        return if by_reason.is_empty() {
             Finding::Arrived { at: taken }
         } else {
-            Finding::Partly { at: taken, died }
+            Finding::Partly { at: taken, died: by_reason }
         };
     }
     if let Some(&(step, reason, words)) = died.last() {
@@ -320,52 +326,4 @@ fn error_text(log: &Log, error: IcmpError) -> String {
         }
     };
     format!("{by} reports by ICMP: {what}")
-}
-
-/// What else is to be known of a packet with a fate.
-fn note(story: &Story<'_>, packet: &Packet, finding: &Finding) -> Option<String> {
-    let layers = with_addresses(story, packet)?;
-    let ends = match (layers.ip, layers.arp) {
-        (Some(ip), _) => [ip.destination, ip.source],
-        (None, Some(arp)) => [IpAddr::from(arp.target.address), arp.sender.address.into()],
-        (None, None) => return None,
-    };
-    let claimed = ends.into_iter().find_map(|address| {
-        let IpAddr::V4(v4) = address else { return None };
-        let macs = story.rivals.get(&v4)?;
-        let owners = macs.iter().map(|&mac| match story.log.owner_of_mac(mac) {
-            Some(node) => node.to_owned(),
-            None => mac_text(mac),
-        });
-        let owners: BTreeSet<String> = owners.collect();
-        (owners.len() > 1).then(|| format!("{address} is claimed by {}", listed(&owners)))
-    });
-    claimed.or_else(|| match finding {
-        Finding::Died { counter: Some(counter), .. } if counter == "too_big" || counter == "unfragmented" => {
-            mtu_note(story, packet)
-        }
-        Finding::Died { counter: Some(counter), .. } if counter == "unresolved" => {
-            let [to, from] =
-                ends.map(|end| story.log.name_of(end).map_or_else(|| end.to_string(), Into::into));
-            Some(format!("ask for `arp between {from} and {to}`"))
-        }
-        _ => None,
-    })
-}
-
-/// The length of a packet that was too long, and the MTUs of the links of the node that dropped it.
-fn mtu_note(story: &Story<'_>, packet: &Packet) -> Option<String> {
-    let last = story.ends(packet).last()?;
-    let node = story.log.places()[last.event.place as usize].node();
-    let length = story.layers(last).ip?.total_len;
-    let mtus: Vec<String> = story
-        .log
-        .places()
-        .iter()
-        .filter_map(|place| match place {
-            Place::Interface { node: of, link, mtu, .. } if of == node => Some(format!("{link} {mtu} B")),
-            Place::Interface { .. } | Place::Machine { .. } => None,
-        })
-        .collect();
-    Some(format!("it has {length} B, and the links take: {}", mtus.join(", ")))
 }

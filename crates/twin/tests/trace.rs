@@ -5,7 +5,7 @@
 mod common;
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use common::scenarios::only;
@@ -28,9 +28,12 @@ fn recorded(scenario: &Arc<Scenario>) -> Vec<u8> {
     memory.take()
 }
 
+fn fault_file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/faults").join(name)
+}
+
 fn log_of_file(name: &str) -> Log {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/faults").join(name);
-    let plan = load(&file, &Overrides::default()).unwrap();
+    let plan = load(&fault_file(name), &Overrides::default()).unwrap();
     Log::read(recorded(&plan.cases[0].scenario)).unwrap()
 }
 
@@ -74,6 +77,46 @@ fn a_port_that_does_not_admit_a_tag_is_told_with_the_bridge() {
     let expected = "ARP request from b for d died at t's right: the port that it came by is not in its VLAN \
                     (vlan_not_allowed_in), 5 of 5";
     assert_eq!(line, expected);
+}
+
+#[test]
+fn a_port_that_takes_a_tag_off_is_where_the_answers_of_a_test_bed_lose_it() {
+    let log = log_of_file("test-bed.yaml");
+    let line = "ARP reply from ee2 to ee1 died at mesh1's ship: its VLAN has no interface here (frames_of_other_vlans), \
+                5 of 5; mesh's mesh-bridge took its tag of VLAN 1 off";
+    assert_eq!(first_line(&log, "arp between ee1 and ee2"), line);
+    let story = follow(&log, &Query::parse("arp from ee1", &log).unwrap());
+    let requests = verdicts(&story);
+    assert!(requests.iter().any(|verdict| verdict.to_string().contains(" arrived at ee2")), "{requests:?}");
+}
+
+#[test]
+fn frames_to_a_group_that_nobody_asks_for_are_told_with_the_bridges_that_flood_them() {
+    let log = log_of_file("no-querier.yaml");
+    let line = first_line(&log, "group film");
+    for part in [
+        "arrived at b, and copies died at ",
+        "d-t: queue full",
+        "; no querier: nobody asks hosts which groups they are members of, and s's left, t's right sent it by all ports",
+    ] {
+        assert!(line.contains(part), "{part}: {line}");
+    }
+    let line = first_line(&log, "icmp from c");
+    assert!(
+        line.starts_with("ICMP echo request from c to d died at t:eth2, before link d-t: queue full"),
+        "{line}"
+    );
+}
+
+#[test]
+fn where_a_querier_asks_nothing_is_said_of_one() {
+    let file = fault_file("no-querier.yaml");
+    let text = std::fs::read_to_string(file).unwrap().replace("name: left,", "name: left, querier: on,");
+    let log = log_of(&text);
+    for query in ["group film", "icmp"] {
+        let story = follow(&log, &Query::parse(query, &log).unwrap());
+        assert!(verdicts(&story).iter().all(|verdict| verdict.note.is_none()), "{query}");
+    }
 }
 
 #[test]
