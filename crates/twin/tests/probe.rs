@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use hopcast_core::{Duration, Instant};
-use hopcast_runner::load_text;
+use hopcast_runner::{load, load_text};
 use hopcast_twin::probe::{Check, Findings, Pairs, Stage, TRIES, probe};
 use hopcast_twin::scenario::Overrides;
 
@@ -237,4 +237,101 @@ fn a_trunk_whose_mtu_has_no_room_for_the_tag_is_named() {
     assert!(first.over.contains("1500 bytes"), "{first:?}");
     let line = &first.reasons[0];
     assert!(line.contains("link trunk") && line.contains("larger than the MTU"), "{line}");
+}
+
+/// The findings on a file of `scenarios/faults` with these settings.
+fn on_file(name: &str, sets: &[&str]) -> Findings {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/faults").join(name);
+    let sets = sets.iter().map(|set| (*set).to_owned()).collect();
+    let plan = load(&file, &Overrides { sets, ..Overrides::default() });
+    let plan = plan.unwrap_or_else(|error| panic!("{error}"));
+    probe(&plan.cases[0].scenario, Instant::ZERO, Pairs::OfFlows).unwrap()
+}
+
+#[test]
+fn the_stages_of_a_test_bed_fail_from_its_vlans_on_and_pass_once_its_port_has_the_tag() {
+    let findings = on_file("test-bed.yaml", &[]);
+    let first = findings.first_failure().unwrap();
+    assert_eq!((first.stage, &*first.from, &*first.to), (Stage::Vlans, "mesh1", "mesh2"));
+    let line = &first.reasons[0];
+    assert!(line.starts_with("ARP reply from mesh2 to mesh1 died at mesh1's ship"), "{line}");
+    assert!(line.ends_with("; mesh's mesh-bridge took its tag of VLAN 1 off"), "{line}");
+    assert_eq!(findings.of_stage(Stage::EndToEnd).0, 0);
+    let ports =
+        "{ mesh1-mesh: { tagged: 1 }, mesh2-mesh: { tagged: 2 }, controller-mesh: { tagged: [1, 2] } }";
+    let findings = on_file("test-bed.yaml", &[&format!("services.mesh-bridge.ports={ports}")]);
+    assert_eq!(failed(&findings), Vec::<&Check>::new());
+    assert_eq!((findings.of_stage(Stage::Vlans), findings.of_stage(Stage::EndToEnd)), ((6, 6), (2, 2)));
+}
+
+#[test]
+fn groups_fail_without_a_querier_and_pass_with_one() {
+    let findings = on_file("no-querier.yaml", &[]);
+    let first = findings.first_failure().unwrap();
+    assert_eq!((first.stage, &*first.from, &*first.over), (Stage::Groups, "s", "bridge left"));
+    assert!(first.reasons[0].starts_with("no querier: "), "{first:?}");
+    assert_eq!(failed(&on_file("no-querier.yaml", &["services.left.querier=on"])), Vec::<&Check>::new());
+}
+
+/// A segment of `hosts` hosts behind bridges of ten ports each, all at one.
+fn segment(hosts: usize, more: &str) -> String {
+    let bridges = hosts / 10;
+    let names: Vec<String> = ["core".to_owned()]
+        .into_iter()
+        .chain((0..bridges).map(|n| format!("s{n}")))
+        .chain((0..hosts).map(|n| format!("h{n}")))
+        .collect();
+    let link = |one: &str, other: &str| format!("    - {{ between: [{one}, {other}], rate: 1 Gbit/s }}\n");
+    let links: String = (0..bridges)
+        .map(|n| link("core", &format!("s{n}")))
+        .chain((0..hosts).map(|n| link(&format!("s{}", n / 10), &format!("h{n}"))))
+        .collect();
+    let interfaces = |count: usize| (0..count).map(|n| format!("eth{n}")).collect::<Vec<_>>().join(", ");
+    let switches: Vec<String> = (0..bridges).map(|n| format!("s{n}")).collect();
+    format!(
+        "
+duration: 60 s
+topology:
+  nodes: [{}]
+  links:
+{links}services:
+  - {{ name: core, run: bridge, on: core, interfaces: [{}] }}
+  - {{ name: net, run: bridge, on: [{}], interfaces: [{}] }}
+flows: [{{ name: f, from: h0, to: h1, over: udp, app: {{ cbr: {{ rate: 100 kbit/s }} }} }}]
+{more}",
+        names.join(", "),
+        interfaces(bridges),
+        switches.join(", "),
+        interfaces(11)
+    )
+}
+
+#[test]
+fn of_many_pairs_some_are_chosen_evenly_and_it_is_said() {
+    let findings = checked(&segment(300, ""), 0, Pairs::All);
+    assert_eq!(failed(&findings), Vec::<&Check>::new());
+    // 331 nodes have 54,615 pairs, of which one in 55 is taken.
+    assert_eq!(findings.left_out, ["end to end: one of 55 pairs was checked"]);
+    let ends: Vec<_> = findings.checks.iter().filter(|check| check.stage == Stage::EndToEnd).collect();
+    assert_eq!(ends.len(), 2 * 54_615_usize.div_ceil(55));
+    assert_eq!((&*ends[0].from, &*ends[0].to), ("core", "s0"));
+    let late = ends.iter().filter(|check| check.from.starts_with("h2")).count();
+    assert!(late > 10, "those of the last nodes are among them: {late}");
+}
+
+#[test]
+fn a_stage_ends_after_many_failures_and_it_is_said() {
+    let findings = checked(
+        &segment(100, "events: [{ at: 1s, service: core, on: core, stop: true }]"),
+        2,
+        Pairs::OfFlows,
+    );
+    let neighbours: Vec<_> =
+        findings.checks.iter().filter(|check| check.stage == Stage::Neighbours && !check.passed).collect();
+    assert_eq!(neighbours.len(), 50);
+    assert!(
+        findings.left_out.iter().any(|line| line == "neighbours: 60 pairs, after 50 checks that failed"),
+        "{:?}",
+        findings.left_out
+    );
 }

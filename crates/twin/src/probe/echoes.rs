@@ -5,13 +5,14 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use hopcast_core::{Buffer, Duration, Instant, Item, Machine, Message, Port, Shared, Slot};
-use hopcast_stack::network::{HOP_LIMIT, NetworkPlan, NodeId, Route, SegmentEnd};
+use hopcast_stack::network::{HOP_LIMIT, NetworkPlan, NodeId, SegmentEnd};
 use hopcast_stack::{BuildError, BuiltNodes, PingConfig};
 use hopcast_trace::{Log, Query, follow};
 use hopcast_wire::{icmp, ip};
 
+use super::links::Changes;
 use super::why::{Followed, followed, recorded};
-use super::{Check, Findings, Pairs, SETTLING, Stage, TRIES, links};
+use super::{Check, Findings, Pairs, SETTLING, Stage, TRIES, bounded};
 use crate::WorldError;
 use crate::monitor::Monitor;
 use crate::scenario::model::{Action, Flow, Scenario};
@@ -28,6 +29,13 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Maximum number of pairs of a stage that are checked. Chosen: a report that can be read, in a time that can be waited
 /// for; with more, large networks take long, and with fewer, faults stay unseen.
 const MAX_PAIRS: usize = 1000;
+
+/// Maximum number of pairs that are listed as having no direct route to each other.
+const LISTED: usize = 8;
+
+/// Maximum number of checks of a stage that fail; those that remain of the stage are left out. Chosen: each sends all
+/// of its requests, which takes half a second in a network of thousands of hosts.
+const MAX_FAILED: usize = 50;
 
 /// Maximum number of checks of a stage whose packets are followed where they fail. Chosen: they are more than a person
 /// reads, and each takes a run of its own.
@@ -67,20 +75,30 @@ pub(super) fn check(
     };
     let mut world = World::with(scenario.clone(), 0, None, put)?;
     let mut checks = Vec::new();
+    let mut failures: BTreeMap<Stage, usize> = BTreeMap::new();
+    let mut left_out: BTreeMap<Stage, usize> = BTreeMap::new();
     let log = recorded(&mut world, |world| {
         world.run_until(at + SETTLING, &Monitor::default());
         for (number, (pair, asker)) in pairs.iter().zip(&askers).enumerate() {
+            if failures.get(&pair.stage).is_some_and(|&failed| failed >= MAX_FAILED) {
+                *left_out.entry(pair.stage).or_default() += 1;
+                continue;
+            }
             for size in [SMALL, pair.full()] {
                 let mut check = pair.check(&scenario, size);
                 ask(world, pair.from.0, asker, (size, TRIES), &mut check);
                 let failed = !check.passed;
                 checks.push((number, size, check));
                 if failed {
+                    *failures.entry(pair.stage).or_default() += 1;
                     break;
                 }
             }
         }
     });
+    for (stage, pairs) in left_out {
+        findings.left_out.push(format!("{stage}: {pairs} pairs, after {MAX_FAILED} checks that failed"));
+    }
     let rivals = log.map(|log| claims(&log)).unwrap_or_default();
     let mut explained = BTreeMap::new();
     for (number, size, mut check) in checks {
@@ -161,39 +179,42 @@ fn pairs(scenario: &Scenario, flows: &[Flow], wanted: Pairs, findings: &mut Find
     }
     let versions: BTreeSet<bool> = flows.iter().map(|flow| flow.ipv6).collect();
     let versions = if versions.is_empty() { BTreeSet::from([false]) } else { versions };
-    // The routes of each node, by version of IP.
-    let mut known: BTreeMap<(NodeId, bool), Vec<Route>> = BTreeMap::new();
-    let mut pairs = Vec::new();
+    let (mut vlans, mut neighbours) = (Vec::new(), Vec::new());
     for segment in plan.segments().iter() {
         let Some((first, others)) = segment.ends.split_first() else { continue };
-        for (end, &ipv6) in others.iter().flat_map(|end| versions.iter().map(move |ipv6| (end, ipv6))) {
-            let [from, to] =
-                [first, end].map(|end| (end.node, plan.addresses().on(end.node, end.interface, ipv6)));
-            let mut is_direct = |(from, _): (NodeId, IpAddr), end: &SegmentEnd, (_, address)| {
-                let known = known.entry((from, ipv6)).or_insert_with(|| routes.from(from, ipv6));
-                is_direct(known, end.interface, address)
-            };
-            if !is_direct(from, first, to) || !is_direct(to, end, from) {
-                let [from, to] = [from, to].map(|(node, _)| &scenario.nodes[node].name);
-                let line = format!(
-                    "neighbours: {from} and {to} on {}: their routes to each other go another way, or nowhere",
-                    segment.name(network.links)
-                );
-                findings.left_out.push(line);
+        // Across bridges it may be untagged on some links.
+        let is_vlan = segment.links().count() > segment.untagged_links().count();
+        let of_stage = if is_vlan { &mut vlans } else { &mut neighbours };
+        let ends = others.iter().flat_map(|end| versions.iter().map(move |&ipv6| (end, ipv6)));
+        of_stage.extend(ends.map(|(end, ipv6)| (segment, [first, end], ipv6)));
+    }
+    let changes = Changes::of(scenario);
+    let mut pairs = Vec::new();
+    for (stage, all) in [(Stage::Neighbours, neighbours), (Stage::Vlans, vlans)] {
+        let (count, mut indirect) = (all.len(), 0);
+        for (segment, ends, ipv6) in bounded(all, (count, MAX_PAIRS), stage, findings) {
+            let over = segment.name(network.links);
+            let [from, to] = ends.map(|end| (end.node, plan.addresses().on(end.node, end.interface, ipv6)));
+            let [first, end] = ends;
+            if !routes.is_direct(from.0, first.interface, to.1)
+                || !routes.is_direct(to.0, end.interface, from.1)
+            {
+                indirect += 1;
+                if indirect <= LISTED {
+                    let [from, to] = [from, to].map(|(node, _)| &scenario.nodes[node].name);
+                    findings.left_out.push(format!(
+                        "neighbours: {from} and {to} on {over}: their routes to each other go another way, or nowhere"
+                    ));
+                }
                 continue;
             }
-            let mtu = host_mtu(scenario, &plan, first).min(host_mtu(scenario, &plan, end));
-            // Across bridges it may be untagged on some links.
-            let is_vlan = segment.links().count() > segment.untagged_links().count();
-            let stage = if is_vlan { Stage::Vlans } else { Stage::Neighbours };
-            pairs.push(Pair { stage, from, to, over: segment.name(network.links), mtu, hop_limit: 1 });
+            let [one, other] = ends.map(|end| host_mtu(scenario, &plan, end, &changes));
+            pairs.push(Pair { stage, from, to, over, mtu: one.min(other), hop_limit: 1 });
+        }
+        if indirect > LISTED {
+            findings.left_out.push(format!("{stage}: and {} more such pairs", indirect - LISTED));
         }
     }
-    let (vlans, neighbours): (Vec<Pair>, Vec<Pair>) =
-        pairs.into_iter().partition(|pair| pair.stage == Stage::Vlans);
-    let [of_vlans, of_neighbours] = [vlans.len(), neighbours.len()];
-    let mut pairs = bounded(neighbours, of_neighbours, Stage::Neighbours, findings);
-    pairs.extend(bounded(vlans, of_vlans, Stage::Vlans, findings));
     for (from, to, ipv6) in ends(scenario, flows, wanted, findings) {
         let [source, address] = [from, to].map(|node| plan.address(node, ipv6));
         let [there, back] = [(from, to, address), (to, from, source)]
@@ -211,25 +232,11 @@ fn pairs(scenario: &Scenario, flows: &[Flow], wanted: Pairs, findings: &mut Find
 }
 
 /// Maximum length of a packet that a host sends by its end of a segment, in bytes: as its links have it by now.
-fn host_mtu(scenario: &Scenario, plan: &NetworkPlan, end: &SegmentEnd) -> u32 {
+fn host_mtu(scenario: &Scenario, plan: &NetworkPlan, end: &SegmentEnd, changes: &Changes<'_>) -> u32 {
     let own = plan.mtus(scenario.network(), end.node).nth(end.interface as usize).unwrap_or(0);
     let written = scenario.links[end.link].direction(end.attachment).mtu;
-    let now = links::mtu(scenario, end.link, end.attachment);
+    let now = changes.mtu(scenario, end.link, end.attachment);
     own.saturating_sub(written.saturating_sub(now))
-}
-
-/// At most [`MAX_PAIRS`] of these pairs, of which there are `all`, evenly chosen; notes that some are left out.
-fn bounded<T>(
-    pairs: impl IntoIterator<Item = T>,
-    all: usize,
-    stage: Stage,
-    findings: &mut Findings,
-) -> Vec<T> {
-    let step = all.div_ceil(MAX_PAIRS).max(1);
-    if step > 1 {
-        findings.left_out.push(format!("{stage}: one of {step} pairs was checked"));
-    }
-    pairs.into_iter().step_by(step).collect()
 }
 
 /// The pairs of nodes to check end to end, each once, with their version of IP: the ends of flows, or all.
@@ -241,8 +248,17 @@ fn ends(
 ) -> Vec<(NodeId, NodeId, bool)> {
     if pairs == Pairs::All {
         let nodes = scenario.nodes.len();
-        let every = (0..nodes).flat_map(|from| (from + 1..nodes).map(move |to| (from, to, false)));
-        return bounded(every, nodes * nodes / 2, Stage::EndToEnd, findings);
+        let all = nodes * nodes.saturating_sub(1) / 2;
+        let numbers = bounded(0..all, (all, MAX_PAIRS), Stage::EndToEnd, findings);
+        let mut of_first = (0, 0);
+        let pair = |number: usize| {
+            // The pairs of the first nodes, each with all after it, come before.
+            while number >= of_first.1 + (nodes - 1 - of_first.0) {
+                of_first = (of_first.0 + 1, of_first.1 + (nodes - 1 - of_first.0));
+            }
+            (of_first.0, of_first.0 + 1 + (number - of_first.1), false)
+        };
+        return numbers.into_iter().map(pair).collect();
     }
     let mut known = BTreeSet::new();
     let of_flows = flows.iter().flat_map(|flow| flow.to.iter().map(|&to| (flow.from, to, flow.ipv6)));
@@ -251,16 +267,7 @@ fn ends(
     };
     let all: Vec<_> = of_flows.filter(is_new).collect();
     let count = all.len();
-    bounded(all, count, Stage::EndToEnd, findings)
-}
-
-/// Whether a node sends what is for an address straight to the node that has it, by one interface.
-fn is_direct(routes: &[Route], interface: u32, address: IpAddr) -> bool {
-    let nearest =
-        routes.iter().filter(|route| route.to.contains(address)).max_by_key(|route| route.to.length());
-    nearest.is_some_and(|route| {
-        route.interface == interface && route.gateway.is_none_or(|gateway| gateway.address == address)
-    })
+    bounded(all, (count, MAX_PAIRS), Stage::EndToEnd, findings)
 }
 
 impl Pair {

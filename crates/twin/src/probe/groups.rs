@@ -1,5 +1,6 @@
 //! Datagrams to groups.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hopcast_core::{Bytes, Duration, Instant};
@@ -7,7 +8,7 @@ use hopcast_stack::hosts_datagrams;
 use hopcast_stack::network::NetworkPlan;
 
 use super::why::{followed, recorded};
-use super::{Check, Findings, SETTLING, Stage, TRIES};
+use super::{Check, Findings, SETTLING, Stage, TRIES, bounded};
 use crate::WorldError;
 use crate::monitor::Monitor;
 use crate::scenario::model::{App, Flow, FlowId, GroupId, Measure, Reporting, Scenario, SendSpan};
@@ -22,21 +23,29 @@ const STEP: Duration = Duration::from_secs(4);
 /// Time for which datagrams are followed where some do not arrive.
 const FOLLOWED: Duration = Duration::from_secs(2);
 
+/// Maximum number of senders to groups that are checked. Chosen: each takes a world of its own, which is a second in a
+/// network of thousands of hosts.
+const MAX_SENDERS: usize = 64;
+
 /// Checks each group from each node that a flow to it is from.
 pub(super) fn check(scenario: &Scenario, at: Instant, findings: &mut Findings) -> Result<(), WorldError> {
-    let sends_to = |flow: FlowId| scenario.flows[flow].group;
-    for group in 0..scenario.groups.len() {
-        let mut senders = Vec::new();
-        for number in (0..scenario.flows.len()).filter(|&flow| sends_to(flow) == Some(group)) {
-            let flow = &scenario.flows[number];
-            if !senders.contains(&(flow.from, flow.ipv6)) {
-                senders.push((flow.from, flow.ipv6));
-                check_group(scenario, at, (group, flow), findings)?;
-            }
+    let mut senders: Vec<(GroupId, FlowId)> = Vec::new();
+    let mut known = BTreeSet::new();
+    for (number, flow) in scenario.flows.iter().enumerate() {
+        if let Some(group) = flow.group.filter(|&group| known.insert((group, flow.from, flow.ipv6))) {
+            senders.push((group, number));
         }
-        if senders.is_empty() {
-            findings.left_out.push(format!("groups: {}: no flow sends to it", scenario.groups[group].name));
+    }
+    senders.sort_by_key(|&(group, _)| group);
+    let mut sent_to = senders.iter().map(|&(group, _)| group).collect::<BTreeSet<_>>();
+    for (number, group) in scenario.groups.iter().enumerate() {
+        if sent_to.insert(number) {
+            findings.left_out.push(format!("groups: {}: no flow sends to it", group.name));
         }
+    }
+    let (count, mut unasked) = (senders.len(), BTreeSet::new());
+    for (group, flow) in bounded(senders, (count, MAX_SENDERS), Stage::Groups, findings) {
+        check_group(scenario, at, (group, &scenario.flows[flow]), &mut unasked, findings)?;
     }
     Ok(())
 }
@@ -45,6 +54,7 @@ fn check_group(
     scenario: &Scenario,
     at: Instant,
     (group, flow): (GroupId, &Flow),
+    known: &mut BTreeSet<(String, String)>,
     findings: &mut Findings,
 ) -> Result<(), WorldError> {
     let start = at + SETTLING;
@@ -83,9 +93,8 @@ fn check_group(
         reasons: if passed { Vec::new() } else { reasons.clone() },
     }));
     // Several senders meet the same bridges.
-    let known = |check: &Check| findings.checks.contains(check);
-    let unasked: Vec<Check> = unasked(&one, &world).into_iter().filter(|check| !known(check)).collect();
-    findings.checks.extend(unasked);
+    let is_new = |check: &Check| known.insert((check.from.clone(), check.over.clone()));
+    findings.checks.extend(unasked(&one, &world).into_iter().filter(is_new));
     Ok(())
 }
 

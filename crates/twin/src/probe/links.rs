@@ -7,7 +7,7 @@ use hopcast_link::{Attachment, Change, Event, Link};
 use hopcast_stack::network::{LinkId, NetworkPlan};
 use hopcast_wire::ethernet::{self, Header};
 
-use super::{Check, Stage, TRIES};
+use super::{Check, Findings, Stage, TRIES, bounded};
 use crate::scenario::model::{Action, Scenario};
 
 /// The type of the frames: one that is there for local experiments (IEEE 802, clause 9.2.3).
@@ -15,16 +15,27 @@ const ETHER_TYPE: u16 = 0x88b5;
 /// Payload of a small frame, in bytes: Ethernet's least (IEEE 802.3 section 3.2.7).
 const SMALL: usize = 46;
 
+/// Maximum number of directions of links that are checked. Chosen: those of networks of thousands of hosts are, in
+/// seconds; with more, the report takes hundreds of megabytes.
+const MAX_DIRECTIONS: usize = 50_000;
+
 /// Checks each direction of each link, as it is at `at`.
-pub(super) fn check(scenario: &Scenario, at: Instant) -> Vec<Check> {
+pub(super) fn check(scenario: &Scenario, at: Instant, findings: &mut Findings) {
     let plan = NetworkPlan::of(scenario.network());
-    let mut checks = Vec::new();
-    for (number, spec) in scenario.links.iter().enumerate() {
+    let changes = Changes::of(scenario);
+    let links = scenario.links.iter().enumerate();
+    let all: Vec<(LinkId, Attachment)> =
+        links.flat_map(|(number, spec)| (0..spec.ends.len()).map(move |from| (number, from))).collect();
+    let count = all.len();
+    let chosen = bounded(all, (count, MAX_DIRECTIONS), Stage::Links, findings);
+    for of_link in chosen.chunk_by(|one, other| one.0 == other.0) {
+        let number = of_link[0].0;
+        let spec = &scenario.links[number];
         // One model for all: an idle link does with a frame what a new one does.
-        let (mut model, mut now) = (model(scenario, &plan, number), at);
-        for from in 0..spec.ends.len() {
+        let (mut model, mut now) = (changes.model(scenario, &plan, number), at);
+        for &(_, from) in of_link {
             let to = nearest(&*model, from);
-            for size in [SMALL, mtu(scenario, number, from) as usize] {
+            for size in [SMALL, changes.mtu(scenario, number, from) as usize] {
                 let mut check = Check {
                     stage: Stage::Links,
                     from: scenario.nodes[spec.ends[from]].name.clone(),
@@ -37,41 +48,54 @@ pub(super) fn check(scenario: &Scenario, at: Instant) -> Vec<Check> {
                 };
                 offer(&mut *model, &mut now, frame(number, (from, to), size), (from, to), &mut check);
                 let failed = !check.passed;
-                checks.push(check);
+                findings.checks.push(check);
                 if failed {
                     break;
                 }
             }
         }
     }
-    checks
 }
 
-/// The model of a link as the events have made it.
-fn model(scenario: &Scenario, plan: &NetworkPlan, number: LinkId) -> Box<dyn Link + Send> {
-    let mut model = plan.model(scenario.network(), number, false, Seed::new(scenario.seed, 0));
-    model.report_sent(true);
-    for event in &scenario.events {
-        if let Action::Link { link, from, change } = &event.action
-            && *link == number
-        {
-            model.change(event.at, *from, change);
+/// The changes of each link by the events of a scenario, in their order.
+pub(super) struct Changes<'s>(BTreeMap<LinkId, Vec<Changed<'s>>>);
+
+/// A change at an instant, of what one end sends or of all.
+type Changed<'s> = (Instant, Option<Attachment>, &'s Change);
+
+impl<'s> Changes<'s> {
+    pub(super) fn of(scenario: &'s Scenario) -> Self {
+        let mut changes: BTreeMap<LinkId, Vec<Changed<'_>>> = BTreeMap::new();
+        for event in &scenario.events {
+            if let Action::Link { link, from, change } = &event.action {
+                changes.entry(*link).or_default().push((event.at, *from, change));
+            }
         }
+        Self(changes)
     }
-    model
-}
 
-/// Maximum length of a packet that an end of a link sends after these events, in bytes.
-pub(super) fn mtu(scenario: &Scenario, number: LinkId, end: Attachment) -> u32 {
-    let changed = scenario.events.iter().rev().find_map(|event| match &event.action {
-        Action::Link { link, from, change: Change::Mtu(mtu) }
-            if *link == number && from.is_none_or(|from| from == end) =>
-        {
-            Some(*mtu)
+    fn of_link(&self, link: LinkId) -> &[Changed<'s>] {
+        self.0.get(&link).map_or(&[], |changes| changes)
+    }
+
+    /// The model of a link as the events have made it.
+    fn model(&self, scenario: &Scenario, plan: &NetworkPlan, link: LinkId) -> Box<dyn Link + Send> {
+        let mut model = plan.model(scenario.network(), link, false, Seed::new(scenario.seed, 0));
+        model.report_sent(true);
+        for &(at, from, change) in self.of_link(link) {
+            model.change(at, from, change);
         }
-        _ => None,
-    });
-    changed.unwrap_or_else(|| scenario.links[number].direction(end).mtu)
+        model
+    }
+
+    /// Maximum length of a packet that an end of a link sends after these events, in bytes.
+    pub(super) fn mtu(&self, scenario: &Scenario, link: LinkId, end: Attachment) -> u32 {
+        let changed = self.of_link(link).iter().rev().find_map(|&(_, from, change)| match change {
+            Change::Mtu(mtu) if from.is_none_or(|from| from == end) => Some(*mtu),
+            _ => None,
+        });
+        changed.unwrap_or_else(|| scenario.links[link].direction(end).mtu)
+    }
 }
 
 /// The end that frames of `from` are checked at: the next one that it reaches, or else the next.

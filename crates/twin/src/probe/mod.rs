@@ -129,11 +129,30 @@ impl fmt::Display for Stage {
 /// The scenario cannot be built as a world.
 pub fn probe(scenario: &Scenario, at: Instant, pairs: Pairs) -> Result<Findings, WorldError> {
     let frozen = frozen(scenario, at);
-    let mut findings =
-        Findings { at_s: at.as_secs_f64(), checks: links::check(&frozen, at), left_out: Vec::new() };
+    let mut findings = Findings { at_s: at.as_secs_f64(), checks: Vec::new(), left_out: Vec::new() };
+    links::check(&frozen, at, &mut findings);
     echoes::check(&frozen, at, pairs, &mut findings)?;
     groups::check(&frozen, at, &mut findings)?;
     Ok(findings)
+}
+
+/// At most `max` of these, of which there are `all`, evenly chosen; notes that some are left out.
+fn bounded<T>(
+    each: impl IntoIterator<Item = T>,
+    (all, max): (usize, usize),
+    stage: Stage,
+    findings: &mut Findings,
+) -> Vec<T> {
+    let step = all.div_ceil(max).max(1);
+    if step > 1 {
+        let what = match stage {
+            Stage::Links => "directions of links",
+            Stage::Neighbours | Stage::Vlans | Stage::EndToEnd => "pairs",
+            Stage::Groups => "senders to groups",
+        };
+        findings.left_out.push(format!("{stage}: one of {step} {what} was checked"));
+    }
+    each.into_iter().step_by(step).collect()
 }
 
 /// The scenario without its traffic, in which nothing happens after `at`.
