@@ -186,7 +186,11 @@ fn reason_of(comment: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+    use crate::verdict::{Finding, verdicts};
+    use crate::{Query, follow};
 
     fn block(kind: u32, body: &[u8]) -> Vec<u8> {
         let length = (body.len() as u32 + 12).to_le_bytes();
@@ -237,5 +241,64 @@ mod tests {
         for resolution in 0..=u8::MAX {
             time(u64::MAX.into(), resolution);
         }
+    }
+    /// A captured frame with a datagram of this number from 10.0.0.1 to 10.0.0.2, whole.
+    fn datagram(at: u64, number: u32) -> Vec<u8> {
+        let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
+        frame.extend([0x45, 0, 0, 60, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        frame.extend([0, 7, 0, 7, 0, 40, 0, 0]);
+        frame.extend(number.to_be_bytes());
+        frame.extend([9; 28]);
+        let length = frame.len() as u32;
+        let words = [0, 0, at as u32, length, length];
+        let mut body: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
+        body.extend(&frame);
+        body.resize(body.len().next_multiple_of(4), 0);
+        block(6, &body)
+    }
+
+    /// A capture of one interface that has these datagrams, each this many microseconds after its number.
+    fn capture(name: &[u8; 4], after: u64, numbers: impl Iterator<Item = u32>) -> (String, Vec<u8>) {
+        let packets = numbers.flat_map(|number| datagram(100 * u64::from(number) + after, number));
+        let head = [section(), interface(name, None)].concat();
+        (String::new(), head.into_iter().chain(packets).collect())
+    }
+
+    #[test]
+    fn packets_are_followed_over_the_gaps_of_captures() {
+        // The capture in the middle has every other packet, and one packet in ten does not come to the last.
+        let log = log_of_captures(&[
+            capture(b"a:e0", 0, 0..100),
+            capture(b"b:e0", 10, (0..100).step_by(2)),
+            capture(b"c:e0", 20, (0..100).filter(|number| number % 10 != 5)),
+        ])
+        .unwrap();
+        let story = follow(&log, &Query::parse("udp", &log).unwrap());
+        let steps = |count: usize| story.packets.iter().filter(|packet| packet.steps.len() == count).count();
+        assert_eq!((story.packets.len(), steps(3), steps(2), steps(1)), (100, 50, 40, 10));
+        let last = |packet: &crate::story::Packet| {
+            let step = story.ends(packet).last().unwrap();
+            log.places()[step.event.place as usize].node().to_owned()
+        };
+        let ends: Vec<String> = story.packets.iter().map(last).collect();
+        assert_eq!(ends.iter().filter(|node| *node == "c").count(), 90);
+        assert_eq!(ends.iter().filter(|node| *node == "a").count(), 10);
+        let verdicts = verdicts(&story);
+        assert!(
+            verdicts.iter().all(|verdict| !matches!(verdict.finding, Finding::Died { .. })),
+            "{verdicts:?}"
+        );
+    }
+
+    #[test]
+    fn a_capture_that_is_cut_off_anywhere_is_read_up_to_the_cut() {
+        let (name, whole) = capture(b"a:e0", 0, 0..4);
+        let head = section().len();
+        let mut read = BTreeSet::new();
+        for length in head..=whole.len() {
+            let log = log_of_captures(&[(name.clone(), whole[..length].to_vec())]).unwrap();
+            read.insert(log.events().count());
+        }
+        assert_eq!(read.into_iter().collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
     }
 }
