@@ -23,7 +23,7 @@ pub const PARAMETER_PROBLEM: u8 = 12;
 pub const THROUGHPUT_METER: u8 = 15;
 
 header! {
-    /// An echo, or an error about one. A packet may be longer: the addresses of the hops, which are recorded on the way.
+    /// An echo, or an error about one. A packet may be longer: it records the addresses of the hops on its way.
     Icmp of Icmp, 20 bytes {
         /// Hops that it may go yet.
         ttl: u8;

@@ -1,0 +1,48 @@
+//! Settings of a node of a mesh.
+
+use hopcast_wire::ethernet::Mac;
+
+use crate::iv::IvConfig;
+
+/// Settings of a node.
+#[derive(Clone, Debug)]
+pub struct MeshConfig {
+    /// The interfaces below, which have the ports `Below(0)` onwards. The first is the primary one: its address is that
+    /// of the node in the mesh.
+    pub interfaces: Vec<MeshInterface>,
+    /// Address of the interface above, which is announced as that of a user.
+    pub mac: Mac,
+    /// Settings of the routing.
+    pub routing: IvConfig,
+    /// Whether packets that are too long for an interface are sent in parts; default true. Without, they are dropped.
+    pub fragmentation: bool,
+    /// Maximum number of users behind other nodes that are known; default 16,384, some 3 MB. Beyond, further ones are
+    /// not reached.
+    pub max_users: usize,
+    /// The same of users behind one node; default 2048, more than fit one answer to a request.
+    pub max_users_of_node: usize,
+}
+
+impl MeshConfig {
+    /// The kernel's defaults, for these interfaces.
+    pub fn new(interfaces: Vec<MeshInterface>, mac: Mac) -> Self {
+        Self {
+            interfaces,
+            mac,
+            routing: IvConfig::default(),
+            fragmentation: true,
+            max_users: 16_384,
+            max_users_of_node: 2048,
+        }
+    }
+}
+
+/// An interface below a mesh.
+#[derive(Clone, Copy, Debug)]
+pub struct MeshInterface {
+    /// Its address.
+    pub mac: Mac,
+    /// Whether it is a radio: broadcasts are sent three times there instead of once, and a path that enters and leaves
+    /// by it is worth less.
+    pub wireless: bool,
+}

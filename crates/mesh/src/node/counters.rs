@@ -1,0 +1,111 @@
+//! Counters of a node.
+
+use super::Mesh;
+
+/// Figures of a node, but for those of routing and of the translation table.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    /// Frames of users that were taken from above.
+    pub(super) frames_in: u64,
+    /// Frames that were handed up.
+    pub(super) frames_out: u64,
+    pub(super) unicast_sent: u64,
+    pub(super) unicast_forwarded: u64,
+    pub(super) unicast_rerouted: u64,
+    pub(super) broadcasts_sent: u64,
+    pub(super) broadcasts_forwarded: u64,
+    pub(super) broadcasts_repeated: u64,
+    pub(super) broadcasts_suppressed: u64,
+    pub(super) broadcast_duplicates: u64,
+    pub(super) fragments_sent: u64,
+    pub(super) fragments_forwarded: u64,
+    pub(super) fragments_received: u64,
+    pub(super) echoes_answered: u64,
+    pub(super) echo_replies: u64,
+    // Reasons for which a packet goes no further.
+    /// It is no packet of a mesh, or none that is understood.
+    pub(super) malformed: u64,
+    /// Its type is known, and not supported yet.
+    pub(super) not_supported: u64,
+    /// It is another's, or a group's, and is not of a type that is sent there.
+    pub(super) wrong_destination: u64,
+    /// It comes from the node itself.
+    pub(super) from_own: u64,
+    pub(super) ttl_exceeded: u64,
+    pub(super) no_route: u64,
+    /// Its user is nowhere, as far as is known.
+    pub(super) user_not_known: u64,
+    /// Its version of the table is old, and its user is not here any more.
+    pub(super) table_outdated: u64,
+    /// It is from an originator that is not known.
+    pub(super) originator_not_known: u64,
+    pub(super) too_long: u64,
+    /// It is a frame of the mesh's own type, or one of bridges among themselves.
+    pub(super) not_carried: u64,
+    pub(super) queue_full: u64,
+    pub(super) wrong_items: u64,
+}
+
+impl Mesh {
+    pub(super) fn report(&self, report: &mut dyn FnMut(&'static str, u64)) {
+        let Self { counters, routing, translation, .. } = self;
+        report("frames_in", counters.frames_in);
+        report("frames_out", counters.frames_out);
+        report("unicast_sent", counters.unicast_sent);
+        report("unicast_forwarded", counters.unicast_forwarded);
+        report("unicast_rerouted", counters.unicast_rerouted);
+        report("broadcasts_sent", counters.broadcasts_sent);
+        report("broadcasts_forwarded", counters.broadcasts_forwarded);
+        report("broadcasts_repeated", counters.broadcasts_repeated);
+        report("broadcasts_suppressed", counters.broadcasts_suppressed);
+        report("broadcast_duplicates", counters.broadcast_duplicates);
+        report("fragments_sent", counters.fragments_sent);
+        report("fragments_forwarded", counters.fragments_forwarded);
+        report("fragments_received", counters.fragments_received);
+        report("echoes_answered", counters.echoes_answered);
+        report("echo_replies", counters.echo_replies);
+        report("malformed", counters.malformed);
+        report("not_supported", counters.not_supported);
+        report("wrong_destination", counters.wrong_destination);
+        report("from_own", counters.from_own);
+        report("ttl_exceeded", counters.ttl_exceeded);
+        report("no_route", counters.no_route);
+        report("user_not_known", counters.user_not_known);
+        report("table_outdated", counters.table_outdated);
+        report("originator_not_known", counters.originator_not_known);
+        report("too_long", counters.too_long);
+        report("not_carried", counters.not_carried);
+        report("queue_full", counters.queue_full);
+        report("wrong_items", counters.wrong_items);
+        let ogms = &routing.counters;
+        report("ogms_received", ogms.ogms_received);
+        report("ogms_sent", ogms.ogms_sent);
+        report("ogms_forwarded", ogms.ogms_forwarded);
+        report("ogm_packets_sent", ogms.ogm_packets_sent);
+        report("ogms_of_own", ogms.ogms_of_own);
+        report("ogms_not_best", ogms.ogms_not_best);
+        report("ogms_looping", ogms.ogms_looping);
+        report("ogms_of_restart_refused", ogms.ogms_of_restart_refused);
+        report("ogms_without_quality", ogms.ogms_without_quality);
+        report("ogms_by_unknown_neighbours", ogms.ogms_by_unknown_neighbours);
+        report("ogms_expired", ogms.ogms_expired);
+        report("ogms_queue_full", ogms.queue_full);
+        report("originators", routing.len() as u64);
+        report("originators_refused", ogms.originators_refused);
+        report("neighbours_refused", ogms.neighbours_refused);
+        report("route_changes", ogms.route_changes);
+        let table = &translation.counters;
+        report("tt_users", translation.len() as u64);
+        report("tt_requests_sent", table.requests_sent);
+        report("tt_requests_received", table.requests_received);
+        report("tt_responses_sent", table.responses_sent);
+        report("tt_responses_received", table.responses_received);
+        report("tt_responses_not_asked_for", table.responses_not_asked_for);
+        report("tt_responses_too_long", table.responses_too_long);
+        report("tt_roamings_sent", table.roamings_sent);
+        report("tt_roamings_received", table.roamings_received);
+        report("tt_roamings_too_often", table.roamings_too_often);
+        report("tt_users_refused", table.users_refused);
+        report("tt_foreign_users_refused", table.foreign_users_refused);
+    }
+}

@@ -1,0 +1,170 @@
+//! Packets that are too long for a link: cut, and put together again by the node that they are for, or by one on the
+//! way whose next link has room for the whole.
+
+use std::collections::BTreeMap;
+
+use hopcast_core::{Duration, Instant};
+use hopcast_wire::ethernet::Mac;
+
+use crate::wire::Header;
+use crate::wire::data::Fragment;
+
+/// Maximum number of parts of a packet (`BATADV_FRAG_MAX_FRAGMENTS`).
+pub(super) const MAX_PARTS: usize = 16;
+/// Maximum length of a part with its header (`BATADV_FRAG_MAX_FRAG_SIZE`), so that no other link cuts it again.
+const MAX_PART: usize = 1280;
+/// Maximum length of a packet in parts.
+const MAX_PACKET: usize = (MAX_PART - Fragment::LEN) * MAX_PARTS;
+/// Packets of an originator that can be incomplete at a time (`BATADV_FRAG_BUFFER_COUNT`).
+const CHAINS: u16 = 8;
+/// Time after which the parts of an incomplete packet are dropped (`BATADV_FRAG_TIMEOUT`).
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum number of bytes in incomplete packets. Chosen: 50 packets of the longest; beyond, the oldest are dropped.
+const MAX_BYTES: usize = 1 << 20;
+
+/// The parts of an incomplete packet.
+#[derive(Debug)]
+struct Chain {
+    seqno: u16,
+    total: usize,
+    bytes: usize,
+    since: Instant,
+    parts: [Option<Vec<u8>>; MAX_PARTS],
+}
+
+/// The incomplete packets, by originator and number.
+#[derive(Debug, Default)]
+pub(super) struct Fragments {
+    chains: BTreeMap<(Mac, u16), Chain>,
+    bytes: usize,
+    last_seqno: u16,
+}
+
+impl Fragments {
+    /// Number of the next packet that is cut.
+    pub(super) const fn next_seqno(&mut self) -> u16 {
+        self.last_seqno = self.last_seqno.wrapping_add(1);
+        self.last_seqno
+    }
+
+    /// Takes a part. Returns the packet if it is complete.
+    pub(super) fn receive(&mut self, now: Instant, header: Fragment, part: &[u8]) -> Option<Vec<u8>> {
+        let key = (header.originator, header.seqno % CHAINS);
+        let total = usize::from(header.total_len);
+        if total > MAX_PACKET || part.len() > total {
+            return None;
+        }
+        if self.chains.get(&key).is_some_and(|chain| chain.seqno != header.seqno || chain.total != total) {
+            self.drop_chain(key);
+        }
+        let new = || Chain { seqno: header.seqno, total, bytes: 0, since: now, parts: Default::default() };
+        let chain = self.chains.entry(key).or_insert_with(new);
+        let slot = &mut chain.parts[usize::from(header.place.number)];
+        if slot.is_some() {
+            return None;
+        }
+        *slot = Some(part.to_vec());
+        chain.bytes += part.len();
+        chain.since = now;
+        self.bytes += part.len();
+        let (bytes, total) = (chain.bytes, chain.total);
+        if bytes >= total {
+            let chain = self.drop_chain(key)?;
+            // The part with the highest number is the first.
+            return (bytes == total).then(|| chain.parts.into_iter().rev().flatten().flatten().collect());
+        }
+        while self.bytes > MAX_BYTES
+            && let Some(oldest) = self.chains.iter().min_by_key(|(_, chain)| chain.since).map(|(&key, _)| key)
+        {
+            self.drop_chain(oldest);
+        }
+        None
+    }
+
+    fn drop_chain(&mut self, key: (Mac, u16)) -> Option<Chain> {
+        let chain = self.chains.remove(&key)?;
+        self.bytes -= chain.bytes;
+        Some(chain)
+    }
+
+    /// Drops the parts of packets that will not be complete any more.
+    pub(super) fn purge(&mut self, now: Instant) {
+        self.chains.retain(|_, chain| {
+            let kept = chain.since + TIMEOUT > now;
+            if !kept {
+                self.bytes -= chain.bytes;
+            }
+            kept
+        });
+    }
+}
+
+/// Maximum length of a packet that a node may send, if its shortest link takes packets of `mtu` bytes.
+pub(super) fn max_packet(mtu: usize) -> usize {
+    mtu.min(MAX_PART).saturating_sub(Fragment::LEN) * MAX_PARTS
+}
+
+/// Cuts a packet for a link: the parts in the order in which they are sent, the last of the packet first. `None` if it
+/// would be too many.
+pub(super) fn cut(packet: &[u8], mtu: usize) -> Option<impl Iterator<Item = (u8, &[u8])>> {
+    let max = mtu.min(MAX_PART).checked_sub(Fragment::LEN).filter(|&max| max > 0)?;
+    let number = packet.len().div_ceil(max);
+    if number > MAX_PARTS || packet.is_empty() {
+        return None;
+    }
+    Some((0_u8..).zip(packet.rchunks(packet.len().div_ceil(number))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::data::Place;
+
+    const NOW: Instant = Instant::ZERO;
+
+    fn header(number: u8, seqno: u16, total_len: u16) -> Fragment {
+        let place = Place { number, priority: 0 };
+        Fragment { ttl: 50, place, destination: [1; 6], originator: [2; 6], seqno, total_len }
+    }
+
+    #[test]
+    fn a_packet_is_cut_into_equal_parts_and_put_together_in_any_order() {
+        let packet: Vec<u8> = (0..1510_u16).map(|n| n as u8).collect();
+        let parts: Vec<_> = cut(&packet, 1500).unwrap().collect();
+        assert_eq!(
+            parts.iter().map(|(number, part)| (*number, part.len())).collect::<Vec<_>>(),
+            [(0, 755), (1, 755)]
+        );
+        for order in [[0, 1], [1, 0]] {
+            let mut fragments = Fragments::default();
+            let (first, second) = (parts[order[0]], parts[order[1]]);
+            assert_eq!(fragments.receive(NOW, header(first.0, 7, 1510), first.1), None);
+            assert_eq!(fragments.receive(NOW, header(first.0, 7, 1510), first.1), None, "twice");
+            assert_eq!(fragments.receive(NOW, header(second.0, 7, 1510), second.1).as_ref(), Some(&packet));
+            assert_eq!(fragments.bytes, 0);
+        }
+        assert_eq!(cut(&[0; 20_160], 1500).unwrap().count(), 16);
+        assert!(cut(&[0; 20_161], 1500).is_none() && cut(&packet, 20).is_none());
+        assert_eq!(max_packet(1500), 20_160);
+    }
+
+    #[test]
+    fn parts_that_never_complete_a_packet_are_bounded_and_dropped() {
+        let mut fragments = Fragments::default();
+        for originator in 0..255_u8 {
+            for seqno in 0..20 {
+                let header = Fragment { originator: [originator; 6], ..header(0, seqno, 20_000) };
+                fragments.receive(NOW, header, &[0; 1400]);
+                assert!(fragments.bytes <= MAX_BYTES);
+            }
+        }
+        let held: usize = fragments.chains.values().map(|chain| chain.bytes).sum();
+        assert_eq!(held, fragments.bytes);
+        fragments.purge(NOW + TIMEOUT);
+        assert_eq!((fragments.bytes, fragments.chains.len()), (0, 0));
+        assert_eq!(fragments.receive(NOW, header(0, 1, 20_161), &[0; 9]), None);
+        assert_eq!(fragments.receive(NOW, header(0, 1, 10), &[0; 9]), None);
+        assert_eq!(fragments.receive(NOW, header(1, 1, 10), &[0; 2]), None, "more than its length");
+        assert_eq!(fragments.bytes, 0);
+    }
+}

@@ -1,0 +1,338 @@
+//! A node of a mesh, between its links and its host: [`Mesh`].
+//!
+//! - `Below(i)` is interface i, whose frames of type [`ETHER_TYPE`](crate::wire::ETHER_TYPE) are the mesh's.
+//! - `Above(0)` is the interface that the mesh makes, `bat0` in Linux: frames of its host, or of a bridge's stations.
+//!
+//! | file | state |
+//! |---|---|
+//! | `broadcast` | broadcasts that were heard, and those to be repeated |
+//! | `fragments` | packets in parts |
+//! | `users` | how a user's frame enters the mesh, and leaves it |
+//! | `forwarding` | how packets for one originator go on |
+//!
+//! Routing and the translation table have modules of their own.
+
+mod broadcast;
+mod config;
+mod counters;
+mod forwarding;
+mod fragments;
+mod users;
+
+use hopcast_core::{
+    Buffer, Duration, Frame, Instant, Item, Machine, Outbox, Port, Stream, Timer, Timers, earliest,
+};
+use hopcast_wire::ethernet::{self, BROADCAST, Mac};
+
+use crate::iv::{Event, Link, Lost, OriginatorStatus, Routing, Via};
+use crate::translation::{Key, Limits, Translation};
+use crate::wire::translation::TableData;
+use crate::wire::{self, ETHER_TYPE, PacketType, tvlv};
+use broadcast::Broadcasts;
+pub use config::{MeshConfig, MeshInterface};
+use counters::Counters;
+use fragments::Fragments;
+
+/// MTU of an interface that has not told its own.
+const DEFAULT_MTU: usize = 1500;
+/// Interval at which neighbours and originators that have gone are looked for (`BATADV_ORIG_WORK_PERIOD`).
+const PURGE_INTERVAL: Duration = Duration::from_secs(1);
+/// Interval at which users that have gone are looked for (`BATADV_TT_WORK_PERIOD`).
+const TABLE_PURGE_INTERVAL: Duration = Duration::from_secs(5);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Alarm {
+    /// When to begin.
+    Start,
+    /// When to look for originators and parts of packets that are over.
+    Purge,
+    /// When to look for users that are over.
+    PurgeTable,
+}
+
+impl Timer for Alarm {
+    const ALL: &'static [Self] = &[Self::Start, Self::Purge, Self::PurgeTable];
+    fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// A node of a mesh of B.A.T.M.A.N. IV; see the [module's documentation](self).
+pub struct Mesh {
+    interfaces: Vec<MeshInterface>,
+    mtus: Vec<usize>,
+    mac: Mac,
+    fragmentation: bool,
+    routing: Routing,
+    translation: Translation,
+    broadcasts: Broadcasts,
+    fragments: Fragments,
+    timers: Timers<Alarm, 3>,
+    counters: Counters,
+    out: Outbox,
+}
+
+/// Where a packet came from.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    now: Instant,
+    from: Via,
+    /// Whether it was put together from parts.
+    merged: bool,
+}
+
+impl Mesh {
+    /// A node that knows no other yet.
+    ///
+    /// # Panics
+    /// If it has no interface.
+    pub fn new(config: MeshConfig, random: Stream) -> Self {
+        assert!(!config.interfaces.is_empty(), "a node of a mesh has an interface");
+        let MeshConfig { interfaces, mac, routing, fragmentation, max_users, max_users_of_node } = config;
+        let link = |interface: &MeshInterface| {
+            let MeshInterface { mac, wireless } = *interface;
+            Link { mac, wireless, mtu: DEFAULT_MTU }
+        };
+        let links = interfaces.iter().map(link).collect();
+        let mut timers = Timers::default();
+        timers.set(Alarm::Start, Instant::ZERO);
+        Self {
+            mtus: vec![DEFAULT_MTU; interfaces.len()],
+            interfaces,
+            mac,
+            fragmentation,
+            routing: Routing::new(routing, links, random),
+            translation: Translation::new(Limits { max_users, max_users_of_node }),
+            broadcasts: Broadcasts::default(),
+            fragments: Fragments::default(),
+            timers,
+            counters: Counters::default(),
+            out: Outbox::new(),
+        }
+    }
+
+    /// Address of the node in the mesh: that of its first interface.
+    pub fn address(&self) -> Mac {
+        self.interfaces[0].mac
+    }
+
+    /// The originators to which there is a route, as `batctl o` shows them.
+    pub fn originators(&self) -> Vec<OriginatorStatus> {
+        self.routing.status()
+    }
+
+    /// The neighbours on an interface.
+    pub fn neighbours(&self, interface: usize) -> Vec<Mac> {
+        self.routing.neighbours_on(interface).map(|(address, _)| address).collect()
+    }
+
+    /// The users behind this node, as `batctl tl` shows them.
+    pub fn local_users(&self) -> Vec<Key> {
+        self.translation.local_users().collect()
+    }
+
+    /// The users behind other nodes with the node of each, as `batctl tg` shows them.
+    pub fn global_users(&self) -> Vec<(Key, Mac)> {
+        self.translation.global_users().collect()
+    }
+
+    /// The version of this node's table, and the checksum of its users of a VLAN.
+    pub fn table(&self, vlan: u16) -> (u8, Option<u32>) {
+        (self.translation.ttvn(), self.translation.checksum(vlan))
+    }
+
+    /// The same of another node's table, as far as it is known here.
+    pub fn table_of(&self, originator: Mac, vlan: u16) -> (u8, Option<u32>) {
+        (self.translation.ttvn_of(originator), self.translation.checksum_of(originator, vlan))
+    }
+
+    fn start(&mut self, now: Instant) {
+        let own = Key { vlan: 0, address: self.mac };
+        self.translation.register(now, own, true, self.max_packet());
+        (0..self.interfaces.len()).for_each(|interface| self.schedule(now, interface));
+        self.timers.set(Alarm::Purge, now + PURGE_INTERVAL);
+        self.timers.set(Alarm::PurgeTable, now + TABLE_PURGE_INTERVAL);
+    }
+
+    /// Makes the next message of an interface. Those of the first announce what has changed in the table.
+    fn schedule(&mut self, now: Instant, interface: usize) {
+        let mut containers = Vec::new();
+        if interface == 0 {
+            let max = self.mtus.iter().copied().min().unwrap_or(DEFAULT_MTU);
+            tvlv::put(
+                &mut containers,
+                tvlv::TRANSLATION,
+                wire::translation::VERSION,
+                self.translation.announce(max),
+            );
+        }
+        self.routing.schedule(now, interface, &containers);
+    }
+
+    /// Does what is due.
+    fn work(&mut self, now: Instant) {
+        while let Some(alarm) = self.timers.expired(now) {
+            match alarm {
+                Alarm::Start => self.start(now),
+                Alarm::Purge => {
+                    let mut lost = Vec::new();
+                    self.routing.purge(now, |what| lost.push(what));
+                    lost.into_iter().for_each(|what| self.lose(what));
+                    self.fragments.purge(now);
+                    self.timers.set(Alarm::Purge, now + PURGE_INTERVAL);
+                }
+                Alarm::PurgeTable => {
+                    self.translation.purge(now);
+                    self.timers.set(Alarm::PurgeTable, now + TABLE_PURGE_INTERVAL);
+                }
+            }
+        }
+        while let Some(outgoing) = self.routing.due(now) {
+            self.transmit(outgoing.interface, Buffer::copy_from(&outgoing.bytes), BROADCAST);
+            if let Some(interface) = outgoing.schedule {
+                self.schedule(now, interface);
+            }
+        }
+        while let Some((interface, packet)) = self.broadcasts.due(now) {
+            self.counters.broadcasts_repeated += 1;
+            self.transmit(interface, packet, BROADCAST);
+        }
+        self.send_letters();
+    }
+
+    fn lose(&mut self, what: Lost) {
+        match what {
+            Lost::Route(originator) => self.translation.forget(originator, false),
+            Lost::Originator(originator) => {
+                self.translation.forget(originator, true);
+                self.broadcasts.forget(originator);
+            }
+        }
+    }
+
+    /// Sends a packet to a station on an interface.
+    fn transmit(&mut self, interface: usize, mut packet: Buffer, destination: Mac) {
+        let source = self.interfaces[interface].mac;
+        ethernet::prepend(&mut packet, ethernet::Header { destination, source, ether_type: ETHER_TYPE });
+        self.out.push(Port::Below(interface as u32), Item::Frame(Frame::new(packet)));
+    }
+
+    /// Takes a frame of an interface.
+    fn receive(&mut self, now: Instant, interface: usize, mut bytes: Buffer) {
+        let header = match ethernet::parse(&bytes) {
+            Ok(header) if header.ether_type == ETHER_TYPE && !ethernet::is_group(header.source) => header,
+            _ => {
+                self.counters.malformed += 1;
+                return bytes.recycle();
+            }
+        };
+        bytes.advance(ethernet::HEADER);
+        let Ok(kind) = wire::packet_type(&bytes) else {
+            self.counters.malformed += 1;
+            return bytes.recycle();
+        };
+        let flooded =
+            matches!(kind, PacketType::OgmIv | PacketType::Broadcast | PacketType::Elp | PacketType::Ogm2);
+        let fits = match flooded {
+            true => header.destination == BROADCAST,
+            false => self.routing.is_own(header.destination),
+        };
+        if !fits {
+            self.counters.wrong_destination += 1;
+            return bytes.recycle();
+        }
+        if self.routing.is_own(header.source) {
+            self.counters.from_own += 1;
+            return bytes.recycle();
+        }
+        let from = Via { interface, address: header.source };
+        self.receive_packet(Arrival { now, from, merged: false }, kind, bytes);
+    }
+
+    fn receive_packet(&mut self, arrival: Arrival, kind: PacketType, packet: Buffer) {
+        match kind {
+            PacketType::OgmIv if !arrival.merged => {
+                self.receive_ogms(arrival, &packet);
+                packet.recycle();
+            }
+            PacketType::Broadcast if !arrival.merged => self.receive_broadcast(arrival, packet),
+            PacketType::Unicast | PacketType::Unicast4Addr => self.receive_unicast(arrival, kind, packet),
+            PacketType::UnicastTvlv => self.receive_containers(arrival, packet),
+            PacketType::Icmp => self.receive_icmp(arrival, packet),
+            PacketType::Fragment if !arrival.merged => self.receive_fragment(arrival, packet),
+            PacketType::OgmIv | PacketType::Broadcast | PacketType::Fragment => self.counters.malformed += 1,
+            PacketType::Coded | PacketType::Elp | PacketType::Ogm2 | PacketType::Multicast => {
+                self.counters.not_supported += 1;
+            }
+        }
+    }
+
+    fn receive_ogms(&mut self, Arrival { now, from, .. }: Arrival, packet: &[u8]) {
+        let mut events = Vec::new();
+        if !self.routing.receive(now, from, packet, &mut events) {
+            self.counters.malformed += 1;
+        }
+        for event in events {
+            match event {
+                Event::Lost(what) => self.lose(what),
+                Event::Containers(originator, containers) => {
+                    let tables = tvlv::containers(containers).filter(|found| {
+                        (found.kind, found.version) == (tvlv::TRANSLATION, wire::translation::VERSION)
+                    });
+                    for data in tables.filter_map(|found| TableData::parse(found.value).ok()) {
+                        self.translation.receive_announcement(now, originator, data);
+                    }
+                }
+            }
+        }
+        self.send_letters();
+    }
+
+    /// Maximum length of a packet that the node sends for others to receive whole.
+    fn max_packet(&self) -> usize {
+        let mtu = self.mtus.iter().copied().min().unwrap_or(DEFAULT_MTU);
+        if self.fragmentation { fragments::max_packet(mtu) } else { mtu }
+    }
+
+    fn set_mtu(&mut self, interface: usize, mtu: u32) {
+        self.mtus[interface] = mtu as usize;
+        self.routing.set_mtu(interface, mtu as usize);
+        let longest = self.max_packet().saturating_sub(users::OVERHEAD);
+        self.out.up(Item::Mtu(longest.min(DEFAULT_MTU) as u32));
+    }
+}
+
+impl Machine for Mesh {
+    fn handle(&mut self, now: Instant, port: Port, item: Item) {
+        self.work(now);
+        match (port, item) {
+            (Port::Below(number), Item::Frame(frame)) if (number as usize) < self.interfaces.len() => {
+                self.receive(now, number as usize, frame.bytes);
+            }
+            (Port::Above(0), Item::Frame(frame)) => self.send(now, frame.bytes),
+            (Port::Below(number), Item::Mtu(mtu)) if (number as usize) < self.interfaces.len() => {
+                self.set_mtu(number as usize, mtu);
+            }
+            // What becomes of a frame on its way through the mesh is not known.
+            (Port::Above(0), Item::ReportFrameStatus) => {}
+            _ => self.counters.wrong_items += 1,
+        }
+        self.work(now);
+    }
+
+    fn wake(&mut self, now: Instant) {
+        self.work(now);
+    }
+
+    fn poll(&mut self, _now: Instant) -> Option<(Port, Item)> {
+        self.out.pop()
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        earliest(self.timers.next(), earliest(self.routing.deadline(), self.broadcasts.deadline()))
+    }
+
+    fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
+        self.report(report);
+    }
+}

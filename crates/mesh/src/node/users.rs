@@ -1,0 +1,160 @@
+//! How a user's frame enters the mesh, and leaves it.
+
+use hopcast_core::{Buffer, Frame, Instant, Item};
+use hopcast_wire::ethernet::{self, BROADCAST, Mac};
+use hopcast_wire::vlan;
+
+use super::broadcast::TRANSMISSIONS_BY_RADIO;
+use super::{Arrival, Mesh};
+use crate::translation::{Key, Registered};
+use crate::wire::data::{Broadcast, Unicast, Unicast4Addr};
+use crate::wire::translation::TAGGED;
+use crate::wire::{ETHER_TYPE, Header, TTL};
+
+/// Bytes of headers around a user's packet, its Ethernet header included (`batadv_max_header_len`).
+pub(super) const OVERHEAD: usize = Unicast4Addr::LEN + ethernet::HEADER;
+
+/// Groups of bridges among themselves, whose protocols do not help a mesh: the spanning tree's, and that of loop tests.
+const NOT_CARRIED: [Mac; 2] = [[0x01, 0x80, 0xc2, 0, 0, 0], [0xcf, 0, 0, 0, 0, 0]];
+
+/// A user's frame, as far as the mesh looks at it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct UserFrame {
+    pub(super) source: Key,
+    pub(super) destination: Key,
+}
+
+impl UserFrame {
+    /// Reads a frame. `None` if it is none, or one that a mesh does not carry: a packet of a mesh.
+    pub(super) fn parse(frame: &[u8]) -> Option<Self> {
+        let header = ethernet::parse(frame).ok()?;
+        let tag = vlan::tag(frame).filter(|tag| tag.kind == vlan::CUSTOMER);
+        let inner = match header.ether_type {
+            vlan::CUSTOMER => {
+                let end = ethernet::HEADER + vlan::TAG;
+                u16::from_be_bytes(*frame.get(end - 2..end)?.first_chunk()?)
+            }
+            other => other,
+        };
+        // VLAN 0 is a priority without a VLAN.
+        let vlan = tag.map_or(0, |tag| if tag.id == 0 { 0 } else { tag.id | TAGGED });
+        let key = |address| Key { vlan, address };
+        (inner != ETHER_TYPE)
+            .then_some(Self { source: key(header.source), destination: key(header.destination) })
+    }
+}
+
+impl Mesh {
+    /// Takes a frame of a user of this node.
+    pub(super) fn send(&mut self, now: Instant, frame: Buffer) {
+        self.counters.frames_in += 1;
+        let Some(UserFrame { source, destination }) = UserFrame::parse(&frame) else {
+            self.counters.not_carried += 1;
+            return frame.recycle();
+        };
+        if !ethernet::is_group(source.address)
+            && self.translation.register(now, source, source.address == self.mac, self.max_packet())
+                == Registered::Refused
+        {
+            return frame.recycle();
+        }
+        if NOT_CARRIED.contains(&destination.address) {
+            self.counters.not_carried += 1;
+            frame.recycle();
+        } else if ethernet::is_group(destination.address) {
+            self.send_broadcast(now, frame);
+        } else {
+            self.send_unicast(destination, frame);
+        }
+    }
+
+    fn send_unicast(&mut self, user: Key, mut frame: Buffer) {
+        let found = self.translation.find(user, |originator| self.routing.quality(originator));
+        let Some(destination) = found else {
+            self.counters.user_not_known += 1;
+            return frame.recycle();
+        };
+        // Of a user between two nodes, the node before knows more: an old version has it look where the user is.
+        let ttvn =
+            self.translation.ttvn_of(destination).wrapping_sub(u8::from(self.translation.is_roaming(user)));
+        Unicast { ttl: TTL, ttvn, destination }.prepend(&mut frame);
+        self.counters.unicast_sent += 1;
+        self.send_to(destination, None, frame);
+    }
+
+    fn send_broadcast(&mut self, now: Instant, mut frame: Buffer) {
+        let (seqno, originator) = (self.broadcasts.next_seqno(), self.address());
+        Broadcast { ttl: TTL - 1, seqno, originator }.prepend(&mut frame);
+        self.counters.broadcasts_sent += 1;
+        self.flood(now, originator, None, frame);
+    }
+
+    /// Takes a broadcast of another node.
+    pub(super) fn receive_broadcast(&mut self, arrival: Arrival, mut packet: Buffer) {
+        let Arrival { now, from, .. } = arrival;
+        let Ok((header, _)) = Broadcast::parse(&packet) else {
+            self.counters.malformed += 1;
+            return packet.recycle();
+        };
+        if self.routing.is_own(header.originator) {
+            self.counters.from_own += 1;
+            return packet.recycle();
+        }
+        if header.ttl < 2 {
+            self.counters.ttl_exceeded += 1;
+            return packet.recycle();
+        }
+        if !self.routing.knows(header.originator) {
+            self.counters.originator_not_known += 1;
+            return packet.recycle();
+        }
+        if !self.broadcasts.is_first(now, header.originator, header.seqno) {
+            self.counters.broadcast_duplicates += 1;
+            return packet.recycle();
+        }
+        Broadcast { ttl: header.ttl - 1, ..header }.emit(&mut packet);
+        self.counters.broadcasts_forwarded += 1;
+        self.flood(now, header.originator, Some(from.address), packet.clone());
+        packet.advance(Broadcast::LEN);
+        self.deliver(now, Some(header.originator), packet);
+    }
+
+    /// Sends a broadcast by every interface on which there is a neighbour that may not have it: none is sent where
+    /// there is no neighbour, or only the originator or the one from whom it came.
+    fn flood(&mut self, now: Instant, originator: Mac, from: Option<Mac>, packet: Buffer) {
+        for interface in 0..self.interfaces.len() {
+            let mut neighbours = self.routing.neighbours_on(interface).map(|(_, originator)| originator);
+            let first_two = (neighbours.next(), neighbours.next());
+            drop(neighbours);
+            let needed = match first_two {
+                (None, _) => false,
+                (Some(only), None) => only != originator && Some(only) != from,
+                _ => true,
+            };
+            if !needed {
+                self.counters.broadcasts_suppressed += 1;
+                continue;
+            }
+            let transmissions = if self.interfaces[interface].wireless { TRANSMISSIONS_BY_RADIO } else { 1 };
+            self.transmit(interface, packet.clone(), BROADCAST);
+            if transmissions > 1 && !self.broadcasts.repeat(now, interface, packet.clone(), transmissions - 1)
+            {
+                self.counters.queue_full += 1;
+            }
+        }
+        packet.recycle();
+    }
+
+    /// Hands a frame of a user elsewhere up. With its originator, it shows where the user is.
+    pub(super) fn deliver(&mut self, now: Instant, originator: Option<Mac>, frame: Buffer) {
+        let Some(UserFrame { source, .. }) = UserFrame::parse(&frame) else {
+            self.counters.not_carried += 1;
+            return frame.recycle();
+        };
+        if let Some(originator) = originator {
+            self.translation.hear(now, originator, source);
+        }
+        self.counters.frames_out += 1;
+        self.out.up(Item::Frame(Frame::new(frame)));
+    }
+}

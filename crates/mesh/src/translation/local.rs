@@ -1,0 +1,209 @@
+//! The users behind this node, and what is announced of them.
+//!
+//! A user is *new* until the next message of the node's own is made, which announces it; one that goes is *leaving*
+//! until then, so that a table that is asked for meanwhile is the one that was announced.
+
+use std::collections::BTreeMap;
+
+use hopcast_core::{Duration, Instant};
+
+use super::{Key, Summaries, Summary, crc};
+use crate::wire::translation::{CHECKED_FLAGS, Change, DELETED, DIFFERENCE, ROAMED, WIRELESS, table_data};
+use crate::wire::{Header, translation};
+use crate::wire::{data, tvlv};
+
+/// Time after which a user that sends nothing is gone (`BATADV_TT_LOCAL_TIMEOUT`).
+const TIMEOUT: Duration = Duration::from_secs(600);
+/// Number of messages that repeat what has changed, after the first one (`BATADV_TT_OGM_APPEND_MAX`).
+const REPEATS: u8 = 3;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    New,
+    Announced,
+    Leaving,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    flags: u8,
+    state: State,
+    /// It has gone to another node, by that node's word.
+    roamed: bool,
+    permanent: bool,
+    last_seen: Instant,
+}
+
+/// Result of a user's frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Added {
+    /// It is known, and was here before, or is new.
+    Here,
+    /// It had gone to another node and has come back.
+    Back,
+    /// There is no room for it.
+    Refused,
+}
+
+/// The users behind this node.
+#[derive(Debug, Default)]
+pub(super) struct Local {
+    entries: BTreeMap<Key, Entry>,
+    changes: BTreeMap<Key, Change>,
+    /// What the last change of the version consisted of, as long as it fitted a message.
+    last_changes: Vec<Change>,
+    ttvn: u8,
+    repeats: u8,
+    summaries: Summaries,
+    /// Value of the container that messages of the node's own have.
+    container: Vec<u8>,
+}
+
+impl Local {
+    pub(super) const fn ttvn(&self) -> u8 {
+        self.ttvn
+    }
+
+    /// Whether a user is here: neither leaving nor with another node.
+    #[inline]
+    pub(super) fn is_here(&self, key: Key) -> bool {
+        self.entries.get(&key).is_some_and(|entry| entry.state != State::Leaving && !entry.roamed)
+    }
+
+    /// Whether a user was here and has gone to another node, which is not announced yet.
+    #[inline]
+    pub(super) fn has_roamed(&self, key: Key) -> bool {
+        self.entries.get(&key).is_some_and(|entry| entry.roamed)
+    }
+
+    pub(super) fn contains(&self, key: Key) -> bool {
+        self.entries.contains_key(&key)
+    }
+
+    pub(super) fn is_announced(&self, key: Key) -> bool {
+        self.entries.get(&key).is_some_and(|entry| entry.state != State::New)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = Key> {
+        self.entries.iter().filter(|(_, entry)| entry.state != State::Leaving).map(|(&key, _)| key)
+    }
+
+    /// Notes that a user has sent a frame. The table must fit a packet of `max_len` bytes.
+    pub(super) fn add(
+        &mut self,
+        now: Instant,
+        key: Key,
+        permanent: bool,
+        wireless: bool,
+        max_len: usize,
+    ) -> Added {
+        if let Some(entry) = self.entries.get_mut(&key) {
+            entry.last_seen = now;
+            if entry.state == State::Leaving {
+                entry.state = State::Announced;
+                entry.roamed = false;
+                let flags = entry.flags;
+                self.note(key, flags);
+                return Added::Here;
+            }
+            return if std::mem::take(&mut entry.roamed) { Added::Back } else { Added::Here };
+        }
+        let vlans = self.summaries.0.len() + usize::from(!self.summaries.0.contains_key(&key.vlan));
+        let header = data::UnicastTvlv::LEN + tvlv::HEADER + translation::HEADER;
+        let len = header + vlans * translation::CHECKSUM + (self.entries.len() + 1) * translation::CHANGE;
+        if len > max_len {
+            return Added::Refused;
+        }
+        let flags = if wireless { WIRELESS } else { 0 };
+        let entry = Entry { flags, state: State::New, roamed: false, permanent, last_seen: now };
+        self.entries.insert(key, entry);
+        self.note(key, flags);
+        Added::Here
+    }
+
+    /// Removes a user that another node announces.
+    pub(super) fn remove(&mut self, key: Key, roamed: bool) {
+        let Some(entry) = self.entries.get_mut(&key) else { return };
+        if entry.state == State::New {
+            self.entries.remove(&key);
+            self.note(key, DELETED);
+            return;
+        }
+        entry.roamed |= roamed;
+        entry.state = State::Leaving;
+        let flags = entry.flags | DELETED | if roamed { ROAMED } else { 0 };
+        self.note(key, flags);
+    }
+
+    /// Notes a change. One that undoes another leaves nothing.
+    fn note(&mut self, key: Key, flags: u8) {
+        let change = Change { flags, address: key.address, vlan: key.vlan };
+        match self.changes.get_mut(&key) {
+            Some(before) if (before.flags ^ flags) & DELETED != 0 => {
+                self.changes.remove(&key);
+            }
+            Some(before) => *before = change,
+            None => {
+                self.changes.insert(key, change);
+            }
+        }
+    }
+
+    /// Removes users that have not sent for long.
+    pub(super) fn purge(&mut self, now: Instant) {
+        let gone = |entry: &Entry| {
+            !entry.permanent && entry.state != State::Leaving && entry.last_seen + TIMEOUT <= now
+        };
+        let gone: Vec<Key> =
+            self.entries.iter().filter(|(_, entry)| gone(entry)).map(|(&key, _)| key).collect();
+        gone.into_iter().for_each(|key| self.remove(key, false));
+    }
+
+    /// The container of the next message of the node's own, which announces what has changed: all of it, if it fits
+    /// `max_len` bytes, and else only that something has.
+    pub(super) fn announce(&mut self, max_len: usize) -> &[u8] {
+        if self.changes.is_empty() {
+            match self.repeats {
+                0 => self.container = self.data(DIFFERENCE, &[]),
+                _ => self.repeats -= 1,
+            }
+            return &self.container;
+        }
+        self.entries.retain(|_, entry| entry.state != State::Leaving);
+        self.entries.values_mut().for_each(|entry| entry.state = State::Announced);
+        self.summaries = Summaries::default();
+        for (key, entry) in &self.entries {
+            self.summaries.add(key.vlan, crc::of_entry(key.vlan, entry.flags & CHECKED_FLAGS, key.address));
+        }
+        self.ttvn = self.ttvn.wrapping_add(1);
+        self.repeats = REPEATS;
+        let changes: Vec<Change> = std::mem::take(&mut self.changes).into_values().collect();
+        let fits = changes.len() * translation::CHANGE <= max_len;
+        self.last_changes = if fits { changes } else { Vec::new() };
+        self.container = self.data(DIFFERENCE, &self.last_changes);
+        &self.container
+    }
+
+    /// What has changed last, if it was announced.
+    pub(super) fn last_changes(&self) -> Option<&[Change]> {
+        (!self.last_changes.is_empty()).then_some(&self.last_changes)
+    }
+
+    /// The whole table, as it was announced last.
+    pub(super) fn table(&self) -> Vec<Change> {
+        let announced = self.entries.iter().filter(|(_, entry)| entry.state != State::New);
+        announced
+            .map(|(key, entry)| Change { flags: entry.flags, address: key.address, vlan: key.vlan })
+            .collect()
+    }
+
+    /// Value of a container with these changes.
+    pub(super) fn data(&self, flags: u8, changes: &[Change]) -> Vec<u8> {
+        table_data(flags, self.ttvn, self.summaries.checksums(), changes.iter().copied())
+    }
+
+    /// The checksum of a VLAN, as it was announced last.
+    pub(super) fn summary(&self, vlan: u16) -> Option<Summary> {
+        self.summaries.0.get(&vlan).copied()
+    }
+}

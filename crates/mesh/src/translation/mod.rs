@@ -1,0 +1,464 @@
+//! The translation table (TT): behind which node each user of the mesh is, by VLAN.
+//!
+//! Each node announces its users in its own messages: a version, a checksum of each VLAN, and what the last change of
+//! the version was. A node that has missed a change asks for it or for the whole table; any node on the way that has
+//! it may answer. A user that sends at another node than before has roamed, and that node tells the one before.
+//!
+//! | file | state |
+//! |---|---|
+//! | `local` | the users behind this node |
+//! | `global` | those behind others |
+//! | `crc` | the checksum |
+
+mod crc;
+mod global;
+mod local;
+
+use std::collections::BTreeMap;
+
+use hopcast_core::{Duration, Instant};
+use hopcast_wire::ethernet::{self, Mac};
+
+use crate::wire::translation::table_data;
+use crate::wire::translation::{Change, Checksum, DELETED, FULL_TABLE, REQUEST, RESPONSE, ROAMED, TableData};
+use crate::wire::{Header, data, tvlv};
+use global::Global;
+use local::{Added, Local};
+
+/// Time for which the answer to a request is waited for (`BATADV_TT_REQUEST_TIMEOUT`).
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
+/// A user may come here from others this often within [`ROAMING_SPAN`], and further times are not told to the node
+/// before (`BATADV_ROAMING_MAX_COUNT`).
+const MAX_ROAMINGS: u8 = 5;
+/// See [`MAX_ROAMINGS`] (`BATADV_ROAMING_MAX_TIME`).
+const ROAMING_SPAN: Duration = Duration::from_secs(20);
+
+/// A user's VLAN and address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key {
+    /// The VLAN, with [`TAGGED`](crate::wire::translation::TAGGED), or 0.
+    pub vlan: u16,
+    /// The user's address.
+    pub address: Mac,
+}
+
+/// Bounds of what others announce.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) max_users: usize,
+    pub(crate) max_users_of_node: usize,
+}
+
+/// A container that is to be sent to an originator.
+#[derive(Debug)]
+pub(crate) struct Letter {
+    /// Originator that it is of; `None` for this node.
+    pub(crate) source: Option<Mac>,
+    pub(crate) destination: Mac,
+    pub(crate) kind: u8,
+    pub(crate) value: Vec<u8>,
+}
+
+/// Result of a frame of a user of this node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Registered {
+    Yes,
+    /// There is no room for the user.
+    Refused,
+}
+
+/// The number of users of a VLAN, and their checksum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Summary {
+    users: usize,
+    crc: u32,
+}
+
+/// Those of each VLAN that has users.
+#[derive(Debug, Default)]
+struct Summaries(BTreeMap<u16, Summary>);
+
+impl Summaries {
+    fn add(&mut self, vlan: u16, crc: u32) {
+        let summary = self.0.entry(vlan).or_default();
+        summary.users += 1;
+        summary.crc ^= crc;
+    }
+
+    fn count(&mut self, vlan: u16) {
+        self.0.entry(vlan).or_default().users += 1;
+    }
+
+    fn discount(&mut self, vlan: u16) {
+        if let Some(summary) = self.0.get_mut(&vlan) {
+            summary.users -= 1;
+            if summary.users == 0 {
+                self.0.remove(&vlan);
+            }
+        }
+    }
+
+    fn checksums(&self) -> impl ExactSizeIterator<Item = Checksum> {
+        self.0.iter().map(|(&vlan, summary)| Checksum { crc: summary.crc, vlan })
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) requests_sent: u64,
+    pub(crate) requests_received: u64,
+    pub(crate) responses_sent: u64,
+    pub(crate) responses_received: u64,
+    pub(crate) responses_not_asked_for: u64,
+    pub(crate) responses_too_long: u64,
+    pub(crate) roamings_sent: u64,
+    pub(crate) roamings_received: u64,
+    pub(crate) roamings_too_often: u64,
+    pub(crate) users_refused: u64,
+    pub(crate) foreign_users_refused: u64,
+}
+
+/// The translation table.
+pub(crate) struct Translation {
+    local: Local,
+    global: Global,
+    limits: Limits,
+    /// The requests that are not answered, with their time.
+    requests: BTreeMap<Mac, Instant>,
+    /// For users that have come here: how often they may yet, and since when.
+    roamings: BTreeMap<Key, (Instant, u8)>,
+    letters: Vec<Letter>,
+    pub(crate) counters: Counters,
+}
+
+impl Translation {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self {
+            local: Local::default(),
+            global: Global::default(),
+            limits,
+            requests: BTreeMap::new(),
+            roamings: BTreeMap::new(),
+            letters: Vec::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// The containers that are to be sent.
+    pub(crate) fn letters(&mut self) -> Vec<Letter> {
+        std::mem::take(&mut self.letters)
+    }
+
+    /// Notes that a user of this node has sent a frame. The table of them must fit a packet of `max_len` bytes.
+    pub(crate) fn register(&mut self, now: Instant, key: Key, permanent: bool, max_len: usize) -> Registered {
+        let added = self.local.add(now, key, permanent, false, max_len);
+        if added == Added::Refused {
+            self.counters.users_refused += 1;
+            return Registered::Refused;
+        }
+        let elsewhere = self.global.get(key).filter(|entry| entry.roaming.is_none());
+        if let Some(entry) = elsewhere.filter(|_| !ethernet::is_group(key.address)) {
+            let holders: Vec<Mac> = entry.holders().collect();
+            holders.into_iter().for_each(|holder| self.tell_of_roaming(now, key, holder));
+            if added == Added::Back {
+                self.global.remove(key);
+            } else if let Some(entry) = self.global.get_mut(key) {
+                entry.roaming = Some(now);
+            }
+        }
+        Registered::Yes
+    }
+
+    fn tell_of_roaming(&mut self, now: Instant, key: Key, holder: Mac) {
+        let (since, left) = self.roamings.entry(key).or_insert((now, MAX_ROAMINGS));
+        if *since + ROAMING_SPAN <= now {
+            (*since, *left) = (now, MAX_ROAMINGS);
+        }
+        if *left == 0 {
+            self.counters.roamings_too_often += 1;
+            return;
+        }
+        *left -= 1;
+        self.counters.roamings_sent += 1;
+        let value = tvlv::Roaming { client: key.address, vlan: key.vlan }.bytes().to_vec();
+        self.letters.push(Letter { source: None, destination: holder, kind: tvlv::ROAMING, value });
+    }
+
+    /// The container of the next message of the node's own; see [`Local::announce`].
+    pub(crate) fn announce(&mut self, max_len: usize) -> &[u8] {
+        self.local.announce(max_len)
+    }
+
+    /// Version of this node's table.
+    pub(crate) const fn ttvn(&self) -> u8 {
+        self.local.ttvn()
+    }
+
+    /// Version of an originator's table, as far as it is known here.
+    #[inline]
+    pub(crate) fn ttvn_of(&self, originator: Mac) -> u8 {
+        self.global.node(originator).map_or(0, |node| node.ttvn)
+    }
+
+    /// Whether a user is behind this node.
+    #[inline]
+    pub(crate) fn is_here(&self, key: Key) -> bool {
+        self.local.is_here(key)
+    }
+
+    /// Whether a user has just gone from this node to another.
+    #[inline]
+    pub(crate) fn has_left(&self, key: Key) -> bool {
+        self.local.has_roamed(key)
+    }
+
+    /// Whether a user is between two nodes.
+    #[inline]
+    pub(crate) fn is_roaming(&self, key: Key) -> bool {
+        self.global.get(key).is_some_and(|entry| entry.roaming.is_some())
+    }
+
+    /// The node that has a user: of several, the one of the best path, as `quality` says.
+    #[inline]
+    pub(crate) fn find(&self, key: Key, quality: impl Fn(Mac) -> Option<u8>) -> Option<Mac> {
+        let mut best: Option<(Mac, u8)> = None;
+        for holder in self.global.get(key)?.holders() {
+            if let Some(found) = quality(holder)
+                && best.is_none_or(|(_, other)| found > other)
+            {
+                best = Some((holder, found));
+            }
+        }
+        best.map(|(holder, _)| holder)
+    }
+
+    /// The users behind this node.
+    pub(crate) fn local_users(&self) -> impl Iterator<Item = Key> {
+        self.local.iter()
+    }
+
+    /// The users behind others, with the node of each.
+    pub(crate) fn global_users(&self) -> impl Iterator<Item = (Key, Mac)> {
+        self.global.iter()
+    }
+
+    /// Number of users behind others.
+    pub(crate) fn len(&self) -> usize {
+        self.global.len()
+    }
+
+    /// The checksum of this node's users of a VLAN.
+    pub(crate) fn checksum(&self, vlan: u16) -> Option<u32> {
+        self.local.summary(vlan).map(|summary| summary.crc)
+    }
+
+    /// The checksum of an originator's users of a VLAN.
+    pub(crate) fn checksum_of(&self, originator: Mac, vlan: u16) -> Option<u32> {
+        let found = self.global.node(originator)?.checksums().find(|checksum| checksum.vlan == vlan);
+        found.map(|checksum| checksum.crc)
+    }
+
+    /// Forgets the users of an originator to which there is no route; with `entirely`, its version too.
+    pub(crate) fn forget(&mut self, originator: Mac, entirely: bool) {
+        if entirely {
+            self.global.remove_node(originator);
+            self.requests.remove(&originator);
+        } else {
+            self.global.clear_node(originator);
+        }
+    }
+
+    /// Forgets what is over.
+    pub(crate) fn purge(&mut self, now: Instant) {
+        self.local.purge(now);
+        self.global.purge(now);
+        self.requests.retain(|_, asked| *asked + REQUEST_TIMEOUT > now);
+        self.roamings.retain(|_, (since, _)| *since + ROAMING_SPAN > now);
+    }
+
+    /// Takes the container of an originator's message.
+    pub(crate) fn receive_announcement(&mut self, now: Instant, originator: Mac, data: TableData<'_>) {
+        let node = self.global.node_mut(originator);
+        let (initialised, before) = (node.initialised, node.ttvn);
+        let mut full = true;
+        let in_sync = if !initialised && data.ttvn == 1 || i32::from(data.ttvn) - i32::from(before) == 1 {
+            if data.changes().len() == 0 {
+                // The changes did not fit, or have been sent often enough.
+                full = false;
+                false
+            } else {
+                let changes: Vec<Change> = data.changes().collect();
+                self.apply(now, originator, &changes);
+                let node = self.global.node_mut(originator);
+                (node.last_changes, node.ttvn) = (changes, data.ttvn);
+                self.global.update_checksums(originator);
+                self.global.agrees(originator, data.checksums())
+            }
+        } else {
+            initialised && data.ttvn == before && self.global.agrees(originator, data.checksums())
+        };
+        if !in_sync {
+            self.ask(now, originator, data, full);
+        }
+    }
+
+    fn ask(&mut self, now: Instant, originator: Mac, data: TableData<'_>, full: bool) {
+        if self.requests.get(&originator).is_some_and(|&asked| asked + REQUEST_TIMEOUT > now) {
+            return;
+        }
+        self.requests.insert(originator, now);
+        self.counters.requests_sent += 1;
+        let flags = REQUEST | if full { FULL_TABLE } else { 0 };
+        let value = table_data(flags, data.ttvn, data.checksums(), std::iter::empty());
+        self.letters.push(Letter { source: None, destination: originator, kind: tvlv::TRANSLATION, value });
+    }
+
+    /// Takes a request for the table of this node, or of another (`of`). Returns whether it is answered.
+    pub(crate) fn receive_request(
+        &mut self,
+        from: Mac,
+        of: Option<Mac>,
+        data: TableData<'_>,
+        max_len: usize,
+    ) -> bool {
+        self.counters.requests_received += 1;
+        let whole = data.flags & FULL_TABLE != 0;
+        let value = match of {
+            None => match self.local.last_changes() {
+                Some(changes) if !whole && data.ttvn == self.local.ttvn() => {
+                    self.local.data(RESPONSE, changes)
+                }
+                _ => self.local.data(RESPONSE | FULL_TABLE, &self.local.table()),
+            },
+            Some(of) => {
+                let Some(node) = self.global.node(of) else { return false };
+                if !node.initialised || node.ttvn != data.ttvn || !self.global.agrees(of, data.checksums()) {
+                    return false;
+                }
+                let is_full = whole || node.last_changes.is_empty();
+                let flags = RESPONSE | if is_full { FULL_TABLE } else { 0 };
+                let changes = if is_full { self.global.table(of) } else { node.last_changes.clone() };
+                table_data(flags, node.ttvn, node.checksums(), changes.into_iter())
+            }
+        };
+        if data::UnicastTvlv::LEN + tvlv::HEADER + value.len() > max_len {
+            self.counters.responses_too_long += 1;
+            return of.is_none();
+        }
+        self.counters.responses_sent += 1;
+        self.letters.push(Letter { source: of, destination: from, kind: tvlv::TRANSLATION, value });
+        true
+    }
+
+    /// Takes the answer to a request.
+    pub(crate) fn receive_response(&mut self, now: Instant, originator: Mac, data: TableData<'_>) {
+        self.counters.responses_received += 1;
+        if self.requests.remove(&originator).is_none() {
+            self.counters.responses_not_asked_for += 1;
+            return;
+        }
+        let changes: Vec<Change> = data.changes().collect();
+        let full = data.flags & FULL_TABLE != 0;
+        if full {
+            self.global.clear_node(originator);
+        }
+        self.apply(now, originator, &changes);
+        let node = self.global.node_mut(originator);
+        node.ttvn = data.ttvn;
+        node.last_changes = if full { Vec::new() } else { changes };
+        self.global.update_checksums(originator);
+    }
+
+    /// Takes the word of an originator that a user has come to it.
+    pub(crate) fn receive_roaming(&mut self, now: Instant, originator: Mac, key: Key) {
+        self.counters.roamings_received += 1;
+        self.add(now, originator, key, ROAMED);
+    }
+
+    /// Notes that a user behind an originator has sent a frame, which may not be announced yet.
+    pub(crate) fn hear(&mut self, now: Instant, originator: Mac, key: Key) {
+        if ethernet::is_group(key.address) || self.local.is_announced(key) {
+            return;
+        }
+        match self.global.get(key) {
+            Some(entry) if entry.unannounced.is_none() => return,
+            Some(entry) if entry.is_held_by(originator) => {}
+            Some(_) => {
+                self.global.release_all(key);
+                self.hold(key, originator, 0);
+            }
+            None => {
+                if self.hold(key, originator, 0)
+                    && let Some(entry) = self.global.get_mut(key)
+                {
+                    entry.unannounced = Some(now);
+                }
+            }
+        }
+        self.local.remove(key, false);
+    }
+
+    fn hold(&mut self, key: Key, originator: Mac, flags: u8) -> bool {
+        let held = self.global.hold(key, originator, flags, self.limits);
+        self.counters.foreign_users_refused += u64::from(!held);
+        held
+    }
+
+    fn apply(&mut self, now: Instant, originator: Mac, changes: &[Change]) {
+        for &Change { flags, address, vlan } in changes {
+            let key = Key { vlan, address };
+            if flags & DELETED != 0 {
+                self.delete(now, originator, key, flags & ROAMED != 0);
+            } else if !self.add(now, originator, key, flags) {
+                return;
+            }
+        }
+        self.global.node_mut(originator).initialised = true;
+    }
+
+    fn delete(&mut self, now: Instant, originator: Mac, key: Key, roamed: bool) {
+        let Some(entry) = self.global.get_mut(key) else { return };
+        if !roamed {
+            self.global.release(key, originator);
+        } else if self.local.contains(key) {
+            self.global.remove(key);
+        } else if entry.holders().any(|holder| holder != originator) {
+            self.global.release(key, originator);
+        } else {
+            entry.roaming = Some(now);
+        }
+    }
+
+    /// Adds a user that an originator has, or has just got from another node, if `flags` say that it roamed.
+    fn add(&mut self, now: Instant, originator: Mac, key: Key, flags: u8) -> bool {
+        let roamed = flags & ROAMED != 0;
+        let known = match self.global.get(key) {
+            None => false,
+            Some(entry) => {
+                if entry.unannounced.is_some() || entry.roaming.is_some() || roamed {
+                    self.global.release_all(key);
+                    if let Some(entry) = self.global.get_mut(key) {
+                        (entry.unannounced, entry.roaming) = (None, None);
+                    }
+                }
+                true
+            }
+        };
+        if !self.hold(key, originator, flags) {
+            if known && self.global.get(key).is_some_and(|entry| entry.holders().next().is_none()) {
+                self.global.remove(key);
+            }
+            return false;
+        }
+        if !known
+            && roamed
+            && let Some(entry) = self.global.get_mut(key)
+        {
+            entry.roaming = Some(now);
+        }
+        if !ethernet::is_group(key.address) {
+            self.local.remove(key, roamed);
+        }
+        true
+    }
+}
