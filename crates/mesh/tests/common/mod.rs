@@ -1,0 +1,276 @@
+//! A world in virtual time: nodes, links with loss and a delay, and frames that users send.
+
+#![allow(clippy::unwrap_used, dead_code)] // each test file uses its part
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hopcast_core::{Buffer, Duration, Frame, Instant, Item, Machine, Port, Seed, Stream};
+use hopcast_mesh::{Mesh, MeshConfig, MeshInterface};
+use hopcast_wire::ethernet::{self, Header, Mac};
+
+/// Delay of a link.
+const DELAY: Duration = Duration::from_micros(500);
+
+/// Address of a node's interface.
+pub(crate) const fn radio(node: usize) -> Mac {
+    [0x02, 0, 0, 0, (node >> 8) as u8, node as u8]
+}
+
+/// Address of the interface that a node's mesh makes.
+pub(crate) const fn host(node: usize) -> Mac {
+    [0x06, 0, 0, 0, (node >> 8) as u8, node as u8]
+}
+
+/// The time this many milliseconds after the start.
+pub(crate) fn at(millis: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(millis)
+}
+
+/// A frame of a user.
+pub(crate) fn frame(to: Mac, from: Mac, payload: &[u8]) -> Vec<u8> {
+    let mut frame = Buffer::copy_from(payload);
+    ethernet::prepend(&mut frame, Header { destination: to, source: from, ether_type: 0x88b5 });
+    frame.to_vec()
+}
+
+/// A frame of a user in a VLAN.
+pub(crate) fn tagged(to: Mac, from: Mac, vlan: u16, payload: &[u8]) -> Vec<u8> {
+    let mut inner = vlan.to_be_bytes().to_vec();
+    inner.extend(0x88b5_u16.to_be_bytes());
+    inner.extend(payload);
+    let mut frame = Buffer::copy_from(&inner);
+    ethernet::prepend(&mut frame, Header { destination: to, source: from, ether_type: 0x8100 });
+    frame.to_vec()
+}
+
+/// Nodes with one radio each, and who hears whom.
+pub(crate) struct World {
+    pub(crate) nodes: Vec<Mesh>,
+    pub(crate) now: Instant,
+    /// Loss of a link in one direction; there is none that is not here.
+    links: BTreeMap<(usize, usize), f64>,
+    in_flight: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
+    ever: u64,
+    random: Stream,
+    seed: Seed,
+    wireless: bool,
+    /// Frames that were handed up, with the node and the time.
+    pub(crate) delivered: Vec<(Instant, usize, Vec<u8>)>,
+    /// Frames on the air, and their bytes, those that nobody hears included.
+    pub(crate) sent: u64,
+    pub(crate) sent_bytes: u64,
+}
+
+impl World {
+    /// Nodes with radios, and no links.
+    pub(crate) fn new(nodes: usize, seed: u64) -> Self {
+        Self::with(nodes, true, seed)
+    }
+
+    fn with(nodes: usize, wireless: bool, seed: u64) -> Self {
+        let seed = Seed::new(seed, 0);
+        let mut world = Self {
+            nodes: Vec::new(),
+            now: Instant::ZERO,
+            links: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
+            ever: 0,
+            random: seed.stream(&["world"], 0),
+            seed,
+            wireless,
+            delivered: Vec::new(),
+            sent: 0,
+            sent_bytes: 0,
+        };
+        world.nodes = (0..nodes).map(|node| world.make(node, 0)).collect();
+        world
+    }
+
+    fn make(&self, node: usize, life: u64) -> Mesh {
+        let interfaces = vec![MeshInterface { mac: radio(node), wireless: self.wireless }];
+        let random = self.seed.stream(&["node", &node.to_string()], life);
+        Mesh::new(MeshConfig::new(interfaces, host(node)), random)
+    }
+
+    /// Nodes in a row, by links that are no radios.
+    pub(crate) fn wires(nodes: usize, seed: u64) -> Self {
+        let mut world = Self::with(nodes, false, seed);
+        (1..nodes).for_each(|node| world.link(node - 1, node, 0.0));
+        world
+    }
+
+    /// Nodes in a row.
+    pub(crate) fn chain(nodes: usize, loss: f64, seed: u64) -> Self {
+        let mut world = Self::new(nodes, seed);
+        (1..nodes).for_each(|node| world.link(node - 1, node, loss));
+        world
+    }
+
+    /// Nodes in a square.
+    pub(crate) fn grid(side: usize, loss: f64, seed: u64) -> Self {
+        let mut world = Self::new(side * side, seed);
+        for node in 0..side * side {
+            if node % side + 1 < side {
+                world.link(node, node + 1, loss);
+            }
+            if node + side < side * side {
+                world.link(node, node + side, loss);
+            }
+        }
+        world
+    }
+
+    /// Sets a link's loss in both directions.
+    pub(crate) fn link(&mut self, a: usize, b: usize, loss: f64) {
+        self.links.insert((a, b), loss);
+        self.links.insert((b, a), loss);
+    }
+
+    pub(crate) fn cut(&mut self, a: usize, b: usize) {
+        self.links.remove(&(a, b));
+        self.links.remove(&(b, a));
+    }
+
+    /// Puts a new node, which knows nothing, in the place of one.
+    pub(crate) fn restart(&mut self, node: usize) {
+        self.nodes[node] = self.make(node, self.now.as_nanos());
+    }
+
+    /// Lets time pass until then.
+    pub(crate) fn until(&mut self, end: Instant) {
+        loop {
+            let timer =
+                self.nodes.iter().enumerate().filter_map(|(n, node)| Some((node.deadline()?, n))).min();
+            let frame = self.in_flight.first_key_value().map(|(&(at, _), _)| at);
+            let next = timer.map(|(at, _)| at).into_iter().chain(frame).min();
+            let Some(next) = next.filter(|next| *next <= end) else { break };
+            self.now = self.now.max(next);
+            if frame.is_some_and(|frame| frame <= next) {
+                let (_, (node, bytes)) = self.in_flight.pop_first().unwrap();
+                self.give(node, Port::Below(0), &bytes);
+            } else if let Some((_, node)) = timer {
+                self.nodes[node].wake(self.now);
+                self.drain(node);
+            }
+        }
+        self.now = end;
+    }
+
+    /// Lets this many seconds pass.
+    pub(crate) fn run(&mut self, seconds: u64) {
+        self.until(self.now + Duration::from_secs(seconds));
+    }
+
+    /// Has a user behind a node send a frame.
+    pub(crate) fn send(&mut self, node: usize, frame: &[u8]) {
+        self.give(node, Port::Above(0), frame);
+    }
+
+    /// Has a node hear a frame that no node has sent.
+    pub(crate) fn forge(&mut self, node: usize, frame: &[u8]) {
+        self.give(node, Port::Below(0), frame);
+    }
+
+    fn give(&mut self, node: usize, port: Port, bytes: &[u8]) {
+        self.nodes[node].handle(self.now, port, Item::Frame(Frame::new(Buffer::copy_from(bytes))));
+        self.drain(node);
+    }
+
+    fn drain(&mut self, node: usize) {
+        while let Some((port, item)) = self.nodes[node].poll(self.now) {
+            let Item::Frame(frame) = item else { panic!("{item:?}") };
+            match port {
+                Port::Above(0) => self.delivered.push((self.now, node, frame.bytes.to_vec())),
+                Port::Below(0) => self.transmit(node, &frame.bytes),
+                other => panic!("{other:?}"),
+            }
+        }
+        let deadline = self.nodes[node].deadline();
+        assert!(deadline.is_none_or(|next| next > self.now), "a deadline that has passed");
+    }
+
+    /// A frame to one station is sent again up to seven times, as a radio's are.
+    fn transmit(&mut self, node: usize, frame: &[u8]) {
+        self.sent += 1;
+        self.sent_bytes += frame.len() as u64;
+        assert!(frame.len() <= 1514, "{} bytes", frame.len());
+        let destination = ethernet::parse(frame).unwrap().destination;
+        let tries = if ethernet::is_group(destination) { 1 } else { 8 };
+        let hearers: Vec<(usize, f64)> =
+            self.links.range((node, 0)..(node + 1, 0)).map(|(&(_, to), &loss)| (to, loss)).collect();
+        for (to, loss) in hearers {
+            let wanted = ethernet::is_group(destination) || destination == radio(to);
+            if wanted && (0..tries).any(|_| !self.random.chance(loss)) {
+                self.in_flight.insert((self.now + DELAY, self.ever), (to, frame.to_vec()));
+                self.ever += 1;
+            }
+        }
+    }
+
+    /// The next hop of a node to another.
+    pub(crate) fn next_hop(&self, node: usize, to: usize) -> Option<usize> {
+        let found =
+            self.nodes[node].originators().into_iter().find(|status| status.originator == radio(to))?;
+        (0..self.nodes.len()).find(|&node| radio(node) == found.next_hop)
+    }
+
+    /// The nodes on the way from one to another, without the first; it ends where there is no route, or a loop.
+    pub(crate) fn route(&self, mut node: usize, to: usize) -> Vec<usize> {
+        let (mut route, mut seen) = (Vec::new(), BTreeSet::from([node]));
+        while node != to
+            && let Some(next) = self.next_hop(node, to)
+        {
+            route.push(next);
+            if !seen.insert(next) {
+                break;
+            }
+            node = next;
+        }
+        route
+    }
+
+    /// Quality of the path from a node to another.
+    pub(crate) fn tq(&self, node: usize, to: usize) -> Option<u8> {
+        let found = self.nodes[node].originators().into_iter().find(|status| status.originator == radio(to));
+        found.map(|status| status.tq)
+    }
+
+    /// Whether every node has a route to every other, and the users of every other by the same table as that one.
+    pub(crate) fn agrees(&self) -> bool {
+        let nodes = 0..self.nodes.len();
+        let pairs = nodes.clone().flat_map(|a| nodes.clone().map(move |b| (a, b))).filter(|(a, b)| a != b);
+        pairs.into_iter().all(|(a, b)| {
+            let announced = self.nodes[b].table(0);
+            self.next_hop(a, b).is_some()
+                && announced.1.is_some()
+                && self.nodes[a].table_of(radio(b), 0) == announced
+                && self.nodes[a]
+                    .global_users()
+                    .iter()
+                    .any(|(key, node)| (key.vlan, key.address, *node) == (0, host(b), radio(b)))
+        })
+    }
+
+    /// Sends a frame from the host of one node to that of another. Returns whether it arrives within a second, once and
+    /// unchanged.
+    pub(crate) fn pings(&mut self, from: usize, to: usize) -> bool {
+        let payload = format!("from {from} to {to} at {}", self.now);
+        let sent = frame(host(to), host(from), payload.as_bytes());
+        self.delivered.clear();
+        self.send(from, &sent);
+        self.run(1);
+        let arrived: Vec<_> = self.delivered.iter().filter(|(_, _, bytes)| *bytes == sent).collect();
+        arrived.len() == 1 && arrived[0].1 == to
+    }
+
+    /// A node's counter.
+    pub(crate) fn counter(&self, node: usize, name: &str) -> u64 {
+        let mut found = None;
+        self.nodes[node].counters(&mut |counter, value| {
+            if counter == name {
+                found = Some(value);
+            }
+        });
+        found.unwrap_or_else(|| panic!("no counter `{name}`"))
+    }
+}

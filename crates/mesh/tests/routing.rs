@@ -1,0 +1,142 @@
+//! Routes of B.A.T.M.A.N. IV in chains and in a grid: which they are, and how soon they change.
+
+mod common;
+
+use common::{World, at, frame, host, radio};
+use hopcast_wire::ethernet::BROADCAST;
+
+#[test]
+fn chains_have_routes_and_tables_to_all_and_carry_frames() {
+    for (nodes, seconds) in [(3, 10), (5, 15), (20, 45)] {
+        let mut world = World::wires(nodes, 1);
+        world.run(seconds);
+        let last = nodes - 1;
+        assert_eq!(world.route(0, last), (1..nodes).collect::<Vec<_>>());
+        assert_eq!(world.route(last, 0), (0..last).rev().collect::<Vec<_>>());
+        assert!(world.pings(0, last) && world.pings(last, 0));
+        world.run(seconds);
+        assert!(world.agrees(), "{nodes} nodes");
+    }
+}
+
+#[test]
+fn qualities_fall_by_the_hop_penalty_and_the_shared_radios() {
+    // Of a link without loss, 64 of 64 own messages have come back, or 63 where the last one's echo is on its way.
+    let link = |tq: u32, own: u32| tq * own / 255;
+    // A forwarder takes 30 of 255 for the radio by which it comes and goes, and as much as a hop.
+    let hop = |tq: u32, own: u32, wireless| {
+        let here = if wireless { tq * own * 255 * 225 / 255_u32.pow(3) } else { link(tq, own) };
+        here * 225 / 255
+    };
+    for wireless in [false, true] {
+        let mut world = if wireless { World::chain(4, 0.0, 2) } else { World::wires(4, 2) };
+        world.run(90);
+        let path = |hops, own| link((1..hops).fold(255, |tq, _| hop(tq, own, wireless)), own);
+        for to in 1..4 {
+            let found = u32::from(world.tq(0, to).unwrap());
+            assert!(
+                (path(to, 251)..=path(to, 255)).contains(&found),
+                "{found} over {to} hops, radio {wireless}"
+            );
+        }
+    }
+}
+
+#[test]
+fn paths_that_are_worth_nothing_are_no_routes() {
+    // By radios, 255 is 0 after 19 hops of 225 * 225 / 255^2, whose parts are cut off each time.
+    let mut world = World::chain(20, 0.0, 2);
+    world.run(90);
+    assert!(world.next_hop(0, 10).is_some() && world.next_hop(0, 19).is_none());
+}
+
+#[test]
+fn the_better_of_two_paths_is_taken() {
+    // 0 - 1 - 3, where the first link loses much, and 0 - 2 - 3, which does not.
+    let mut world = World::new(4, 3);
+    for (a, b, loss) in [(0, 1, 0.5), (1, 3, 0.0), (0, 2, 0.02), (2, 3, 0.02)] {
+        world.link(a, b, loss);
+    }
+    world.run(120);
+    assert_eq!((world.route(0, 3), world.route(3, 0)), (vec![2, 3], vec![2, 0]));
+    let (good, bad) = (world.tq(0, 2).unwrap(), world.tq(0, 1).unwrap());
+    assert!(good > 230 && bad < good, "{good} and {bad}");
+}
+
+#[test]
+fn a_grid_with_loss_settles_and_floods_reach_all() {
+    let mut world = World::grid(5, 0.1, 4);
+    world.run(120);
+    assert!(world.agrees());
+    for (from, to) in [(0, 24), (24, 0), (4, 20), (12, 3)] {
+        let route = world.route(from, to);
+        assert_eq!(route.last(), Some(&to), "{route:?}");
+        assert!(world.pings(from, to), "from {from} to {to} by {route:?}");
+    }
+    world.delivered.clear();
+    let all = frame(BROADCAST, host(7), b"to all");
+    world.send(7, &all);
+    world.run(2);
+    let mut heard: Vec<usize> =
+        world.delivered.iter().filter(|(.., bytes)| *bytes == all).map(|found| found.1).collect();
+    heard.sort_unstable();
+    assert_eq!(heard, (0..25).filter(|&node| node != 7).collect::<Vec<_>>(), "each once");
+}
+
+#[test]
+fn a_link_that_is_cut_is_left_within_the_window_of_averages() {
+    // A ring of four: 0 - 1 - 3 and 0 - 2 - 3.
+    let mut world = World::new(4, 5);
+    for (a, b) in [(0, 1), (1, 3), (0, 2), (2, 3)] {
+        world.link(a, b, 0.0);
+    }
+    world.run(90);
+    let by = world.next_hop(0, 3).unwrap();
+    let other = 3 - by;
+    assert!(world.pings(0, 3));
+    world.cut(by, 3);
+    let cut = world.now;
+    while world.next_hop(0, 3) != Some(other) {
+        let now = world.now;
+        world.until(now + hopcast_core::Duration::from_millis(100));
+        assert!(world.now < cut + hopcast_core::Duration::from_secs(10), "no new route");
+    }
+    // Each message of 3 that comes by the other alone counts 0 for the path that was cut, whose average is that of the
+    // others until none of five is left, unless the other is better before.
+    assert!(world.pings(0, 3));
+    assert_eq!(world.route(0, 3), [other, 3]);
+}
+
+#[test]
+fn a_node_that_restarts_is_found_again_and_its_old_table_is_forgotten() {
+    let mut world = World::chain(3, 0.0, 6);
+    world.run(60);
+    world.send(2, &frame(BROADCAST, [2, 7, 7, 7, 7, 7], b"a user"));
+    world.run(5);
+    let user = |world: &World| {
+        world.nodes[0].global_users().iter().any(|(key, _)| key.address == [2, 7, 7, 7, 7, 7])
+    };
+    assert!(user(&world));
+    world.restart(2);
+    world.run(60);
+    assert!(!user(&world) && world.agrees());
+    assert!(world.pings(0, 2));
+    assert!(world.pings(2, 0));
+    assert_eq!(world.next_hop(0, 2), Some(1));
+}
+
+#[test]
+fn what_is_gone_is_forgotten_after_its_time() {
+    let mut world = World::chain(3, 0.0, 7);
+    world.run(30);
+    world.cut(1, 2);
+    world.run(190);
+    assert!(world.next_hop(0, 2).is_some(), "a route is kept for 200 seconds");
+    world.run(20);
+    assert_eq!(world.next_hop(0, 2), None);
+    assert!(world.nodes[0].global_users().iter().all(|(_, node)| *node != radio(2)));
+    assert_eq!(world.counter(0, "originators"), 2);
+    world.run(200);
+    assert_eq!(world.counter(0, "originators"), 1);
+    assert_eq!(world.now, at(440_000));
+}
