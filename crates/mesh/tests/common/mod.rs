@@ -56,9 +56,11 @@ pub(crate) struct World {
     wireless: bool,
     /// Frames that were handed up, with the node and the time.
     pub(crate) delivered: Vec<(Instant, usize, Vec<u8>)>,
-    /// Frames on the air, and their bytes, those that nobody hears included.
+    /// Number of frames on the air, those that nobody hears included.
     pub(crate) sent: u64,
-    pub(crate) sent_bytes: u64,
+    /// The first frames on the air, as many as there is room for.
+    pub(crate) captured: Vec<Vec<u8>>,
+    pub(crate) max_captured: usize,
 }
 
 impl World {
@@ -80,7 +82,8 @@ impl World {
             wireless,
             delivered: Vec::new(),
             sent: 0,
-            sent_bytes: 0,
+            captured: Vec::new(),
+            max_captured: 0,
         };
         world.nodes = (0..nodes).map(|node| world.make(node, 0)).collect();
         world
@@ -134,6 +137,11 @@ impl World {
     /// Puts a new node, which knows nothing, in the place of one.
     pub(crate) fn restart(&mut self, node: usize) {
         self.nodes[node] = self.make(node, self.now.as_nanos());
+    }
+
+    /// Puts a node in the place of one that takes itself for another.
+    pub(crate) fn impersonate(&mut self, node: usize, victim: usize) {
+        self.nodes[node] = self.make(victim, 1 + node as u64);
     }
 
     /// Lets time pass until then.
@@ -192,7 +200,9 @@ impl World {
     /// A frame to one station is sent again up to seven times, as a radio's are.
     fn transmit(&mut self, node: usize, frame: &[u8]) {
         self.sent += 1;
-        self.sent_bytes += frame.len() as u64;
+        if self.captured.len() < self.max_captured {
+            self.captured.push(frame.to_vec());
+        }
         assert!(frame.len() <= 1514, "{} bytes", frame.len());
         let destination = ethernet::parse(frame).unwrap().destination;
         let tries = if ethernet::is_group(destination) { 1 } else { 8 };

@@ -1,0 +1,200 @@
+//! What stations send that lie, repeat and forge: it is bounded, counted, and costs others little.
+
+mod common;
+
+use common::{World, frame, host, radio};
+use hopcast_core::{Buffer, Duration};
+use hopcast_mesh::wire::ogm::{DIRECT_LINK, Ogm};
+use hopcast_mesh::wire::translation::{self, Change, Checksum, table_data};
+use hopcast_mesh::wire::{ETHER_TYPE, Header as _, MAX_TQ, TTL, tvlv};
+use hopcast_wire::ethernet::{self, BROADCAST, Header, Mac};
+use proptest::prelude::*;
+
+const LIAR: Mac = [2, 0x66, 6, 6, 6, 6];
+
+fn ogm(originator: Mac, previous_sender: Mac, seqno: u32) -> Ogm {
+    Ogm { ttl: TTL, flags: 0, seqno, originator, previous_sender, tq: MAX_TQ, tvlv_len: 0 }
+}
+
+fn on_air(ogm: Ogm, containers: &[u8], source: Mac) -> Vec<u8> {
+    let mut packet = Buffer::copy_from(containers);
+    Ogm { tvlv_len: containers.len() as u16, ..ogm }.prepend(&mut packet);
+    ethernet::prepend(&mut packet, Header { destination: BROADCAST, source, ether_type: ETHER_TYPE });
+    packet.to_vec()
+}
+
+#[test]
+fn forged_originators_make_room_for_each_other_and_routes_stay() {
+    let mut world = World::wires(3, 1);
+    world.run(30);
+    let before = world.sent;
+    world.run(10);
+    let usual = world.sent - before;
+    for forged in 0..10_000_u16 {
+        let [high, low] = forged.to_be_bytes();
+        let originator = [2, 0x77, 0, 0, high, low];
+        // From themselves, and by a neighbour that has a good link.
+        let source = if forged % 2 == 0 { originator } else { radio(1) };
+        world.forge(0, &on_air(ogm(originator, originator, 7), b"", source));
+    }
+    assert_eq!(world.counter(0, "originators"), 4096);
+    assert!(world.counter(0, "originators_refused") > 0);
+    let before = world.sent;
+    world.run(10);
+    assert!(world.sent - before < usual + 2 * 256, "{} frames, of {usual}", world.sent - before);
+    assert!(world.pings(0, 2) && world.pings(2, 0));
+    world.run(700);
+    assert_eq!(world.counter(0, "originators"), 2);
+}
+
+#[test]
+fn a_message_that_comes_back_changes_nothing_and_goes_no_further() {
+    let mut world = World::wires(3, 2);
+    world.run(30);
+    let forwarded = world.counter(0, "ogms_forwarded");
+    let seqno = 5;
+    let mut flagged = ogm(radio(0), radio(1), seqno);
+    flagged.flags = DIRECT_LINK;
+    for _ in 0..100 {
+        // Its own, one that it has forwarded, and one whose hops are used up.
+        world.forge(0, &on_air(flagged, b"", radio(1)));
+        world.forge(0, &on_air(ogm(radio(2), radio(0), seqno), b"", radio(1)));
+        world.forge(0, &on_air(Ogm { ttl: 1, ..ogm(LIAR, LIAR, seqno) }, b"", LIAR));
+    }
+    assert_eq!(world.counter(0, "ogms_forwarded"), forwarded);
+    assert!(world.counter(0, "ogms_of_own") >= 200 && world.counter(0, "ogms_expired") >= 100);
+    world.run(5);
+    assert_eq!(world.route(0, 2), [1, 2]);
+}
+
+#[test]
+fn a_forged_sequence_number_costs_an_originator_half_a_minute_at_most() {
+    let mut world = World::wires(3, 3);
+    world.run(60);
+    for far in [100_000_u32, 1 << 31, 3 << 30] {
+        world.forge(0, &on_air(ogm(radio(2), radio(2), far), b"", radio(1)));
+    }
+    assert!(world.pings(0, 2), "the route stays");
+    let refused = world.counter(0, "ogms_of_restart_refused");
+    assert!(refused >= 1);
+    world.run(40);
+    let refused = world.counter(0, "ogms_of_restart_refused");
+    world.run(10);
+    assert_eq!(world.counter(0, "ogms_of_restart_refused"), refused, "its messages count again");
+    assert!(world.pings(0, 2));
+}
+
+#[test]
+fn a_table_that_never_stops_growing_is_refused() {
+    let mut world = World::wires(3, 4);
+    world.run(30);
+    for version in 1..=255_u8 {
+        let changes =
+            (0..40_u8).map(|user| Change { flags: 0, address: [2, 0x88, 0, 0, version, user], vlan: 0 });
+        let checksum = [Checksum { crc: 0, vlan: 0 }];
+        let value = table_data(translation::DIFFERENCE, version, checksum.into_iter(), changes);
+        let mut containers = Vec::new();
+        tvlv::put(&mut containers, tvlv::TRANSLATION, translation::VERSION, &value);
+        world.forge(0, &on_air(ogm(LIAR, LIAR, u32::from(version)), &containers, LIAR));
+    }
+    assert_eq!(world.counter(0, "tt_users"), 2048 + 2);
+    assert!(world.counter(0, "tt_foreign_users_refused") > 0);
+    assert!(world.pings(0, 2));
+    world.run(700);
+    assert_eq!(world.counter(0, "tt_users"), 2);
+}
+
+#[test]
+fn an_answer_that_was_not_asked_for_is_ignored() {
+    let mut world = World::wires(3, 5);
+    world.run(30);
+    let stolen = Change { flags: 0, address: host(2), vlan: 0 };
+    let flags = translation::RESPONSE | translation::FULL_TABLE;
+    let value = table_data(flags, 1, [Checksum { crc: 0, vlan: 0 }].into_iter(), [stolen].into_iter());
+    let mut bytes = Vec::new();
+    tvlv::put(&mut bytes, tvlv::TRANSLATION, translation::VERSION, &value);
+    let mut packet = Buffer::copy_from(&bytes);
+    let (destination, source, tvlv_len) = (radio(0), radio(1), bytes.len() as u16);
+    hopcast_mesh::wire::data::UnicastTvlv { ttl: TTL, destination, source, tvlv_len }.prepend(&mut packet);
+    let header = Header { destination: radio(0), source: radio(1), ether_type: ETHER_TYPE };
+    ethernet::prepend(&mut packet, header);
+    world.forge(0, &packet);
+    assert_eq!(world.counter(0, "tt_responses_not_asked_for"), 1);
+    assert!(world.agrees());
+}
+
+#[test]
+fn two_nodes_with_one_address_do_not_stop_the_others() {
+    let mut world = World::wires(6, 6);
+    world.run(60);
+    let before = world.sent;
+    world.run(20);
+    let usual = world.sent - before;
+    world.impersonate(5, 0);
+    world.run(60);
+    let before = world.sent;
+    world.run(20);
+    assert!(world.sent - before < 2 * usual, "{} frames, of {usual}", world.sent - before);
+    assert!(world.pings(1, 4) && world.pings(3, 2));
+}
+
+#[test]
+fn a_broadcast_that_is_repeated_for_ever_is_flooded_once() {
+    let mut world = World::wires(3, 7);
+    world.max_captured = 100_000;
+    world.run(30);
+    world.captured.clear();
+    world.send(2, &frame(BROADCAST, host(2), b"once"));
+    world.run(1);
+    let broadcast = world.captured.iter().find(|frame| frame[14] == 1 && frame[6..12] == radio(1)).cloned();
+    let broadcast = broadcast.expect("node 1 passes it on");
+    world.delivered.clear();
+    (0..1000).for_each(|_| world.forge(0, &broadcast));
+    world.run(1);
+    assert!(world.delivered.is_empty());
+    assert!(world.counter(0, "broadcast_duplicates") >= 1000);
+}
+
+/// Changes to a frame: bytes that are set, and its length.
+fn damage() -> impl Strategy<Value = (usize, Vec<(usize, u8)>, usize)> {
+    (
+        any::<usize>(),
+        prop::collection::vec((14..90_usize, any::<u8>()), 0..6),
+        prop_oneof![3 => Just(2000), 1 => 0..120_usize],
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn damaged_frames_of_a_mesh_make_no_node_panic_and_cause_few_others(
+        frames in prop::collection::vec(damage(), 1..200),
+    ) {
+        let mut world = World::wires(3, 8);
+        world.max_captured = 400;
+        world.run(20);
+        for node in 0..3 {
+            world.send(node, &frame(host((node + 1) % 3), host(node), &[0; 1500]));
+            world.send(node, &frame(BROADCAST, [2, 9, 9, 9, 9, node as u8], b"user"));
+        }
+        world.run(3);
+        let (captured, before, given) = (world.captured.clone(), world.sent, frames.len() as u64);
+        for (which, bytes, len) in frames {
+            let mut damaged = captured[which % captured.len()].clone();
+            for (place, byte) in bytes {
+                if let Some(found) = damaged.get_mut(place) {
+                    *found = byte;
+                }
+            }
+            damaged.truncate(len);
+            // The station that it is for takes it, or the one in the middle.
+            let to = (0..3).find(|&node| damaged.get(..6) == Some(&radio(node)[..])).unwrap_or(1);
+            world.forge(to, &damaged);
+            world.until(world.now + Duration::from_millis(1));
+        }
+        world.run(5);
+        // A long frame is at most 16 parts on each of two links, and each node sends some twelve packets a second.
+        prop_assert!(world.sent - before < given * 40 + 400, "{} frames", world.sent - before);
+        prop_assert!(world.counter(1, "originators") <= given + 3);
+    }
+}
