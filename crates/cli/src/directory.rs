@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use hopcast_runner::LOG;
+use hopcast_trace::log::EXTENSION;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -325,7 +325,7 @@ fn clear(dir: &Path) -> io::Result<()> {
 fn drop_captures(dir: &Path) -> io::Result<()> {
     let Ok(entries) = fs::read_dir(dir.join("captures")) else { return Ok(()) };
     for path in entries.flatten().map(|entry| entry.path()) {
-        if path.extension().is_some_and(|extension| extension == "pcapng" || extension == LOG) {
+        if path.extension().is_some_and(|extension| extension == "pcapng" || extension == EXTENSION) {
             fs::remove_file(&path)
                 .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
         }

@@ -39,7 +39,10 @@ pub fn write_run_directory(
     let invalid =
         |error: TopologyError| io::Error::new(io::ErrorKind::InvalidInput, format!("topology.json: {error}"));
     topology.check().map_err(invalid)?;
-    let pictures = plot::pictures(document, topology);
+    let mut pictures = plot::pictures(document, topology);
+    if let Some(plot) = plot::packets::plot(dir, topology) {
+        pictures.add(plot);
+    }
     make(&dir.join("plots"))?;
     // The manifest marks a complete run directory: it is removed first and written last, so that a half-written
     // directory is recognised.

@@ -59,6 +59,7 @@ pub(crate) fn page(document: &Document, pictures: &Pictures, manifest: &Value, d
         "latency" => section(pictures, Section::Latency, "latency", "Latency"),
         "series" => section(pictures, Section::Series, "series", "Over time"),
         "network" => section(pictures, Section::Network, "network", "The network"),
+        "packets" => section(pictures, Section::Packets, "packets", "Where packets died"),
         "manifest" => provenance::provenance(manifest),
         _ => String::new(),
     }
@@ -193,6 +194,7 @@ fn bounds(shown: usize, in_files: usize, left_out: usize, which: Section) -> Str
         Section::Latency => "latency.csv",
         Section::Series => "timeseries.csv",
         Section::Network => "links.csv",
+        Section::Packets => "captures",
     };
     let of = |count: usize| number::plain(count as f64);
     let mut notes = Vec::new();

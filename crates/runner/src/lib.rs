@@ -19,5 +19,5 @@ mod virtual_time;
 pub use error::{JournalError, RunError};
 pub use files::{FileSystem, load, load_text, read_scenario};
 pub use journal::Journal;
-pub use run::{Executor, Job, Jobs, LOG, Part, run, run_jobs, run_jobs_on};
+pub use run::{Executor, Job, Jobs, Part, run, run_jobs, run_jobs_on};
 pub use virtual_time::VirtualTime;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 
+use hopcast_trace::log::EXTENSION;
 use hopcast_twin::bounds::Bounds;
 use hopcast_twin::identity::Identity;
 use hopcast_twin::results::{Document, Run};
@@ -16,9 +17,6 @@ use crate::virtual_time::VirtualTime;
 
 /// Maximum number of threads. Chosen: more than the cores of today's computers; a larger number is most likely a slip.
 const MAX_THREADS: usize = 256;
-
-/// How the name of a run's log ends.
-pub const LOG: &str = "trace";
 
 /// A part of a plan's runs, of several that are run apart: each `of`-th run, from the `number`-th on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,7 +146,7 @@ pub fn run_jobs_on(
             jobs.captures.map(|dir| dir.join(name))
         };
         let capture = file("pcapng").filter(|_| case.scenario.capture != model::Capture::Nothing);
-        let record = file(LOG).zip(jobs.record);
+        let record = file(EXTENSION).zip(jobs.record);
         let run = executor.run(&Job { case, place, repeat, bounds, capture, record }, monitor)?;
         // What the machine could not keep up with, or its programs could not do, is worth another try.
         let went_well = |run: &&Run| {

@@ -5,9 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hopcast_report::{Topology, TopologyLink, TopologyNode, read_run_directory, route_picture};
-use hopcast_runner::LOG;
 use hopcast_trace::capture::{is_capture, log_of_captures};
-use hopcast_trace::log::Place;
+use hopcast_trace::log::{EXTENSION, Place};
 use hopcast_trace::verdict::verdicts;
 use hopcast_trace::view;
 use hopcast_trace::{Log, Query, follow};
@@ -138,7 +137,7 @@ fn in_directory(dir: &Path, run: Option<usize>) -> Result<PathBuf, Failure> {
     let ending = |wanted: &'static str| {
         move |file: &&PathBuf| file.extension().is_some_and(|extension| extension == wanted)
     };
-    let mut found: Vec<&PathBuf> = files.iter().filter(ending(LOG)).collect();
+    let mut found: Vec<&PathBuf> = files.iter().filter(ending(EXTENSION)).collect();
     if found.is_empty() {
         found = files.iter().filter(ending("pcapng")).collect();
     }

@@ -15,6 +15,7 @@ mod chart;
 mod label;
 mod load;
 mod network;
+pub(crate) mod packets;
 mod series;
 pub(crate) mod theme;
 mod throughput;
@@ -40,6 +41,7 @@ pub(crate) enum Section {
     Latency,
     Series,
     Network,
+    Packets,
 }
 
 /// The space of a picture.
@@ -119,6 +121,14 @@ pub(crate) fn pictures(document: &Document, topology: &Topology) -> Pictures {
         plot.file_stem = format!("{:03}-{}", index + 1, plot.file_stem);
     }
     pictures
+}
+
+impl Pictures {
+    /// Adds the picture of where packets died.
+    pub(crate) fn add(&mut self, plot: Plot) {
+        let file_stem = format!("{:03}-{}", self.plots.len() + 1, plot.file_stem);
+        self.plots.push(Plot { file_stem, ..plot });
+    }
 }
 
 /// Maximum number of pictures of one kind. Chosen: more take long to draw, and nobody examines them one by one.

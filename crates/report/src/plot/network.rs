@@ -69,31 +69,53 @@ pub(crate) fn plots(study: &Study<'_>, topology: &Topology) -> (Vec<Plot>, usize
 /// A picture of which way packets took and where they ended: for each pair of nodes the frames that were sent, those
 /// that the link lost, and marks at the nodes that took or dropped copies. A standalone SVG file.
 pub fn route_picture(topology: &Topology, marks: &Marks, caption: &str) -> String {
-    let used = marks.hops.keys().cloned().collect();
-    let shown = topology.drawn(&used);
-    let layout = lay_out(&shown);
-    let load = |((from, to), &[arrived, lost]): (&(String, String), &[u64; 2])| {
-        let sent = (arrived + lost) as f64;
-        let lost = lost as f64 / sent.max(1.0);
-        Load { from: from.clone(), to: to.clone(), bytes: sent, lost: Some(lost), ..Load::default() }
-    };
-    let loads: Vec<Load> = marks.hops.iter().map(load).collect();
-    let top = loads.iter().map(|load| load.bytes).fold(1.0, f64::max);
-    let drawing = Drawing::new(&shown, &layout, Size::Wide, Scale::Frames { top });
-    let svg = drawing.paint_marked(&shown, &loads, caption, |canvas| {
-        for (node, &(x, y)) in shown.nodes.iter().zip(&drawing.places) {
-            let radius = drawing.radius;
-            if marks.taken.contains_key(&node.name) {
-                canvas.circle((x, y), radius + 2.0, Ink::Line(2), Some(3.0));
+    standalone(&RoutePicture::new(topology, marks, caption).paint(Size::Wide), &theme::style())
+}
+
+/// What a picture of the way of packets shows.
+pub(super) struct RoutePicture<'m> {
+    shown: Topology,
+    layout: Layout,
+    loads: Vec<Load>,
+    marks: &'m Marks,
+    caption: &'m str,
+}
+
+impl<'m> RoutePicture<'m> {
+    pub(super) fn new(topology: &Topology, marks: &'m Marks, caption: &'m str) -> Self {
+        let used = marks.hops.keys().cloned().collect();
+        let shown = topology.drawn(&used);
+        let layout = lay_out(&shown);
+        let load = |((from, to), &[arrived, lost]): (&(String, String), &[u64; 2])| {
+            let sent = (arrived + lost) as f64;
+            let lost = lost as f64 / sent.max(1.0);
+            Load { from: from.clone(), to: to.clone(), bytes: sent, lost: Some(lost), ..Load::default() }
+        };
+        let loads = marks.hops.iter().map(load).collect();
+        Self { shown, layout, loads, marks, caption }
+    }
+
+    pub(super) fn paint(&self, size: Size) -> String {
+        // A multiple of the number of steps, so that each ends at a whole number.
+        let top = (self.loads.iter().map(|load| load.bytes).fold(1.0, f64::max) / 5.0).ceil() * 5.0;
+        let drawing = Drawing::new(&self.shown, &self.layout, size, Scale::Frames { top });
+        drawing.paint_marked(&self.shown, &self.loads, self.caption, |canvas| {
+            for (node, &(x, y)) in self.shown.nodes.iter().zip(&drawing.places) {
+                let radius = drawing.radius;
+                if self.marks.taken.contains_key(&node.name) {
+                    canvas.circle((x, y), radius + 2.0, Ink::Line(2), Some(3.0));
+                }
+                if self.marks.died.contains_key(&node.name) {
+                    // Open in the middle, where the name is.
+                    let (from, to) = (if radius > 10.0 { radius * 0.6 } else { 0.0 }, radius + 2.0);
+                    for (right, down) in [(1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0)] {
+                        let at = |arm: f64| (x + right * arm, y + down * arm);
+                        canvas.path(&[at(from), at(to)], Ink::Line(1), 3.0);
+                    }
+                }
             }
-            if marks.died.contains_key(&node.name) {
-                let arm = radius + 2.0;
-                canvas.path(&[(x - arm, y - arm), (x + arm, y + arm)], Ink::Line(1), 3.0);
-                canvas.path(&[(x - arm, y + arm), (x + arm, y - arm)], Ink::Line(1), 3.0);
-            }
-        }
-    });
-    standalone(&svg, &theme::style())
+        })
+    }
 }
 
 /// Upper ends of all steps but the last, as shares of the top. Chosen: a sender's own link carries by unicast many

@@ -44,6 +44,9 @@ pub use recorder::{ContentId, Recorder, Written};
 
 use hopcast_core::Port;
 
+/// The extension of the name of a log's file.
+pub const EXTENSION: &str = "trace";
+
 /// Maximum number of bytes of a packet that the log stores. Chosen: Ethernet, two tags, IPv6, a tunnel, IPv6 and UDP
 /// fit; more makes logs larger, less hides inner headers.
 pub const MAX_STORED: usize = 128;

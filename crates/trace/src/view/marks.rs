@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::log::{EventKind, Place};
-use crate::story::{Fate, Story};
+use crate::story::{Fate, Step, Story};
 
 /// What is to be marked on a drawing of the network.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,9 +18,19 @@ pub struct Marks {
 
 /// The marks of a story.
 pub fn marks(story: &Story<'_>) -> Marks {
+    marks_of(story, &story.steps)
+}
+
+/// The marks of some packets of a story, by their places in [`Story::packets`].
+pub fn marks_of_packets(story: &Story<'_>, packets: &[usize]) -> Marks {
+    let packets = packets.iter().filter_map(|&place| story.packets.get(place));
+    marks_of(story, packets.flat_map(|packet| &packet.steps).filter_map(|&step| story.steps.get(step)))
+}
+
+fn marks_of<'s>(story: &Story<'_>, steps: impl IntoIterator<Item = &'s Step>) -> Marks {
     let mut marks = Marks::default();
     let node = |place: u32| story.log.places().get(place as usize).map_or("", Place::node).to_owned();
-    for step in &story.steps {
+    for step in steps {
         match step.event.kind {
             EventKind::Delivered { from } if from != step.event.place => {
                 marks.hops.entry((node(from), node(step.event.place))).or_default()[0] += 1;

@@ -6,6 +6,6 @@ mod summary;
 mod text;
 
 pub use json::{story_json, summary_json};
-pub use marks::{Marks, marks};
+pub use marks::{Marks, marks, marks_of_packets};
 pub use summary::{DropCount, Summary, summary};
 pub use text::{story_text, summary_text};
