@@ -31,7 +31,9 @@ pub struct GlobalRoutes {
     pub(super) paths: ShortestPaths,
     addresses: Arc<AddressPlan>,
     /// For each destination asked for, the step by which each node reaches it.
-    tables: BTreeMap<Target, Vec<Option<Step>>>,
+    tables: BTreeMap<Target, Table>,
+    /// Number of entries of all tables.
+    entries: usize,
     pub(super) groups: GroupTrees,
     statics: StaticTable,
     pub(super) running: RunningServices,
@@ -84,17 +86,41 @@ pub(super) struct Leg {
 
 /// Maximum number of entries in all tables together. Chosen: a quarter of a gigabyte; with less, large networks search
 /// for the same paths again and again.
-const MAX_ENTRIES: usize = (1 << 28) / size_of::<Option<Step>>();
+const MAX_ENTRIES: usize = (1 << 28) / size_of::<(u32, Step)>();
 
 /// Maximum number of hops: no packet has more (RFC 791, RFC 8200).
 const MAX_HOPS: usize = 255;
+
+/// The steps to one destination, in the order of the nodes that reach it: in networks of many parts those are few.
+#[derive(Debug)]
+struct Table(Vec<(u32, Step)>);
+
+impl Table {
+    /// The steps that the last search has found.
+    fn of(paths: &ShortestPaths) -> Self {
+        let step = |node: NodeId| paths.step(node).map(|step| (node as u32, step));
+        if paths.found().len() > paths.nodes() / 2 {
+            return Self((0..paths.nodes()).filter_map(step).collect());
+        }
+        let mut steps: Vec<(u32, Step)> = paths.found().iter().copied().filter_map(step).collect();
+        steps.sort_unstable_by_key(|&(node, _)| node);
+        Self(steps)
+    }
+
+    fn step(&self, from: NodeId) -> Option<Step> {
+        let has_all = self.0.get(from).filter(|(node, _)| *node as usize == from);
+        let found =
+            || self.0.binary_search_by_key(&from, |&(node, _)| node as usize).ok().map(|at| &self.0[at]);
+        has_all.or_else(found).map(|&(_, step)| step)
+    }
+}
 
 impl GlobalRoutes {
     /// The routes of these paths, in a network with these services.
     pub(super) fn new(paths: ShortestPaths, addresses: Arc<AddressPlan>, services: &[ServiceSpec]) -> Self {
         let (groups, statics) = (GroupTrees::default(), StaticTable::default());
         let running = RunningServices::of(services);
-        Self { paths, addresses, tables: BTreeMap::new(), groups, statics, running, version: 0 }
+        Self { paths, addresses, tables: BTreeMap::new(), entries: 0, groups, statics, running, version: 0 }
     }
 
     /// Adds a static route to a node, which wins over the shortest paths of all destinations that it covers; false, and
@@ -126,6 +152,7 @@ impl GlobalRoutes {
             | Change::Duplicate(_) => return false,
         }
         self.tables.clear();
+        self.entries = 0;
         self.groups.forget_trees();
         self.version += 1;
         true
@@ -306,15 +333,17 @@ impl GlobalRoutes {
 
     fn step(&mut self, from: NodeId, to: Target) -> Option<Step> {
         if !self.tables.contains_key(&to) {
-            let nodes = self.paths.nodes();
-            if (self.tables.len() + 1) * nodes > MAX_ENTRIES {
-                self.tables.pop_first();
-            }
             self.paths.search(to);
-            let table = (0..nodes).map(|node| self.paths.step(node)).collect();
+            let table = Table::of(&self.paths);
+            while self.entries + table.0.len() > MAX_ENTRIES
+                && let Some((_, oldest)) = self.tables.pop_first()
+            {
+                self.entries -= oldest.0.len();
+            }
+            self.entries += table.0.len();
             self.tables.insert(to, table);
         }
-        self.tables[&to][from]
+        self.tables[&to].step(from)
     }
 }
 
@@ -365,6 +394,31 @@ mod tests {
         assert_eq!(via(&mut routes), None);
         routes.change_link(2, None, &Change::Up);
         assert_eq!(via(&mut routes), Some(0));
+    }
+
+    #[test]
+    fn a_network_of_many_parts_has_small_tables_with_the_same_steps() {
+        // Triples of nodes in a row, not joined.
+        let pair = |parts: usize| {
+            (0..parts).flat_map(|part| [(3 * part, 3 * part + 1), (3 * part + 1, 3 * part + 2)])
+        };
+        let link = |(a, b): (NodeId, NodeId)| {
+            let model = LinkModel::PointToPoint(Config::default());
+            Link { name: format!("{a}-{b}"), ends: vec![a, b], prefixes: Vec::new(), model }
+        };
+        let links: Vec<Link> = pair(4).map(link).collect();
+        let mut routes = routes(12, &links);
+        for to in 0..12 {
+            for from in (0..12).filter(|&from| from != to) {
+                let step = routes.first_step(from, to).map(|step| step.via);
+                let expected =
+                    (from / 3 == to / 3).then(|| if from.abs_diff(to) == 2 { from / 3 * 3 + 1 } else { to });
+                assert_eq!(step, expected, "from {from} to {to}");
+            }
+        }
+        assert_eq!(routes.entries, 12 * 2);
+        routes.change_link(0, None, &Change::Down);
+        assert_eq!((routes.entries, routes.first_step(0, 2).is_none()), (0, true));
     }
 
     #[test]

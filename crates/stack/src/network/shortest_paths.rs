@@ -54,6 +54,8 @@ pub struct ShortestPaths {
     crossed: Vec<Crossed>,
     /// One search is one round, so that nothing needs to be cleared.
     round: u32,
+    /// The nodes that it has reached, in the order in which it did.
+    found: Vec<NodeId>,
 }
 
 /// A host's interface, as it sends.
@@ -119,7 +121,19 @@ impl ShortestPaths {
         let (of_link, at_link) = sorted_by(&ends, links.len(), |end| end.link);
         let (steps, crossed) =
             (vec![Reached::default(); nodes], vec![Crossed::default(); of_segment.len() - 1]);
-        Self { ends, of_segment, heard, of_link, at_link, of_node, at_node, steps, crossed, round: 0 }
+        Self {
+            ends,
+            of_segment,
+            heard,
+            of_link,
+            at_link,
+            of_node,
+            at_node,
+            steps,
+            crossed,
+            round: 0,
+            found: Vec::new(),
+        }
     }
 
     /// Number of nodes.
@@ -173,6 +187,7 @@ impl ShortestPaths {
     /// Settles nodes in the order of their cost, until `is_done` at one of them.
     fn search_until(&mut self, to: Target, mut is_done: impl FnMut(&Self, Cost) -> bool) {
         self.round += 1;
+        self.found.clear();
         let mut open = BinaryHeap::new();
         match to {
             Target::Node(node) => self.begin(node, (0, Duration::ZERO), Step::default(), &mut open),
@@ -208,6 +223,9 @@ impl ShortestPaths {
         step: Step,
         open: &mut BinaryHeap<Reverse<(Cost, NodeId)>>,
     ) {
+        if self.steps[node].round != self.round {
+            self.found.push(node);
+        }
         self.steps[node] = Reached { round: self.round, cost, step };
         open.push(Reverse((cost, node)));
     }
@@ -232,6 +250,9 @@ impl ShortestPaths {
             let (cost, step) = ((cost.0 + 1, cost.1 + delay), Step { from, to });
             let known = &mut self.steps[node];
             if known.round != round || cost < known.cost {
+                if known.round != round {
+                    self.found.push(node);
+                }
                 *known = Reached { round, cost, step };
                 open.push(Reverse((cost, node)));
             } else if cost == known.cost {
@@ -303,6 +324,11 @@ impl ShortestPaths {
     pub(super) fn step(&self, from: NodeId) -> Option<Step> {
         let reached = self.reached(from).filter(|reached| reached.cost.0 > 0);
         reached.map(|reached| reached.step).filter(|step| step.from != step.to)
+    }
+
+    /// The nodes that the search has reached, the destination included, in no order that matters.
+    pub(super) fn found(&self) -> &[NodeId] {
+        &self.found
     }
 
     /// A node's step to a neighbour on one of its interfaces.
