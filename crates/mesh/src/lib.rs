@@ -30,6 +30,8 @@
 pub mod node;
 pub mod wire;
 
+#[cfg(test)]
+mod captured;
 mod iv;
 mod translation;
 mod window;

@@ -46,4 +46,30 @@ mod tests {
             crc32c(0, b"\x80\x07\x10\x01\x02\x03\x04\x05\x06")
         );
     }
+    #[test]
+    fn the_kernels_checksums_are_those_of_the_entries_that_it_sends() {
+        use crate::captured::{ECHO, TABLE, bytes};
+        use crate::wire::data::UnicastTvlv;
+        use crate::wire::translation::TableData;
+        use crate::wire::{Header, ogm, tvlv};
+
+        let packet = bytes(TABLE);
+        let (_, containers) = UnicastTvlv::parse(&packet).unwrap();
+        let table = tvlv::containers(containers).next().unwrap();
+        let data = TableData::parse(table.value).unwrap();
+        let of = |vlan| {
+            let entries = data.changes().filter(|entry| entry.vlan == vlan);
+            entries.fold(0, |crc, entry| crc ^ of_entry(vlan, entry.flags, entry.address))
+        };
+        let vlans: Vec<u16> = data.checksums().map(|checksum| checksum.vlan).collect();
+        assert_eq!(vlans, [0x8007, 0x8000, 0]);
+        assert!(data.checksums().all(|checksum| of(checksum.vlan) == checksum.crc));
+        // Those of this crate's node, which the kernel took for right.
+        let packet = bytes(ECHO);
+        let (_, containers) = ogm::messages(&packet).unwrap().next().unwrap();
+        let data = TableData::parse(tvlv::containers(containers).next().unwrap().value).unwrap();
+        let host = [6, 0, 0, 0, 0, 0xa1];
+        let found: Vec<u32> = data.checksums().map(|checksum| checksum.crc).collect();
+        assert_eq!(found, [of_entry(0, 0, host), of_entry(0x8007, 0, host)]);
+    }
 }

@@ -188,6 +188,44 @@ fn a_table_is_its_checksums_and_then_its_changes() {
     assert_eq!(Roaming::parse(&roaming.bytes()), Ok(roaming));
 }
 
+#[test]
+fn packets_that_the_kernel_has_sent_are_read() {
+    use crate::captured::{ECHO, ECHO_REQUEST, OGM, TABLE, bytes};
+
+    let packet = bytes(OGM);
+    let found: Vec<_> = ogm::messages(&packet).unwrap().collect();
+    let [(message, value)] = &found[..] else { panic!("{found:?}") };
+    let first = [2, 0, 0, 0, 0, 2];
+    assert_eq!((message.ttl, message.flags, message.seqno), (50, 0, 0xd2b4_a7b2));
+    assert_eq!((message.originator, message.previous_sender, message.tq), (first, first, MAX_TQ));
+    let kinds: Vec<_> =
+        containers(value).map(|found| (found.kind, found.version, found.value.len())).collect();
+    assert_eq!(kinds, [(tvlv::TRANSLATION, 1, 88), (tvlv::MULTICAST, 2, 4), (tvlv::ARP_TABLE, 1, 0)]);
+    assert_eq!(tvlv::multicast::parse(containers(value).nth(1).unwrap().value), Ok(0x38));
+    let table = TableData::parse(containers(value).next().unwrap().value).unwrap();
+    assert_eq!((table.flags, table.ttvn), (translation::DIFFERENCE, 2));
+    let vlans: Vec<_> = table.changes().map(|change| (change.flags, change.vlan)).collect();
+    assert_eq!(vlans, [(0, 0x8000), (0, 0x8007), (0, 0), (0, 0), (0, 0)]);
+
+    let packet = bytes(ECHO);
+    let (message, _) = ogm::messages(&packet).unwrap().next().unwrap();
+    assert_eq!((message.ttl, message.flags), (49, ogm::DIRECT_LINK));
+    assert_eq!(message.originator, [2, 0, 0, 0, 0, 0xa1]);
+
+    let packet = bytes(TABLE);
+    let (header, value) = UnicastTvlv::parse(&packet).unwrap();
+    assert_eq!(
+        (header.destination[5], header.source[5], usize::from(header.tvlv_len)),
+        (0xa1, 0x37, value.len())
+    );
+    let table = TableData::parse(containers(value).next().unwrap().value).unwrap();
+    assert_eq!(table.flags, translation::RESPONSE | translation::FULL_TABLE);
+    assert_eq!((table.checksums().len(), table.changes().len()), (3, 6));
+
+    let (request, _) = Icmp::parse(&bytes(ECHO_REQUEST)).map(|(header, rest)| (header, rest.len())).unwrap();
+    assert_eq!((request.kind, request.ttl, request.seqno), (icmp::ECHO_REQUEST, 49, 1));
+}
+
 proptest! {
     #[test]
     fn no_bytes_make_a_parser_panic_and_what_parses_is_written_again(
