@@ -1,5 +1,5 @@
 //! Packets that batman-adv 2024.2 of Linux 6.12 has sent, in hexadecimal: nodes 02:00:00:00:00:02 and
-//! 32:67:ea:97:7b:37, with VLAN 7 on each, and 02:00:00:00:00:a1, which is a [`Mesh`](crate::Mesh) between them and a host.
+//! 32:67:ea:97:7b:37, with VLAN 7 on each, beside 02:00:00:00:00:a1, which is a [`Mesh`](crate::Mesh).
 
 /// A message of the first node's own, with its table's changes, the distributed ARP table's flag and that of groups.
 pub(crate) const OGM: &str = "000f3200d2b4a7b202000000000202000000000200ff00680401005801020003d473e7ac800700002e2ae2a880000000 \

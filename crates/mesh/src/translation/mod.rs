@@ -8,9 +8,11 @@
 //! |---|---|
 //! | `local` | the users behind this node |
 //! | `global` | those behind others |
+//! | `exchange` | no state: announcements, requests and answers |
 //! | `crc` | the checksum |
 
 mod crc;
+mod exchange;
 mod global;
 mod local;
 
@@ -19,9 +21,8 @@ use std::collections::BTreeMap;
 use hopcast_core::{Duration, Instant};
 use hopcast_wire::ethernet::{self, Mac};
 
-use crate::wire::translation::table_data;
-use crate::wire::translation::{Change, Checksum, DELETED, FULL_TABLE, REQUEST, RESPONSE, ROAMED, TableData};
-use crate::wire::{Header, data, tvlv};
+use crate::wire::translation::{Change, Checksum, DELETED, ROAMED};
+use crate::wire::tvlv;
 use global::Global;
 use local::{Added, Local};
 
@@ -274,99 +275,6 @@ impl Translation {
         self.global.purge(now);
         self.requests.retain(|_, asked| *asked + REQUEST_TIMEOUT > now);
         self.roamings.retain(|_, (since, _)| *since + ROAMING_SPAN > now);
-    }
-
-    /// Takes the container of an originator's message.
-    pub(crate) fn receive_announcement(&mut self, now: Instant, originator: Mac, data: TableData<'_>) {
-        let node = self.global.node_mut(originator);
-        let (initialised, before) = (node.initialised, node.ttvn);
-        let mut full = true;
-        let in_sync = if !initialised && data.ttvn == 1 || i32::from(data.ttvn) - i32::from(before) == 1 {
-            if data.changes().len() == 0 {
-                // The changes did not fit, or have been sent often enough.
-                full = false;
-                false
-            } else {
-                let changes: Vec<Change> = data.changes().collect();
-                self.apply(now, originator, &changes);
-                let node = self.global.node_mut(originator);
-                (node.last_changes, node.ttvn) = (changes, data.ttvn);
-                self.global.update_checksums(originator);
-                self.global.agrees(originator, data.checksums())
-            }
-        } else {
-            initialised && data.ttvn == before && self.global.agrees(originator, data.checksums())
-        };
-        if !in_sync {
-            self.ask(now, originator, data, full);
-        }
-    }
-
-    fn ask(&mut self, now: Instant, originator: Mac, data: TableData<'_>, full: bool) {
-        if self.requests.get(&originator).is_some_and(|&asked| asked + REQUEST_TIMEOUT > now) {
-            return;
-        }
-        self.requests.insert(originator, now);
-        self.counters.requests_sent += 1;
-        let flags = REQUEST | if full { FULL_TABLE } else { 0 };
-        let value = table_data(flags, data.ttvn, data.checksums(), std::iter::empty());
-        self.letters.push(Letter { source: None, destination: originator, kind: tvlv::TRANSLATION, value });
-    }
-
-    /// Takes a request for the table of this node, or of another (`of`). Returns whether it is answered.
-    pub(crate) fn receive_request(
-        &mut self,
-        from: Mac,
-        of: Option<Mac>,
-        data: TableData<'_>,
-        max_len: usize,
-    ) -> bool {
-        self.counters.requests_received += 1;
-        let whole = data.flags & FULL_TABLE != 0;
-        let value = match of {
-            None => match self.local.last_changes() {
-                Some(changes) if !whole && data.ttvn == self.local.ttvn() => {
-                    self.local.data(RESPONSE, changes)
-                }
-                _ => self.local.data(RESPONSE | FULL_TABLE, &self.local.table()),
-            },
-            Some(of) => {
-                let Some(node) = self.global.node(of) else { return false };
-                if !node.initialised || node.ttvn != data.ttvn || !self.global.agrees(of, data.checksums()) {
-                    return false;
-                }
-                let is_full = whole || node.last_changes.is_empty();
-                let flags = RESPONSE | if is_full { FULL_TABLE } else { 0 };
-                let changes = if is_full { self.global.table(of) } else { node.last_changes.clone() };
-                table_data(flags, node.ttvn, node.checksums(), changes.into_iter())
-            }
-        };
-        if data::UnicastTvlv::LEN + tvlv::HEADER + value.len() > max_len {
-            self.counters.responses_too_long += 1;
-            return of.is_none();
-        }
-        self.counters.responses_sent += 1;
-        self.letters.push(Letter { source: of, destination: from, kind: tvlv::TRANSLATION, value });
-        true
-    }
-
-    /// Takes the answer to a request.
-    pub(crate) fn receive_response(&mut self, now: Instant, originator: Mac, data: TableData<'_>) {
-        self.counters.responses_received += 1;
-        if self.requests.remove(&originator).is_none() {
-            self.counters.responses_not_asked_for += 1;
-            return;
-        }
-        let changes: Vec<Change> = data.changes().collect();
-        let full = data.flags & FULL_TABLE != 0;
-        if full {
-            self.global.clear_node(originator);
-        }
-        self.apply(now, originator, &changes);
-        let node = self.global.node_mut(originator);
-        node.ttvn = data.ttvn;
-        node.last_changes = if full { Vec::new() } else { changes };
-        self.global.update_checksums(originator);
     }
 
     /// Takes the word of an originator that a user has come to it.
