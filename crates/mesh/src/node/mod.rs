@@ -1,6 +1,6 @@
 //! A node of a mesh, between its links and its host: [`Mesh`].
 //!
-//! - `Below(i)` is interface i, whose frames of type [`ETHER_TYPE`](crate::wire::ETHER_TYPE) are the mesh's.
+//! - `Below(i)` is interface i, whose frames of type [`ETHER_TYPE`] are the mesh's.
 //! - `Above(0)` is the interface that the mesh makes, `bat0` in Linux: frames of its host, or of a bridge's stations.
 //!
 //! | file | state |
