@@ -4,7 +4,7 @@ mod common;
 
 use common::{World, frame, host, radio};
 use hopcast_core::{Buffer, Duration};
-use hopcast_mesh::wire::ogm::{DIRECT_LINK, Ogm};
+use hopcast_mesh::wire::ogm::{DIRECT_LINK, Ogm, messages};
 use hopcast_mesh::wire::translation::{self, Change, Checksum, table_data};
 use hopcast_mesh::wire::{ETHER_TYPE, Header as _, MAX_TQ, TTL, tvlv};
 use hopcast_wire::ethernet::{self, BROADCAST, Header, Mac};
@@ -63,6 +63,13 @@ fn a_message_that_comes_back_changes_nothing_and_goes_no_further() {
     }
     assert_eq!(world.counter(0, "ogms_forwarded"), forwarded);
     assert!(world.counter(0, "ogms_of_own") >= 200 && world.counter(0, "ogms_expired") >= 100);
+    // One of 2 that another station has from node 1, the next hop there: it would lead back.
+    world.max_captured = 1000;
+    world.run(3);
+    let own = world.captured.iter().rev().find(|frame| frame[6..12] == radio(2) && frame[14] == 0).unwrap();
+    let (newest, _) = messages(&own[14..]).unwrap().next().unwrap();
+    world.forge(0, &on_air(ogm(radio(2), radio(1), newest.seqno + 1), b"", LIAR));
+    assert_eq!(world.counter(0, "ogms_looping"), 1);
     world.run(5);
     assert_eq!(world.route(0, 2), [1, 2]);
 }

@@ -3,6 +3,7 @@
 mod common;
 
 use common::{World, at, frame, host, radio};
+use hopcast_mesh::wire::ogm::{self, DIRECT_LINK, NOT_BEST_NEXT_HOP};
 use hopcast_wire::ethernet::BROADCAST;
 
 #[test]
@@ -139,4 +140,56 @@ fn what_is_gone_is_forgotten_after_its_time() {
     world.run(200);
     assert_eq!(world.counter(0, "originators"), 1);
     assert_eq!(world.now, at(440_000));
+}
+
+#[test]
+fn a_neighbour_by_whom_no_path_leads_still_gets_its_messages_back() {
+    // 0 - 2 loses much, so that node 0 reaches 2 by 1.
+    let mut world = World::new(3, 8);
+    for (a, b, loss) in [(0, 1, 0.0), (1, 2, 0.0), (0, 2, 0.6)] {
+        world.link(a, b, loss);
+    }
+    world.run(90);
+    assert_eq!(world.route(0, 2), [1, 2]);
+    world.max_captured = 10_000;
+    world.run(20);
+    let by_0 = world.captured.iter().filter(|frame| frame[6..12] == radio(0) && frame[14] == 0);
+    let messages = by_0.flat_map(|frame| ogm::messages(&frame[14..]).unwrap()).map(|(ogm, _)| ogm);
+    let of_2: Vec<u8> = messages.filter(|ogm| ogm.originator == radio(2)).map(|ogm| ogm.flags).collect();
+    assert!(of_2.contains(&(DIRECT_LINK | NOT_BEST_NEXT_HOP)) && !of_2.contains(&DIRECT_LINK), "{of_2:?}");
+}
+
+#[test]
+fn messages_that_are_forwarded_share_packets() {
+    let mut world = World::grid(5, 0.0, 9);
+    world.max_captured = 100_000;
+    world.run(60);
+    let (packets, messages) = (world.counter(12, "ogm_packets_sent"), world.counter(12, "ogms_sent"));
+    assert!(packets * 2 < messages, "{packets} packets of {messages} messages");
+    let longest = world.captured.iter().filter(|frame| frame[14] == 0).map(Vec::len).max().unwrap();
+    assert!((400..=14 + 512).contains(&longest), "{longest} bytes");
+}
+
+#[test]
+fn a_broadcast_is_sent_only_where_somebody_may_not_have_it() {
+    let mut world = World::wires(3, 10);
+    world.run(20);
+    world.max_captured = 1000;
+    for (from, by) in [(1, vec![1]), (0, vec![0, 1])] {
+        world.captured.clear();
+        world.send(from, &frame(BROADCAST, host(from), b"all"));
+        let now = world.now;
+        world.until(now + hopcast_core::Duration::from_millis(50));
+        let broadcasts = world.captured.iter().filter(|frame| frame[14] == 1);
+        let senders: Vec<usize> = broadcasts.map(|frame| usize::from(frame[11])).collect();
+        assert_eq!(senders, by, "from {from}");
+    }
+    // A radio sends each three times.
+    let mut world = World::chain(2, 0.0, 10);
+    world.run(20);
+    world.max_captured = 1000;
+    world.send(0, &frame(BROADCAST, host(0), b"all"));
+    let now = world.now;
+    world.until(now + hopcast_core::Duration::from_millis(50));
+    assert_eq!(world.captured.iter().filter(|frame| frame[14] == 1).count(), 3);
 }

@@ -207,3 +207,53 @@ impl Local {
         self.summaries.0.get(&vlan).copied()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Instant = Instant::ZERO;
+    const USER: Key = Key { vlan: 0, address: [2, 0, 0, 0, 0, 7] };
+    const OTHER: Key = Key { vlan: 0, address: [2, 0, 0, 0, 0, 8] };
+
+    #[test]
+    fn a_user_that_goes_before_it_is_announced_was_never_there() {
+        let mut local = Local::default();
+        local.add(NOW, OTHER, true, false, 20_160);
+        local.announce(1500);
+        local.add(NOW, USER, false, false, 20_160);
+        local.remove(USER, false);
+        local.announce(1500);
+        assert_eq!((local.ttvn(), local.table().len(), local.contains(USER)), (1, 1, false));
+    }
+
+    #[test]
+    fn a_user_that_leaves_is_in_the_table_until_that_is_announced() {
+        let mut local = Local::default();
+        local.add(NOW, USER, false, false, 20_160);
+        local.add(NOW, OTHER, false, false, 20_160);
+        local.announce(1500);
+        local.remove(USER, true);
+        assert_eq!((local.table().len(), local.is_here(USER), local.has_roamed(USER)), (2, false, true));
+        local.announce(1500);
+        assert_eq!((local.ttvn(), local.table().len()), (2, 1));
+        let change = Change { flags: DELETED | ROAMED, address: USER.address, vlan: 0 };
+        assert_eq!(local.last_changes(), Some(&[change][..]));
+    }
+
+    #[test]
+    fn changes_are_repeated_three_times_and_left_out_if_they_are_too_long() {
+        let mut local = Local::default();
+        local.add(NOW, USER, false, false, 20_160);
+        let lengths: Vec<usize> = (0..5).map(|_| local.announce(1500).len()).collect();
+        assert_eq!(lengths, [24, 24, 24, 24, 12]);
+        local.add(NOW, OTHER, false, false, 20_160);
+        assert_eq!(local.announce(11).len(), 12);
+        assert_eq!((local.ttvn(), local.last_changes()), (2, None));
+        // The table has to fit one packet.
+        let third = Key { vlan: 0, address: [2, 0, 0, 0, 0, 9] };
+        let len = 20 + 4 + 4 + 8 + 3 * 12;
+        assert_eq!(local.add(NOW, third, false, false, len - 1), Added::Refused);
+        assert_eq!(local.add(NOW, third, false, false, len), Added::Here);
+    }
+}
