@@ -120,6 +120,31 @@ fn the_host_is_in_the_vlans_of_its_port() {
     assert_eq!(bridge.offer(0, &tagged(&bare, CUSTOMER, 7)), [(1, bare)]);
 }
 
+/// Found beside Linux 6.12 with random frames.
+#[test]
+fn the_hosts_address_is_like_any_other_where_the_host_is_no_member() {
+    let config = filtering(&[(5, &[], &[5]), (5, &[], &[5]), (5, &[], &[5])]);
+    let mut bridge = Tested::new(Config { host: Some((BridgePort::untagged(7), HOST_MAC)), ..config });
+    assert_eq!(bridge.ports(0, &frame(BROADCAST, HOST_MAC)), [1, 2]);
+    assert_eq!(bridge.ports(1, &frame(HOST_MAC, A)), [0]);
+    assert_eq!(bridge.counter("own_address_heard"), 0);
+}
+
+/// Found beside Linux 6.12 with random frames.
+#[test]
+fn a_providers_bridge_forwards_what_is_for_the_customers_bridges() {
+    let ports: [(u16, &[u16], &[u16]); 2] = [(100, &[], &[100]), (100, &[], &[100])];
+    let forwarded = |protocol| {
+        let vlans = Some(VlanFiltering { protocol });
+        let mut bridge = Tested::new(Config { vlans, ..filtering(&ports) });
+        (0..=0x10_u8)
+            .filter(|&last| !bridge.ports(0, &frame([1, 0x80, 0xc2, 0, 0, last], A)).is_empty())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(forwarded(CUSTOMER), [0, 0x10]);
+    assert_eq!(forwarded(PROVIDER), [0, 0x0b, 0x0c, 0x0d, 0x0f, 0x10]);
+}
+
 #[test]
 fn without_filtering_tags_pass() {
     let mut bridge = Tested::new(common::plain(2));

@@ -79,6 +79,12 @@ impl Filter {
         Self { protocol, native: ports.map(|port| port.native).collect(), vlans }
     }
 
+    /// Whether the VLANs are a provider's (IEEE 802.1ad), whose bridges are not for the customers' bridges to see.
+    #[inline]
+    pub(super) const fn is_provider(&self) -> bool {
+        self.protocol == vlan::PROVIDER
+    }
+
     /// The class of a frame that has arrived on `port`.
     ///
     /// # Errors

@@ -129,7 +129,8 @@ impl Bridge {
             return None;
         }
         let is_below = from < self.below;
-        let reserved = Reserved::of(header.destination).filter(|_| is_below);
+        let is_provider = filter.as_ref().is_some_and(Filter::is_provider);
+        let reserved = Reserved::of(header.destination, is_provider).filter(|_| is_below);
         if reserved == Some(Reserved::Pause) {
             counters.reserved_address += 1;
             return None;
@@ -146,7 +147,7 @@ impl Bridge {
             }
         };
         if is_below {
-            self.learn(now, from, Key::new(class.vlan, header.source), header.source);
+            self.learn(now, from, class, header.source);
         }
         if reserved.is_some() {
             self.counters.reserved_address += 1;
@@ -156,13 +157,14 @@ impl Bridge {
     }
 
     #[inline]
-    fn learn(&mut self, now: Instant, from: usize, key: Key, source: Mac) {
-        if self.host == Some(source) {
+    fn learn(&mut self, now: Instant, from: usize, class: Class, source: Mac) {
+        // In a VLAN that the host is not in, its address is like any other.
+        if self.host == Some(source) && self.is_member(self.below, class) {
             // By a loop, or another has the same: it is passed on, and the host keeps its address.
             self.counters.own_address_heard += 1;
             return;
         }
-        match self.table.learn(now, key, from) {
+        match self.table.learn(now, Key::new(class.vlan, source), from) {
             Learned::Known | Learned::New => {}
             Learned::Moved => self.counters.addresses_moved += 1,
             Learned::Refused => self.counters.addresses_refused += 1,
@@ -288,7 +290,7 @@ impl Bridge {
     }
 }
 
-/// An address that bridges do not forward (IEEE 802.1D-2004 table 7-10).
+/// An address that bridges do not forward (IEEE 802.1D-2004 table 7-10; IEEE 802.1Q-2022 tables 8-1 and 8-2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reserved {
     /// That of pause frames, which concern the wire alone.
@@ -298,10 +300,12 @@ enum Reserved {
 }
 
 impl Reserved {
-    /// That of the spanning tree, 0x00, is none: whoever else has one shall find its loops.
+    /// That of the spanning tree, 0x00, is none: whoever else has one shall find its loops. A provider's bridge
+    /// forwards those that are for the customers' bridges, as Linux does (`BR_GROUPFWD_8021AD`).
     #[inline]
-    const fn of(destination: Mac) -> Option<Self> {
+    const fn of(destination: Mac, is_provider: bool) -> Option<Self> {
         match destination {
+            [0x01, 0x80, 0xc2, 0, 0, 0x0b..=0x0d | 0x0f] if is_provider => None,
             [0x01, 0x80, 0xc2, 0, 0, 0x01] => Some(Self::Pause),
             [0x01, 0x80, 0xc2, 0, 0, 0x02..=0x0f] => Some(Self::ForBridges),
             _ => None,
