@@ -65,15 +65,19 @@ impl Combinations {
         Some((row.pivot, row.bytes))
     }
 
-    /// Coefficients and bytes of those combinations that have one of some columns in them.
-    pub(super) fn of(&self, is_wanted: impl Fn(usize) -> bool) -> impl Iterator<Item = (&[u8], &[u8])> {
-        let has_wanted = move |row: &&Row| {
-            row.coefficients
-                .iter()
-                .enumerate()
-                .any(|(column, &coefficient)| coefficient != 0 && is_wanted(column))
-        };
-        self.0.iter().filter(has_wanted).map(|row| (&row.coefficients[..], &row.bytes[..]))
+    /// Coefficients and bytes of all combinations.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.0.iter().map(|row| (&row.coefficients[..], &row.bytes[..]))
+    }
+
+    /// Number of combinations that are independent of each other in some columns.
+    pub(super) fn rank_in(&self, columns: &[usize]) -> usize {
+        let mut reduced = Self::default();
+        for row in &self.0 {
+            let coefficients = columns.iter().map(|&column| row.coefficients[column]).collect();
+            reduced.reduce_and_add(coefficients, Vec::new());
+        }
+        reduced.len()
     }
 
     fn reduce_and_add(&mut self, mut coefficients: Vec<u8>, mut bytes: Vec<u8>) -> bool {
@@ -104,6 +108,17 @@ mod tests {
 
     const LEN: usize = 5;
     const COLUMNS: usize = 8;
+
+    #[test]
+    fn what_combinations_say_of_some_columns_only_is_of_lower_rank() {
+        let mut combinations = Combinations::default();
+        for coefficients in [[1, 0, 2, 3], [0, 1, 4, 6]] {
+            assert!(combinations.insert(coefficients.to_vec(), vec![7], |_| None));
+        }
+        let ranks = [&[0, 1, 2, 3][..], &[2, 3], &[2], &[]].map(|columns| combinations.rank_in(columns));
+        // In columns 2 and 3 the second is twice the first.
+        assert_eq!(ranks, [2, 1, 1, 0]);
+    }
 
     #[test]
     fn as_many_combinations_as_are_unknown_make_all_fragments_known() {

@@ -203,14 +203,21 @@ impl Message {
         unknown - self.combinations(chunk).map_or(0, Combinations::len)
     }
 
-    /// Number of combinations of unknown fragments of a chunk that this member can give.
-    pub(super) fn can_give(&self, chunk: u32, unknown: &Runs) -> usize {
+    /// Number of combinations that this member can give and that are new to another, which needs `lacks` more of a
+    /// chunk and does not know these fragments. What combinations say to the other of those has been heard here too,
+    /// but for what was lost on the way: so there may be one more, which is given where the same was asked for in vain
+    /// (`is_again`).
+    pub(super) fn can_give(&self, chunk: u32, unknown: &Runs, lacks: usize, is_again: bool) -> usize {
         let of = self.shape.fragments_of(chunk);
-        let first = of.start;
-        let present = self.present();
-        let present = of.filter(|&index| unknown.contains(index.into()) && present.contains(index.into()));
-        let is_wanted = |column: usize| unknown.contains((first + column as u32).into());
-        present.count() + self.combinations(chunk).map_or(0, |rows| rows.of(is_wanted).count())
+        let (first, present) = (of.start, self.present());
+        let unknown_of = of.filter(|&index| unknown.contains(index.into()));
+        let (held, missing): (Vec<u32>, Vec<u32>) =
+            unknown_of.partition(|&index| present.contains(index.into()));
+        let missing: Vec<usize> = missing.into_iter().map(|index| (index - first) as usize).collect();
+        let rank = held.len() + self.combinations(chunk).map_or(0, |rows| rows.rank_in(&missing));
+        let combined = (held.len() + missing.len()).saturating_sub(lacks);
+        let maybe = usize::from(is_again && combined > 0).min(rank);
+        rank.saturating_sub(combined).max(maybe).min(lacks)
     }
 
     /// A random combination of all that is held of a chunk: coefficients and bytes. So it serves all that lack
@@ -228,7 +235,7 @@ impl Message {
             axpy(&mut bytes, factor, fragment);
             is_empty = false;
         }
-        for (row, sum) in self.combinations(chunk).into_iter().flat_map(|rows| rows.of(|_| true)) {
+        for (row, sum) in self.combinations(chunk).into_iter().flat_map(|rows| rows.all()) {
             let factor = factor();
             axpy(&mut coefficients, factor, row);
             axpy(&mut bytes, factor, sum);

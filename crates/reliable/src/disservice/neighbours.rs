@@ -215,6 +215,15 @@ impl Neighbours {
         rated.max().map(|(_, member)| member)
     }
 
+    /// The neighbours that lack a message themselves, as far as is known: what one of them sends says nothing new to
+    /// it.
+    pub(super) fn wanting(&self, now: Instant, id: MessageId) -> Vec<MemberId> {
+        let lacks = |&(member, neighbour): &(MemberId, &Neighbour)| {
+            neighbour.told(id.into()).is_some_and(|told| told.is_wanted) && !neighbour.holds(member, id)
+        };
+        self.present(now).filter(lacks).map(|(member, _)| member).collect()
+    }
+
     /// One of the neighbours that are there and answer, at random, but for some.
     pub(super) fn any(&self, now: Instant, except: &[MemberId], random: &mut Stream) -> Option<MemberId> {
         let answers =
@@ -335,7 +344,8 @@ impl Told {
 }
 
 impl Neighbour {
-    fn answers(&self, now: Instant) -> bool {
+    /// Whether it answers requests, as far as is known.
+    pub(super) fn answers(&self, now: Instant) -> bool {
         self.unanswered < MAX_UNANSWERED || now.since(self.given_up) >= RETRIED_AFTER
     }
 

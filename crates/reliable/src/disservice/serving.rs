@@ -81,6 +81,10 @@ pub(super) enum Repair {
 /// Messages that are served at a time, at most: requests for more are not answered, and made again. Chosen: some
 /// seconds' worth at 1 Mbit/s of small ones.
 const MAX_JOBS: usize = 1024;
+/// Part of what a member that lacks something of a chunk can give of it which it sends for a request, as its divisor.
+/// Chosen: the last of what one can give is new to fewer of the others than the first of what another can, which a
+/// request of a tenth of its length brings.
+const PARTS: usize = 3;
 /// Transmissions that are remembered. Chosen: what may be under way over a satellite at 10 Mbit/s.
 const MAX_SENT: usize = 512;
 /// Fragments in the traffic memory. Chosen: 9 s of 10 Mbit/s.
@@ -128,7 +132,8 @@ impl Serving {
             }
             Heard::AllBefore(at) => self.last_sent(|sent| sent.at > at),
         };
-        let taken = Taken { not_before, remembers: heard == Heard::Nothing, under_way };
+        let is_again = matches!(heard, Heard::AllBefore(_));
+        let taken = Taken { not_before, remembers: heard == Heard::Nothing, is_again, under_way };
         for want in wants {
             if let Missing::Whole(count) = want.missing {
                 self.take_whole(&taken, (want.id, count), cache, &mut serves, &mut rest);
@@ -226,7 +231,8 @@ impl Serving {
             }
             Missing::Combinations { chunk, count, unknown } => {
                 let mut unknown = Runs::of(unknown);
-                let can = message.can_give(*chunk, &unknown).min(usize::from(*count)) as u32;
+                let could = message.can_give(*chunk, &unknown, (*count).into(), taken.is_again);
+                let can = if message.is_whole() { could } else { could.div_ceil(PARTS) } as u32;
                 let sent = under_way.iter().filter(|&&(_, part)| part == Part::Chunk(*chunk)).count() as u32;
                 let left = can.saturating_sub(sent);
                 if left > 0
@@ -238,8 +244,10 @@ impl Serving {
                 }
                 let rest = u32::from(*count) - can;
                 (rest > 0).then(|| {
-                    // What this member holds as it is will be known by what it sends.
-                    message.present().runs().for_each(|run| unknown.remove_run(run));
+                    if could as u32 == can {
+                        // What this member holds as it is will be known by what it sends.
+                        message.present().runs().for_each(|run| unknown.remove_run(run));
+                    }
                     let unknown = unknown.ranges().collect();
                     let missing = Missing::Combinations { chunk: *chunk, count: rest as u8, unknown };
                     Want { id, missing }
@@ -342,6 +350,8 @@ struct Taken {
     not_before: Instant,
     /// Whether what this member has heard of late is not to be sent.
     remembers: bool,
+    /// Whether the same was asked for before in vain.
+    is_again: bool,
     /// The parts that this member has sent since the request's sender heard it last, in order.
     under_way: Vec<(MessageId, Part)>,
 }

@@ -44,6 +44,8 @@ pub(super) struct Asking {
     next: Option<Instant>,
     /// Requests in a row after which nothing new of a message came, and when it may be asked for again.
     passes: BTreeMap<MessageId, Passes>,
+    /// The members that were heard last to send combinations of all fragments of a chunk, by message.
+    givers: BTreeMap<MessageId, MemberId>,
     /// Parts that this member and others have asked for and that are still to come.
     expected: Expected,
     /// Time from a request to the first of its answer.
@@ -69,10 +71,12 @@ struct Waiting {
 }
 
 /// Requests for a message after which nothing new of it came.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Passes {
     fruitless: u32,
     next: Instant,
+    /// The members that were asked last, where repairs are combinations: they have given what they could.
+    asked: Vec<MemberId>,
 }
 
 /// The state that a request follows from: what is held, what is known of, and who is there.
@@ -92,6 +96,20 @@ const PASSES: u32 = 2;
 /// Requests in a row that may have been lost, or their answers, before the time between them grows. Chosen: where 30 %
 /// is lost each way half of them are, and one message in sixteen needs a fifth.
 const LOST_PASSES: u32 = 4;
+/// The same where repairs are combinations, and the maximum factor by which the time grows. Chosen: each pass asks
+/// another member, and of what nobody holds a request a second would cost as much as what is to be had.
+const LOST_CODED_PASSES: u32 = 1;
+const MAX_CODED_BACK_OFF: u32 = 8;
+/// Longest time for which what is missing is gathered where repairs are combinations. Chosen: three times as long as
+/// without, since a server gives a third of what it can.
+const MAX_CODED_GATHERING: Duration = Duration::from_secs(3);
+/// Passes in vain after which members that lack a message themselves are asked for combinations of it too. Chosen: one
+/// fragment in 60 is with them alone where half of all is lost.
+const WANTING_AFTER: u32 = 2;
+/// Mean times between packets of data after which a message that still came is over where repairs are combinations:
+/// what is asked for before its publisher has sent it is sent twice. Chosen: where half of them are lost, and the mean
+/// is twice the publisher's, one pause in 4,000 is as long.
+const CODED_TAIL: u64 = 6;
 /// Messages in a row that a member of many lost, at most: others may not have more either. Chosen: a burst of some
 /// packets.
 pub(super) const MAX_LOST: usize = 8;
@@ -117,6 +135,7 @@ impl Asking {
             patience: policy.summaries.0,
             next: None,
             passes: BTreeMap::new(),
+            givers: BTreeMap::new(),
             expected: Expected::default(),
             answers: RoundTrip::new(every * 2),
             waiting: BTreeMap::new(),
@@ -152,7 +171,8 @@ impl Asking {
 
     /// Time for which what is missing is gathered for one request: longer while new data come slowly.
     fn gathers(&self, now: Instant) -> Duration {
-        let gathers = if self.comes(now) { (self.spacing * 16).min(MAX_GATHERING) } else { Duration::ZERO };
+        let longest = if self.is_coded { MAX_CODED_GATHERING } else { MAX_GATHERING };
+        let gathers = if self.comes(now) { (self.spacing * 16).min(longest) } else { Duration::ZERO };
         self.every.max(gathers)
     }
 
@@ -166,12 +186,19 @@ impl Asking {
 
     /// Something is there that was not before: a neighbour, or what it holds. What was asked for in vain may be had.
     pub(super) fn has_news(&mut self, now: Instant) {
-        if !self.passes.is_empty() {
+        if !self.is_coded && !self.passes.is_empty() {
             self.passes.clear();
             let wait = self.spread(self.every) + self.back_off();
             self.next = self.next.map(|next| next.min(now + wait));
         }
         self.something_is_missing(now);
+    }
+
+    /// A neighbour has said that it holds a message which this member lacks.
+    pub(super) fn can_be_had(&mut self, now: Instant, id: MessageId) {
+        if let Some(passes) = self.passes.get_mut(&id) {
+            *passes = Passes { fruitless: 0, next: now, asked: Vec::new() };
+        }
     }
 
     /// A repair was heard, of this member's own requests or others'; `is_last` says that its sender has sent all that
@@ -205,6 +232,15 @@ impl Asking {
             let pause = if self.comes(now) { self.gathers(now) } else { self.every / 4 };
             let soon = now + self.spread(pause) + self.back_off();
             self.next = Some(self.next.map_or(soon, |next| next.min(soon)));
+        }
+    }
+
+    /// A member sends a combination of a message that is not whole here. One that has all of a chunk in what it sends
+    /// has more to give than most.
+    pub(super) fn note_combination(&mut self, id: MessageId, from: MemberId, coefficients: &[u8]) {
+        let has_room = self.givers.len() < MAX_ASKED || self.givers.contains_key(&id);
+        if has_room && !coefficients.contains(&0) {
+            self.givers.insert(id, from);
         }
     }
 
@@ -246,8 +282,15 @@ impl Asking {
 
     /// Something new came, as a repair or as it was published: while that is so, what is missing is asked for at the
     /// usual intervals.
-    pub(super) fn progress(&mut self, now: Instant, is_repair: bool) {
-        self.passes.clear();
+    pub(super) fn progress(&mut self, now: Instant, id: MessageId, is_repair: bool) {
+        if self.is_coded {
+            // Whoever heard it holds it of this message, and has no more of others.
+            if let Some(passes) = self.passes.get_mut(&id) {
+                (passes.fruitless, passes.next) = (0, now);
+            }
+        } else {
+            self.passes.clear();
+        }
         if !is_repair {
             let gap = now.since(self.last_data);
             self.last_data = now;
@@ -262,6 +305,7 @@ impl Asking {
     pub(super) fn forget(&mut self, id: MessageId) {
         self.expected.forget(id);
         self.passes.remove(&id);
+        self.givers.remove(&id);
         self.losses.remove(id);
     }
 
@@ -389,14 +433,19 @@ impl Asking {
             Servers::Anyone(_) => None,
             Servers::One => {
                 // One that answers already for the same sends no more than it has to.
-                let active = wants.first().and_then(|want| self.expected.of(want.id).last()?.server);
+                let first =
+                    if self.is_coded { wants.iter().max_by_key(|want| want.parts()) } else { wants.first() };
+                let active = first.and_then(|want| self.expected.of(want.id).last()?.server);
                 let is_present = |&server: &MemberId| view.neighbours.get(server).is_some();
-                active.filter(is_present).or_else(|| {
-                    let ids: Vec<MessageId> = wants.iter().map(|want| want.id).collect();
-                    // What is missing of a message may be anywhere; of much, two would send the same.
-                    let is_whole = |want: &Want| matches!(want.missing, Missing::Whole(_));
-                    let current = self.turns.current().filter(|_| wants.iter().any(is_whole));
-                    view.neighbours.server(now, &ids, (&[], current), &mut self.random)
+                active.filter(is_present).or_else(|| match first.filter(|_| self.is_coded) {
+                    Some(want) => self.server_of_parts(now, want.id, &wants, view),
+                    None => {
+                        let ids: Vec<MessageId> = wants.iter().map(|want| want.id).collect();
+                        // What is missing of a message may be anywhere; of much, two would send the same.
+                        let is_whole = |want: &Want| matches!(want.missing, Missing::Whole(_));
+                        let current = self.turns.current().filter(|_| wants.iter().any(is_whole));
+                        view.neighbours.server(now, &ids, (&[], current), &mut self.random)
+                    }
                 })
             }
         };
@@ -406,12 +455,20 @@ impl Asking {
             // Another is asked for the rest, and not through this one.
             wants.retain(|want| view.neighbours.holds(server, want.id));
         }
-        let is_again = wants.iter().any(|want| self.passes.contains_key(&want.id));
+        let is_in_vain = |want: &Want| self.passes.get(&want.id).is_some_and(|passes| passes.fruitless > 0);
+        let is_again = if self.is_coded {
+            wants.iter().max_by_key(|want| want.parts()).is_some_and(is_in_vain)
+        } else {
+            wants.iter().any(is_in_vain)
+        };
         let until = self.late_at(now);
         for want in &wants {
             for id in want.messages() {
                 self.expected.note(id, &want.missing, server, until);
                 self.passes_on(now, id);
+            }
+            if let Some(passes) = self.passes.get_mut(&want.id).filter(|_| self.is_coded) {
+                passes.asked.extend(server);
             }
         }
         if let Some(server) = server {
@@ -421,6 +478,48 @@ impl Asking {
             self.asks(now, server, true);
         }
         Some((server, is_again, wants))
+    }
+
+    /// The member that is to be asked for combinations, most of which are of one message: one that holds what is
+    /// wanted, or that sent combinations of all fragments of it, or else one that was not asked before; of those rather
+    /// one that does not lack it itself, since what that sends says something new to all that do.
+    fn server_of_parts(
+        &mut self,
+        now: Instant,
+        id: MessageId,
+        wants: &[Want],
+        view: &View<'_>,
+    ) -> Option<MemberId> {
+        let passes = self.passes.get(&id);
+        let in_vain = passes.map_or(0, |passes| passes.fruitless);
+        let asked = passes.map_or(&[][..], |passes| &passes.asked);
+        let wanting = view.neighbours.wanting(now, id);
+        let mut server = |wanted: &[MessageId], except: &[MemberId]| {
+            view.neighbours.server(now, wanted, (except, None), &mut self.random)
+        };
+        let giver = self.givers.get(&id).filter(|giver| in_vain == 0 && !wanting.contains(giver));
+        if let Some(&giver) = giver.filter(|&&giver| view.neighbours.get(giver).is_some()) {
+            return Some(giver);
+        }
+        // While something comes of the message, others can wait.
+        let wants: Vec<MessageId> = wants.iter().map(|want| want.id).collect();
+        let ids = if in_vain > 0 { &wants[..] } else { &[id] };
+        let is_holder = |&server: &MemberId| {
+            view.neighbours.get(server).is_some_and(|known| known.answers(now))
+                && ids.iter().any(|&id| view.neighbours.holds(server, id))
+        };
+        if let Some(holder) = server(ids, &[]).filter(is_holder) {
+            return Some(holder);
+        }
+        let others = if in_vain < WANTING_AFTER { server(&wants, &[&wanting, asked].concat()) } else { None };
+        if let Some(server) = others.or_else(|| server(&wants, asked)) {
+            return Some(server);
+        }
+        let any = server(&wants, &[]);
+        if let Some(passes) = self.passes.get_mut(&id) {
+            passes.asked.clear();
+        }
+        any
     }
 
     /// The request to make now for what this member lost of what others have, and of whom.
@@ -497,10 +596,17 @@ impl Asking {
         if self.passes.len() >= MAX_ASKED && !self.passes.contains_key(&id) {
             return;
         }
-        let passes = self.passes.entry(id).or_insert(Passes { fruitless: 0, next: now });
-        let in_vain = passes.fruitless.saturating_sub(LOST_PASSES);
-        let factor = 1_u32.checked_shl(in_vain).unwrap_or(u32::MAX).min(self.back_off);
-        passes.next = now + self.every * u64::from(factor);
+        self.passes.entry(id).or_insert(Passes { fruitless: 0, next: now, asked: Vec::new() });
+        let slow = self.every.max((self.spacing * 16).min(MAX_GATHERING));
+        let (every, lost, max) = if self.is_coded {
+            (slow, LOST_CODED_PASSES, self.back_off.min(MAX_CODED_BACK_OFF))
+        } else {
+            (self.every, LOST_PASSES, self.back_off)
+        };
+        let Some(passes) = self.passes.get_mut(&id) else { return };
+        let in_vain = passes.fruitless.saturating_sub(lost);
+        let factor = 1_u32.checked_shl(in_vain).unwrap_or(u32::MAX).min(max);
+        passes.next = now + every * u64::from(factor);
         passes.fruitless = passes.fruitless.saturating_add(1);
     }
 

@@ -8,7 +8,7 @@ use super::super::config::Servers;
 use super::super::message::Message;
 use super::super::series::SeriesId;
 use super::super::wire::{MAX_RUNS, MAX_WANTS, MessageId, Missing, Want};
-use super::{Asking, PASSES, Passes, View};
+use super::{Asking, CODED_TAIL, PASSES, Passes, View};
 use crate::runs::Runs;
 
 /// Missing fragments of a message that are looked at for a request. Chosen: more than a request names.
@@ -84,6 +84,7 @@ impl Asking {
     ) -> Vec<Want> {
         // It may still be coming.
         let tail = self.every * u64::from(self.tail_after);
+        let tail = if self.is_coded { tail.max(self.spacing * CODED_TAIL) } else { tail };
         let comes = is_newest && message.last_new().is_some_and(|last| now.since(last) < tail);
         let end = if comes { message.highest() } else { message.shape.fragments() };
         if self.is_coded {

@@ -110,14 +110,19 @@ impl Peer {
         }
         match arrival {
             Arrival::Known => self.counted.redundant += u64::from(is_wanted && data.is_repair),
-            Arrival::New => self.asking.progress(now, data.is_repair),
+            Arrival::New => {
+                self.asking.progress(now, id, data.is_repair);
+                if let Symbol::Combination { coefficients, .. } = data.symbol {
+                    self.asking.note_combination(id, from, coefficients);
+                }
+            }
             Arrival::Damaged => {
                 self.counted.damaged += 1;
                 self.asking.forget(id);
                 self.asking.something_is_missing(now);
             }
             Arrival::Whole => {
-                self.asking.progress(now, data.is_repair);
+                self.asking.progress(now, id, data.is_repair);
                 self.is_whole(now, id, datagram.remote);
             }
         }
@@ -170,9 +175,11 @@ impl Peer {
             &self.cache,
             serves,
         );
-        // A small rest costs less when it is asked for again with what is missing then.
+        // A small rest costs less when it is asked for again with what is missing then. So does one of combinations,
+        // since what is heard until then counts.
         let parts = |wants: &[Want]| wants.iter().map(Want::parts).sum::<u64>();
-        if server.is_some() && parts(&rest) * 2 > parts(&request.wants) {
+        let is_asked_again = self.config.policy.is_coded && !self.neighbours.is_crowd();
+        if server.is_some() && !is_asked_again && parts(&rest) * 2 > parts(&request.wants) {
             self.pass_on(now, request, rest);
         }
     }
@@ -292,6 +299,14 @@ impl Peer {
     fn agrees(&mut self, now: Instant, id: SeriesId, theirs: &Series) -> bool {
         let Some(series) = self.catalogue.get(id) else { return true };
         let asks = self.catalogue.may_lack(id) && self.asking.asks_for(series);
+        if asks && self.config.policy.is_coded {
+            let missing = series.missing().take(MAX_COMPARED);
+            let theirs = missing.filter(|sequence| theirs.held.iter().any(|run| run.contains(sequence)));
+            for sequence in theirs.collect::<Vec<_>>() {
+                self.asking.can_be_had(now, id.message(sequence));
+            }
+        }
+        let Some(series) = self.catalogue.get(id) else { return true };
         if asks
             && series.missing().take(MAX_COMPARED).any(|sequence| {
                 theirs.publisher == id.publisher && theirs.held.iter().any(|run| run.contains(&sequence))

@@ -206,18 +206,39 @@ fn of_messages_in_a_row_those_that_are_absent_are_passed_on() {
 }
 
 #[test]
-fn as_many_combinations_are_sent_as_are_asked_for_and_can_be_given() {
+fn who_holds_a_part_sends_a_third_of_the_combinations_that_it_can_give() {
     let cache = holding(8, &[0, 1, 2, 4]);
     let mut serving = serving();
-    // Three of the first chunk are held, two of them unknown to who asks.
+    // Three of the first chunk are held, two of them unknown to who asks: another can give more than the second.
     let rest = take(&mut serving, &[combinations(id(0), 0, 3, 1..4)], &cache);
-    assert_eq!(sent_combinations(&mut serving, at(0)), [0, 0]);
-    // What this member will send is known then, so that the third needs only what it lacks.
-    assert_eq!(rest, [combinations(id(0), 0, 1, 3..4)]);
-    assert_eq!(take(&mut serving, &[combinations(id(0), 0, 1, 0..4)], &cache), []);
     assert_eq!(sent_combinations(&mut serving, at(0)), [0]);
-    assert_eq!(take(&mut serving, &[combinations(id(0), 1, 1, 5..8)], &cache).len(), 1, "nothing to give");
+    assert_eq!(rest, [combinations(id(0), 0, 2, 1..4)]);
+    // What this member will send is known then, so that the second needs only what it lacks.
+    let rest = take(&mut serving, &[combinations(id(0), 0, 2, 2..4)], &cache);
+    assert_eq!(
+        (sent_combinations(&mut serving, at(0)), rest),
+        (vec![0], vec![combinations(id(0), 0, 1, 3..4)])
+    );
+    assert_eq!(take(&mut serving, &[combinations(id(0), 1, 3, 5..8)], &cache).len(), 1, "nothing to give");
     assert_eq!(serving.deadline(), None);
+    let all = holding(8, &[]);
+    assert_eq!(take(&mut serving, &[combinations(id(0), 0, 3, 1..4)], &all), []);
+    assert_eq!(sent_combinations(&mut serving, at(0)), [0, 0, 0]);
+}
+
+#[test]
+fn combinations_that_were_heard_by_who_asks_count_as_known_until_it_has_asked_in_vain() {
+    let cache = holding(8, &[0, 1, 2, 4]);
+    let mut serving = serving();
+    // It has one combination of fragments 2 and 3, and this member holds nothing beside fragment 2.
+    let wants = [combinations(id(0), 0, 1, 2..4)];
+    assert_eq!(take(&mut serving, &wants, &cache), [combinations(id(0), 0, 1, 3..4)]);
+    assert_eq!(serving.deadline(), None);
+    serving.take(at(0), (&wants, &[]), (Heard::AllBefore(at(0)), 1), &cache, |_| true);
+    assert_eq!(sent_combinations(&mut serving, at(0)), [0], "that one may not be of fragment 2");
+    let wants = [combinations(id(0), 0, 1, 3..4)];
+    serving.take(at(0), (&wants, &[]), (Heard::AllBefore(at(0)), 1), &cache, |_| true);
+    assert_eq!(serving.deadline(), None, "it holds none of that");
 }
 
 #[test]
