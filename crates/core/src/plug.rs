@@ -30,6 +30,13 @@ pub enum Plug {
     Tap([u8; 6], DevicePlug),
     /// A frame port: the frames of one interface.
     Frames(FramesPlug),
+    /// A frame port: a whole interface, which the host gives up while the machine runs. Every frame that arrives on it
+    /// goes up with all of its tags, whoever it is for, and the host's kernel takes none. No frame that leaves by it
+    /// comes up. An interface with an address of the host is refused.
+    ///
+    /// Frames that a virtual device or an adapter's driver has merged are one, and those whose checksum a program of
+    /// this machine left to hardware have none, as of [`HookPlug`].
+    Interface(String),
     /// A packet port with the forward hook: packets that the host would forward, and those for it that bear what is
     /// selected, are taken out of its kernel; see [`Transit`](crate::Transit) for the answers.
     Hook(HookPlug),

@@ -134,6 +134,7 @@ pub fn captured_devices(
             | Plug::Raw(..)
             | Plug::Tcp(_)
             | Plug::Frames(_)
+            | Plug::Interface(_)
             | Plug::Hook(_)
             | Plug::Local(_) => None,
         };

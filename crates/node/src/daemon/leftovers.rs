@@ -11,10 +11,10 @@ use crate::runtime::command::{ip, run};
 /// Removes the rules of nodes that are gone, and returns a line for each. Rules that cannot be removed stay.
 pub fn sweep() -> Vec<String> {
     let mut done = Vec::new();
-    for table in tables() {
+    for (family, table) in tables() {
         let Some(claim) = Claim::left_behind(&table) else { continue };
         let mark = claim.mark();
-        let gone = run("nft", &format!("delete table inet {table}"), "");
+        let gone = run("nft", &format!("delete table {family} {table}"), "");
         for version in ["-4", "-6"] {
             let _ = ip(&format!("{version} rule del fwmark {mark}"));
             let _ = ip(&format!("{version} route flush table {mark}"));
@@ -42,8 +42,13 @@ pub(super) fn sweep_later() -> io::Result<()> {
     std::thread::Builder::new().name("leftovers".to_owned()).spawn(work).map(drop)
 }
 
-/// The names of all nft tables that may belong to a node.
-fn tables() -> Vec<String> {
-    let listed = run("nft", "list tables inet", "").unwrap_or_default();
-    listed.lines().filter_map(|line| Some(line.strip_prefix("table inet ")?.trim().to_owned())).collect()
+/// The nft tables that may belong to a node, each with its family.
+fn tables() -> Vec<(&'static str, String)> {
+    let of = |family: &'static str| {
+        let listed = run("nft", &format!("list tables {family}"), "").unwrap_or_default();
+        let begin = format!("table {family} ");
+        let names = listed.lines().filter_map(|line| Some(line.strip_prefix(&begin)?.trim().to_owned()));
+        names.map(|name| (family, name)).collect::<Vec<_>>()
+    };
+    ["inet", "netdev"].into_iter().flat_map(of).collect()
 }

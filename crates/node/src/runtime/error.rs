@@ -1,7 +1,7 @@
 //! Errors of a runtime: of opening its plugs, of running, and of the programs that set up devices and rules.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use hopcast_core::Hook;
 use thiserror::Error;
@@ -52,6 +52,24 @@ pub enum PlugError {
     /// The host has no interface of this name.
     #[error("there is no interface `{0}`")]
     NoInterface(String),
+    /// The host uses an interface that it would give up.
+    #[error("the interface `{interface}` has the address {address}: one whose frames are all taken has none")]
+    HasAddress {
+        /// The interface.
+        interface: String,
+        /// Its address.
+        address: IpAddr,
+    },
+    /// An interface's tags cannot be read, or a setting of it cannot be changed.
+    #[error("`{interface}`: cannot set {setting}: {source}")]
+    Setting {
+        /// The interface.
+        interface: String,
+        /// The setting.
+        setting: &'static str,
+        /// The reason.
+        source: io::Error,
+    },
     /// A hook has no selections or no interfaces.
     #[error("a hook names the packets that it takes and the interfaces on which they arrive")]
     NothingToTake,

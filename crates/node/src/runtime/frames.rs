@@ -1,7 +1,8 @@
-//! A frame port: the frames of one EtherType on one interface.
+//! A frame port: the frames of one EtherType on one interface, or all of an interface that the host gives up.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};
+use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::rc::Rc;
 
@@ -13,7 +14,7 @@ use nix::sys::socket::{
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, Protocol, RawProtocol, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt,
+    AddressFamily, Protocol, RawProtocol, RecvFlags, SendFlags, SocketFlags, SocketType, eth, sockopt,
 };
 
 use super::command::ip;
@@ -21,6 +22,7 @@ use super::counters::Counters;
 use super::error::PlugError;
 use super::poller::{Poller, Token};
 use super::socket::Socket;
+use super::taken::{AUXILIARY, TAG, Taken, put_tag_back, report_tags, tag_of};
 
 /// Maximum number of frames read in one turn. Chosen; more delays the other sockets, fewer costs turns.
 const MAX_PER_TURN: usize = 64;
@@ -49,60 +51,104 @@ pub(super) struct Frames {
     /// The interface's address.
     address: [u8; 6],
     memory: Vec<u8>,
-    /// Buffer for the count of dropped frames.
+    /// Buffer for the count of dropped frames, and for what is said beside a frame.
     control: Vec<u8>,
     allowed: usize,
     waiting: VecDeque<Buffer>,
     blocked: bool,
     counters: Counters,
-    /// Whether frames for other stations are received.
-    promiscuous: bool,
+    /// The frames that are received.
+    wanted: Wanted,
     /// Keeps the interface's promiscuous mode.
     _promiscuous: Option<Promiscuous>,
+    /// Keeps the frames from the kernel.
+    _taken: Option<Taken>,
+}
+
+/// The frames that are received.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// Those to this station, and to groups.
+    Own,
+    /// Those to others too, which are marked as overheard.
+    Overheard,
+    /// All, with their tags; none is marked.
+    All,
 }
 
 impl Frames {
+    /// The frames of one EtherType.
     pub(super) fn open(poller: &Rc<Poller>, plug: usize, config: &FramesPlug) -> Result<Self, PlugError> {
-        let interface = link(&config.interface)?;
         let ether_type = RawProtocol::new(config.ether_type.to_be().into());
         let ether_type = ether_type.ok_or(PlugError::EtherType)?;
-        let socket = packet_socket(Protocol::from_raw(ether_type), RECEIVE_BUFFER)?;
+        let wanted = if config.promiscuous { Wanted::Overheard } else { Wanted::Own };
+        Self::bind(poller, plug, &config.interface, (Protocol::from_raw(ether_type), wanted))
+    }
+
+    /// All frames of an interface, which the host gives up.
+    pub(super) fn take(poller: &Rc<Poller>, plug: usize, interface: &str) -> Result<Self, PlugError> {
+        Self::bind(poller, plug, interface, (eth::ALL, Wanted::All))
+    }
+
+    fn bind(
+        poller: &Rc<Poller>,
+        plug: usize,
+        name: &str,
+        (protocol, wanted): (Protocol, Wanted),
+    ) -> Result<Self, PlugError> {
+        let interface = link(name)?;
+        let taken = (wanted == Wanted::All).then(|| Taken::new(name)).transpose()?;
+        let socket = packet_socket(protocol, RECEIVE_BUFFER)?;
+        if wanted == Wanted::All {
+            report_tags(&socket, name)?;
+        }
         // The address names no EtherType, so the socket keeps its own.
         nix::sys::socket::bind(socket.as_raw_fd(), &interface).map_err(io::Error::from)?;
-        let promiscuous_mode = config.promiscuous.then(|| Promiscuous::on(&config.interface)).transpose()?;
+        let promiscuous_mode = (wanted != Wanted::Own).then(|| Promiscuous::on(name)).transpose()?;
         // Frames of other interfaces, received before the socket was bound.
         discard_waiting(&socket);
         let token = Token { plug, key: 0 };
         poller.add(&socket, token, EventFlags::IN)?;
         Ok(Self {
             socket,
-            interface: config.interface.clone(),
+            interface: name.to_owned(),
             gone: false,
             poller: Rc::clone(poller),
             token,
             address: interface.addr().unwrap_or_default(),
-            memory: vec![0; MAX_FRAME],
-            control: nix::cmsg_space!(u32),
+            memory: vec![0; TAG + MAX_FRAME],
+            control: nix::cmsg_space!(u32, [u8; AUXILIARY]),
             allowed: 0,
             waiting: VecDeque::new(),
             blocked: false,
             counters: Counters::default(),
-            promiscuous: config.promiscuous,
+            wanted,
             _promiscuous: promiscuous_mode.flatten(),
+            _taken: taken,
         })
     }
 
-    fn receive(&mut self) -> Result<usize, Errno> {
-        let mut memory = [IoSliceMut::new(&mut self.memory)];
+    /// Receives a frame; returns its place in the memory.
+    fn receive(&mut self) -> Result<Range<usize>, Errno> {
+        let mut memory = [IoSliceMut::new(&mut self.memory[TAG..])];
         let socket = self.socket.as_raw_fd();
         let frame = recvmsg::<()>(socket, &mut memory, Some(&mut self.control[..]), MsgFlags::empty())
             .map_err(|error| Errno::from_raw_os_error(error as i32))?;
+        let mut tag = None;
         for control in frame.cmsgs().into_iter().flatten() {
-            if let ControlMessageOwned::RxqOvfl(dropped) = control {
-                self.counters.device_dropped = dropped.into();
+            match control {
+                ControlMessageOwned::RxqOvfl(dropped) => self.counters.device_dropped = dropped.into(),
+                control => tag = tag.or_else(|| tag_of(&control)),
             }
         }
-        Ok(frame.bytes)
+        let end = TAG + frame.bytes;
+        match tag {
+            Some(tag) if frame.bytes >= HEADER => {
+                put_tag_back(&mut self.memory, tag);
+                Ok(0..end)
+            }
+            _ => Ok(TAG..end),
+        }
     }
 
     fn is_ours(&self, frame: &[u8]) -> bool {
@@ -132,15 +178,15 @@ impl Socket for Frames {
             self.allowed = self.allowed.checked_sub(1)?;
             self.counters.syscalls += 1;
             match self.receive() {
-                Ok(len @ HEADER..) => {
-                    let bytes = &self.memory[..len];
-                    let overheard = !self.is_ours(bytes);
+                Ok(place) if place.len() >= HEADER => {
+                    let bytes = &self.memory[place];
+                    let overheard = self.wanted != Wanted::All && !self.is_ours(bytes);
                     // Interfaces without hardware receive all frames in any mode.
-                    if overheard && !self.promiscuous {
+                    if overheard && self.wanted == Wanted::Own {
                         continue;
                     }
                     self.counters.received += 1;
-                    self.counters.received_bytes += len as u64;
+                    self.counters.received_bytes += bytes.len() as u64;
                     return Some(Item::Frame(Frame { overheard, ..Frame::new(Buffer::copy_from(bytes)) }));
                 }
                 Ok(_) => self.counters.receive_errors += 1,

@@ -28,7 +28,8 @@
 //! | `divert` | the rules that redirect connections to `tcp` |
 //! | `rules`, `claim` | rules that are removed in the end, and their numbers |
 //! | `device` | [`Plug::Tun`], [`Plug::Tap`] |
-//! | `frames` | [`Plug::Frames`]: a packet socket |
+//! | `frames` | [`Plug::Frames`], [`Plug::Interface`]: a packet socket |
+//! | `taken` | an interface that the kernel gives up to a packet socket |
 //! | `local` | [`Plug::Local`]: a Unix socket of packets |
 //! | `hook` | [`Plug::Hook`]: packets taken out of forwarding, and put back |
 //! | `poller`, `stop` | waiting, and being stopped |
@@ -50,6 +51,7 @@ mod raw;
 mod rules;
 mod socket;
 mod stop;
+mod taken;
 mod tcp;
 mod udp;
 
@@ -329,6 +331,9 @@ fn open(
         Plug::Local(path) => {
             let socket = local::Local::open(poller, place, path).map_err(PlugError::System);
             named(place, socket, || format!("the socket {}", path.display()))
+        }
+        Plug::Interface(name) => {
+            named(place, frames::Frames::take(poller, place, name), || format!("all frames of `{name}`"))
         }
         Plug::Frames(config) => named(place, frames::Frames::open(poller, place, config), || {
             format!("frames {:#06x} of `{}`", config.ether_type, config.interface)

@@ -27,7 +27,16 @@ impl Rules {
 
     /// Makes the nft table, whose text names it as the claim does.
     pub(super) fn filter(&mut self, table: &str) -> Result<(), CommandError> {
-        let undo = format!("delete table inet {}", self.claim.table());
+        self.table("inet", table)
+    }
+
+    /// The same for a table of frames at their interface, whatever is in them.
+    pub(super) fn filter_frames(&mut self, table: &str) -> Result<(), CommandError> {
+        self.table("netdev", table)
+    }
+
+    fn table(&mut self, family: &str, table: &str) -> Result<(), CommandError> {
+        let undo = format!("delete table {family} {}", self.claim.table());
         // A killed node with the same number may have left one.
         let _ = run("nft", &undo, "");
         self.undo.push(("nft", undo));
