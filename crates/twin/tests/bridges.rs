@@ -261,3 +261,25 @@ fn mistakes_are_one_line() {
         assert!(said.contains(expected) && said.lines().count() == 1, "{said}");
     }
 }
+
+#[test]
+fn bridges_that_join_more_than_is_searched_are_an_error_and_not_left_in_parts() {
+    // 4094 VLANs on each of the links, and at each of the bridges' hosts.
+    let hops = |count: u32| {
+        let bridges: Vec<String> = (1..count).map(|node| format!("n{node}")).collect();
+        let ids: Vec<String> = (1..=4094).map(|id: u32| id.to_string()).collect();
+        format!(
+            "title: t\nduration: 1 s\ntopology: {{ chain: {{ hops: {count} }} }}\nservices:\n  - {{ name: net, run: bridge, on: [{}], interfaces: [eth0, eth1] }}\n  - {{ name: many, run: vlan, on: n0, interfaces: eth0, ids: [{}] }}\nflows: [{{ name: f, from: n1, to: n2, over: udp, app: bulk }}]\n",
+            bridges.join(", "),
+            ids.join(", ")
+        )
+    };
+    let said = mistake(&hops(250));
+    assert!(
+        said.contains(
+            "bridges join at most 2000000 VLANs of links, these more; give their ports fewer VLANs"
+        ) && said.starts_with("bad.yaml:5"),
+        "{said}"
+    );
+    assert!(load_text(Path::new("good.yaml"), &hops(20), &Overrides::default()).is_ok());
+}

@@ -12,9 +12,9 @@ use super::layers::{MAX_TAGS, NodeLayers};
 use super::{LinkId, NodeId};
 use crate::service::{JoinedPorts, PortVlans};
 
-/// Maximum number of places that are searched. Chosen: as many as services make interfaces; a larger network than that
-/// is left in parts.
-const MAX_PLACES: usize = 2_000_000;
+/// Maximum number of places that are searched. Chosen: as many as services make interfaces; a network with more is
+/// refused, since what would be left of it are parts.
+pub(super) const MAX_PLACES: usize = 2_000_000;
 
 /// What frames are on between machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,21 +54,28 @@ impl<'a> Bridged<'a> {
     }
 
     /// Searches for the places that frames come by from this one.
-    pub(super) fn search(&mut self, from: Place) {
+    ///
+    /// # Errors
+    /// There are more than [`MAX_PLACES`]: the node, and the place among its services of a bridge there.
+    pub(super) fn search(&mut self, from: Place) -> Result<(), (NodeId, usize)> {
         let (start, is_new) = self.number(&from);
         let mut open = if is_new { vec![from] } else { Vec::new() };
         while let Some(place) = open.pop() {
             for next in self.beside(&place) {
-                if next.1.len() > MAX_TAGS || self.found.len() >= MAX_PLACES {
+                if next.1.len() > MAX_TAGS {
                     continue;
                 }
                 let (number, is_new) = self.number(&next);
+                if self.found.len() > MAX_PLACES {
+                    return Err(self.bridge_on(place.0));
+                }
                 self.join(start, number);
                 if is_new {
                     open.push(next);
                 }
             }
         }
+        Ok(())
     }
 
     /// The places of each segment, which have been searched for, in order.
@@ -80,6 +87,17 @@ impl<'a> Bridged<'a> {
         let mut all: Vec<_> = all.into_values().collect();
         all.sort();
         all
+    }
+
+    /// The first bridge on a wire that has one.
+    fn bridge_on(&self, wire: Wire) -> (NodeId, usize) {
+        match wire {
+            Wire::Host(node, bridge) => (node, bridge),
+            Wire::Link(_) => {
+                let of_wire = self.ports.get(&wire).and_then(|ports| ports.first());
+                of_wire.map_or((0, 0), |&(node, bridge, _)| (node, bridge))
+            }
+        }
     }
 
     /// The places to which bridges send what they are given at one.

@@ -68,6 +68,9 @@ pub enum PlacementError {
     /// The services of the network make too many interfaces.
     #[error("services make at most {0} interfaces, these more")]
     TooManyInterfaces(usize),
+    /// Bridges join too many VLANs on too many links.
+    #[error("bridges join at most {0} VLANs of links, these more; give their ports fewer VLANs")]
+    TooManyPlaces(usize),
 }
 
 /// A prefix that a segment cannot have.

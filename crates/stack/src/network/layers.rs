@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hopcast_config::decode::did_you_mean;
 use hopcast_wire::vlan::Tag;
 
-use super::bridged::{Bridged, Place, Wire};
+use super::bridged::{Bridged, MAX_PLACES, Place, Wire};
 use super::errors::{PlacementError, ServiceError};
 use super::numbering::{interface_name, mac_address};
 use super::segments::{
@@ -86,7 +86,7 @@ impl Layers {
     /// The layers of a network.
     ///
     /// # Errors
-    /// A service that finds no such interface, or finds it taken, at one of its nodes.
+    /// A service that finds no such interface, or finds it taken, at one of its nodes; bridges that join too much.
     pub fn of(network: Network<'_>) -> Result<Self, ServiceError> {
         let mut nodes = vec![NodeLayers::default(); network.nodes.len()];
         for (number, link) in network.links.iter().enumerate() {
@@ -109,7 +109,7 @@ impl Layers {
             node.host =
                 (0..node.interfaces.len()).filter(|&place| !node.interfaces[place].is_taken).collect();
         }
-        let segments = segments(&nodes, network.links);
+        let segments = segments(&nodes, network.links)?;
         let bridged = nodes.iter().flat_map(NodeLayers::bridged).collect();
         Ok(Self { nodes, segments, bridged })
     }
@@ -277,13 +277,19 @@ struct Joined {
 }
 
 /// The segments of the interfaces that hosts have: those between which frames pass.
-fn segments(nodes: &[NodeLayers], links: &[Link]) -> Segments {
+fn segments(nodes: &[NodeLayers], links: &[Link]) -> Result<Segments, ServiceError> {
     // By the first place of each: its link comes before its other places.
     let mut all: BTreeMap<Place, Joined> = BTreeMap::new();
     let mut first: BTreeMap<Place, Place> = BTreeMap::new();
     if let Some(mut bridged) = Bridged::of(nodes) {
         for layers in nodes {
-            layers.host.iter().for_each(|&place| bridged.search(layers.interfaces[place].place()));
+            for &place in &layers.host {
+                bridged.search(layers.interfaces[place].place()).map_err(|(node, bridge)| ServiceError {
+                    service: nodes[node].services[bridge].service,
+                    node,
+                    cause: PlacementError::TooManyPlaces(MAX_PLACES),
+                })?;
+            }
         }
         for places in bridged.segments() {
             let name = places[0].clone();
@@ -338,5 +344,5 @@ fn segments(nodes: &[NodeLayers], links: &[Link]) -> Segments {
         Segment { link, tags: tags.clone(), ends, prefixes, joins, joined_mtu }
     };
     let used = all.into_iter().filter(|(_, joined)| !joined.ends.is_empty());
-    Segments::new(used.map(segment).collect())
+    Ok(Segments::new(used.map(segment).collect()))
 }
