@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use hopcast_core::Instant;
 use hopcast_link::{Attachment, Change, Link};
-use hopcast_stack::network::Prefix;
+use hopcast_stack::network::{Prefix, interface_name};
 use hopcast_twin::capture::LinkType;
 
 /// Maximum length of a frame of a TAP, in bytes: the longest IP packet and Ethernet's header.
@@ -48,8 +48,11 @@ pub struct NodeLayout {
     /// All of its addresses; the first one of an IP version is the source of its packets. Addresses that no interface
     /// has are on loopback, and do not depend on an interface.
     pub addresses: Vec<IpAddr>,
-    /// Its interfaces, called `eth0`, `eth1` and so on.
+    /// Its attachments to links, called `eth0`, `eth1` and so on.
     pub interfaces: Vec<InterfaceLayout>,
+    /// The interfaces that its services make. The kernel has those of `interfaces` that are not taken, and then these:
+    /// so its interfaces are numbered.
+    pub made: Vec<MadeInterface>,
     /// Its routes to other nodes.
     pub routes: Vec<RouteLayout>,
     /// Whether its interfaces have IPv6 addresses of their links, from which the kernel resolves neighbours and reports
@@ -62,7 +65,7 @@ pub struct NodeLayout {
     pub group_interfaces: Vec<u32>,
 }
 
-/// An interface of a node.
+/// An attachment of a node to a link.
 #[derive(Clone, Debug, Default)]
 pub struct InterfaceLayout {
     /// The number of the link.
@@ -79,6 +82,23 @@ pub struct InterfaceLayout {
     /// The addresses of the other hosts of these prefixes with their Ethernet addresses; none where the kernel resolves
     /// them.
     pub neighbours: Vec<(IpAddr, [u8; 6])>,
+    /// Whether a service of the node takes its frames, and the kernel none.
+    pub is_taken: bool,
+}
+
+/// An interface that a service of a node makes: a TAP device whose frames the node's process reads.
+#[derive(Clone, Debug, Default)]
+pub struct MadeInterface {
+    /// Its name.
+    pub name: String,
+    /// Its Ethernet address.
+    pub mac: [u8; 6],
+    /// Maximum length of a packet, in bytes.
+    pub mtu: u32,
+    /// As [`InterfaceLayout::addresses`].
+    pub addresses: Vec<(IpAddr, u8)>,
+    /// As [`InterfaceLayout::neighbours`].
+    pub neighbours: Vec<(IpAddr, [u8; 6])>,
 }
 
 /// A route.
@@ -86,7 +106,7 @@ pub struct InterfaceLayout {
 pub struct RouteLayout {
     /// The destinations.
     pub to: Prefix,
-    /// The number of the interface.
+    /// The number of the interface among the kernel's.
     pub interface: u32,
     /// The address of the next hop; `None` where the destinations are on the interface's link.
     pub via: Option<IpAddr>,
@@ -159,6 +179,15 @@ pub struct NodeRoutes {
     pub routes: Vec<RouteLayout>,
     /// The routes of groups.
     pub groups: Vec<GroupRouteLayout>,
+}
+
+impl NodeLayout {
+    /// The names of its kernel's interfaces, by their numbers.
+    pub fn interface_names(&self) -> Vec<String> {
+        let attached = (0..).zip(&self.interfaces).filter(|(_, interface)| !interface.is_taken);
+        let attached = attached.map(|(number, _)| interface_name(number));
+        attached.chain(self.made.iter().map(|made| made.name.clone())).collect()
+    }
 }
 
 impl NetworkLayout {

@@ -10,15 +10,17 @@ use hopcast_core::Seed;
 use hopcast_core::plug::Plug;
 use hopcast_core::{Instant, earliest};
 use hopcast_link::Change;
-use hopcast_stack::network::{self, GlobalRoutes, Hop, NetworkPlan, addresses_of, interface_name};
+use hopcast_stack::network::{
+    self, GlobalRoutes, Hop, HostInterface, NetworkPlan, SegmentEnd, addresses_of, interface_name,
+};
 use hopcast_stack::service::{GroupEgress, GroupEgresses};
 use hopcast_twin::capture::LinkType;
 use hopcast_twin::scenario::model::{Action, Capture, Neighbours, NodeId, Reporting, Scenario};
 use hopcast_twin::world::{NodeInstance, WorldError};
 
 use crate::layout::{
-    Captured, GroupRouteLayout, InterfaceLayout, LinkChange, LinkLayout, NetworkLayout, NodeLayout,
-    NodeRoutes, Reroute, RouteLayout, Scheduled,
+    Captured, GroupRouteLayout, InterfaceLayout, LinkChange, LinkLayout, MadeInterface, NetworkLayout,
+    NodeLayout, NodeRoutes, Reroute, RouteLayout, Scheduled,
 };
 
 use self::groups::Groups;
@@ -189,8 +191,8 @@ fn node_layout(
 ) -> NodeLayout {
     let resolves = scenario.neighbours == Neighbours::Resolve;
     let link_local = resolves || scenario.membership == Reporting::Report;
-    let interface = |(number, &Hop { link, attachment }): (u32, &Hop)| {
-        let neighbours = if resolves { Vec::new() } else { others_on(plan, link, node) };
+    let of_host = |number: u32| {
+        let neighbours = if resolves { Vec::new() } else { others_beside(plan, node, number) };
         let in_prefixes = plan.addresses().in_prefixes(node, number);
         let mut addresses: Vec<_> = in_prefixes.map(|(address, prefix)| (address, prefix.length())).collect();
         let [_, own] = addresses_of(node);
@@ -198,10 +200,22 @@ fn node_layout(
             // The kernel answers only for the IPv6 addresses of the interface on which the request arrives.
             addresses.push((own, 128));
         }
+        (addresses, neighbours)
+    };
+    let host: Vec<_> = (0..).zip(plan.host_interfaces(node)).collect();
+    let interface = |(attached, &Hop { link, attachment }): (u32, &Hop)| {
+        let number = host.iter().find(|(_, interface)| interface.attachment == Some(attached));
+        let (addresses, neighbours) = number.map(|&(number, _)| of_host(number)).unwrap_or_default();
         let mac = NetworkPlan::mac(link, attachment);
         let mtu = scenario.links[link].direction(attachment).mtu;
-        InterfaceLayout { link, attachment, mac, mtu, addresses, neighbours }
+        InterfaceLayout { link, attachment, mac, mtu, addresses, neighbours, is_taken: number.is_none() }
     };
+    let made = host.iter().zip(plan.mtus(scenario.network(), node));
+    let made = made.filter(|((_, interface), _)| interface.attachment.is_none());
+    let made = made.map(|(&(number, HostInterface { name, mac, .. }), mtu)| {
+        let (addresses, neighbours) = of_host(number);
+        MadeInterface { name: name.to_owned(), mac, mtu, addresses, neighbours }
+    });
     NodeLayout {
         name: scenario.nodes[node].name.clone(),
         addresses: plan
@@ -211,6 +225,7 @@ fn node_layout(
             .chain(scenario.nodes[node].claims.clone())
             .collect(),
         interfaces: (0..).zip(plan.interfaces(node)).map(interface).collect(),
+        made: made.collect(),
         routes: routes(scenario, global, node),
         link_local,
         group_routes: groups.routes(global, node),
@@ -218,14 +233,19 @@ fn node_layout(
     }
 }
 
-/// The addresses of the other hosts of a link's prefixes, with their Ethernet addresses. Live no service takes a link.
-fn others_on(plan: &NetworkPlan, link: usize, node: NodeId) -> Vec<(IpAddr, [u8; 6])> {
-    let ends = plan.ends(link).iter().enumerate().filter(|(_, (other, _))| *other != node);
-    let of_end = |(attachment, &(other, interface)): (usize, &(NodeId, u32))| {
-        let mac = NetworkPlan::mac(link, attachment);
-        plan.addresses().in_prefixes(other, interface).map(move |(address, _)| (address, mac))
+/// The addresses of the other hosts of the prefixes that an interface of a node's kernel has, with their Ethernet
+/// addresses.
+fn others_beside(plan: &NetworkPlan, node: NodeId, interface: u32) -> Vec<(IpAddr, [u8; 6])> {
+    let is_own = |end: &&SegmentEnd| (end.node, end.interface) == (node, interface);
+    let Some(segment) = plan.segments().iter().find(|segment| segment.ends.iter().any(|end| is_own(&end)))
+    else {
+        return Vec::new();
     };
-    ends.flat_map(of_end).collect()
+    let of_end = |end: &SegmentEnd| {
+        let mac = NetworkPlan::mac(end.link, end.attachment);
+        plan.addresses().in_prefixes(end.node, end.interface).map(move |(address, _)| (address, mac))
+    };
+    segment.ends.iter().filter(|end| end.node != node).flat_map(of_end).collect()
 }
 
 /// A node's routes to the own addresses of each node that it can reach, and to the prefixes of segments.

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::{Index, IndexMut, Range};
 use std::rc::Rc;
 
-use hopcast_core::plug::{FramesPlug, HookPlug, Plug};
+use hopcast_core::plug::{DevicePlug, FramesPlug, HookPlug, Plug};
 use hopcast_core::{Assembly, Machine, Port, Shared, Slot, Stream};
 use hopcast_host::pim::GroupTable;
 use hopcast_host::{BindError, Hook, Host, Interface, NeighbourConfig, Ping, PingConfig, membership};
@@ -13,7 +13,9 @@ use hopcast_host::{BindError, Hook, Host, Interface, NeighbourConfig, Ping, Ping
 use crate::error::Cause;
 
 use crate::network::{Below, NodeGroups, NodeLayers, NodeRoutes, NodeServices, PlacedService};
-use crate::network::{GlobalRoutes, HOP_LIMIT, Hop, Network, NetworkPlan, NodeId, interface_name};
+use crate::network::{
+    GlobalRoutes, HOP_LIMIT, Hop, HostInterface, Network, NetworkPlan, NodeId, interface_name,
+};
 use crate::service::{
     GroupEgresses, GroupForwarder, HookChain, MulticastRole, OnKernel, Restartable, ServiceRoutes,
 };
@@ -137,8 +139,16 @@ impl IndexMut<NodeId> for BuiltNodes {
 pub(crate) enum Platform {
     /// A host in virtual time.
     Virtual(Box<VirtualHost>),
-    /// The kernel: the plug of each port.
-    Kernel(Vec<Plug>),
+    /// The kernel.
+    Kernel(KernelHost),
+}
+
+/// A kernel, being plugged into.
+pub(crate) struct KernelHost {
+    /// The plug of each port.
+    pub(crate) plugs: Vec<Plug>,
+    /// The names of its interfaces, by their numbers.
+    interfaces: Vec<String>,
 }
 
 /// A host in virtual time, being built.
@@ -245,12 +255,15 @@ impl NodeBuilder {
         let routes = NodeRoutes { node, routes: routes.clone() };
         let table = GroupTable::new(plan.addresses().all(node));
         let routes = Rc::new(NodeServices::new(routes, table, random));
-        Self { assembly: Assembly::new(), platform: Platform::Kernel(Vec::new()), chains: Vec::new(), routes }
+        let interfaces = plan.host_interfaces(node).map(|interface| interface.name.to_owned()).collect();
+        let platform = Platform::Kernel(KernelHost { plugs: Vec::new(), interfaces });
+        Self { assembly: Assembly::new(), platform, chains: Vec::new(), routes }
     }
 
-    /// Puts the services of a node on its kernel, out of which they take packets; those to groups that they hand back
-    /// leave by these routes, and groups that are left to services by what such a service finds. Only services that are
-    /// attached to the host can be there.
+    /// Puts the services of a node on its kernel. Those that are attached to the host take packets out of it; those to
+    /// groups that they hand back leave by these routes, and groups that are left to services by what such a service
+    /// finds. The kernel gives up the interfaces that other services are attached to, and what these make of them are
+    /// TAP devices of the same names.
     pub fn put_services_on_kernel(
         &mut self,
         network: Network<'_>,
@@ -262,18 +275,23 @@ impl NodeBuilder {
             return Vec::new();
         }
         let layers = plan.layers().node(node);
-        let interfaces = plan.interfaces(node).len() as u32;
-        let mut placed = Vec::new();
-        for PlacedService { service, .. } in &layers.services {
+        let mut placed: Vec<PlacedMachine> = Vec::new();
+        let host = host_config(network, plan, node);
+        for PlacedService { service, takes } in &layers.services {
             let service = &network.services[*service];
             let settings = service.layer.settings();
+            let changes = service.changes_at(node);
+            let lower = layers.lower(takes, network.links);
+            let machine =
+                Box::new(Restartable::new(&service.layer, changes, &host, lower, self.routes.clone()));
             if settings.hooks().is_empty() {
+                let slot = self.assembly.add(machine);
+                for (port, &taken) in (0..).zip(takes) {
+                    self.wire_frames((slot, Port::Below(port)), below(layers, &placed, taken));
+                }
+                placed.push(PlacedMachine { name: service.name.clone(), node, slot });
                 continue;
             }
-            let host = host_config(network, plan, node);
-            let changes = service.changes_at(node);
-            let machine =
-                Box::new(Restartable::new(&service.layer, changes, &host, Vec::new(), self.routes.clone()));
             let (left, table) = (left_to_services.to_vec(), Box::new(self.routes.group_table()));
             let (machine, hooks): (Box<dyn Machine>, _) = match settings.multicast() {
                 Some(MulticastRole::Routes) => {
@@ -285,28 +303,61 @@ impl NodeBuilder {
                 }
             };
             let slot = self.assembly.add(machine);
-            let hook = self.hook(hooks, interfaces, true);
+            let hook = self.hook(hooks, true);
             self.wire((slot, Port::Below(0)), hook);
             placed.push(PlacedMachine { name: service.name.clone(), node, slot });
         }
         attach_queriers(&mut self.assembly, network, layers, &placed);
+        self.plug_made_interfaces(plan, (node, &host, layers), &placed);
         placed
+    }
+
+    /// Wires a port of a service to what is below it on a kernel.
+    fn wire_frames(&mut self, end: (Slot, Port), below: FramePort) {
+        match (below, &mut self.platform) {
+            (FramePort::Service(slot, upper), _) => self.assembly.wire((slot, upper), end),
+            (FramePort::Attachment(number), Platform::Kernel(kernel)) => {
+                let plug = add(&mut kernel.plugs, Plug::Interface(interface_name(number)));
+                self.assembly.expose(end, Port::Below(plug));
+            }
+            (FramePort::Attachment(_), Platform::Virtual(_)) => {}
+        }
+    }
+
+    /// Plugs the interfaces that services make for the host into its kernel. Their addresses and routes are set there
+    /// by whoever sets up the network.
+    fn plug_made_interfaces(
+        &mut self,
+        plan: &NetworkPlan,
+        (node, host, layers): (NodeId, &hopcast_host::Config, &NodeLayers),
+        placed: &[PlacedMachine],
+    ) {
+        let Platform::Kernel(kernel) = &mut self.platform else { return };
+        let interfaces = plan.host_interfaces(node).zip(&host.interfaces).zip(&layers.host);
+        for ((HostInterface { name, mac, .. }, Interface { mtu, .. }), &place) in interfaces {
+            if let FramePort::Service(slot, upper) = below(layers, placed, place) {
+                let (addresses, routes) = (Vec::new(), Vec::new());
+                let device = DevicePlug { name: name.to_owned(), addresses, routes, mtu: *mtu };
+                let plug = add(&mut kernel.plugs, Plug::Tap(mac, device));
+                self.assembly.expose((slot, upper), Port::Below(plug));
+            }
+        }
     }
 
     /// The plugs of machines that are attached to the kernel, so far.
     pub fn plugs(&self) -> &[Plug] {
         match &self.platform {
-            Platform::Kernel(plugs) => plugs,
+            Platform::Kernel(kernel) => &kernel.plugs,
             Platform::Virtual(_) => &[],
         }
     }
 
-    /// Packets that hooks take out of the host, which has this many interfaces: behind those of machines before, but of
-    /// a service on a kernel before those of all others.
-    pub(crate) fn hook(&mut self, hooks: Vec<Hook>, interfaces: u32, is_service: bool) -> LowerPort {
-        let plugs = match &mut self.platform {
+    /// Packets that hooks take out of the host: behind those of machines before, but of a service on a kernel before
+    /// those of all others.
+    pub(crate) fn hook(&mut self, hooks: Vec<Hook>, is_service: bool) -> LowerPort {
+        let KernelHost { plugs, interfaces } = match &mut self.platform {
             Platform::Virtual(host) => return LowerPort::Platform(host.hooked(hooks)),
-            Platform::Kernel(plugs) => plugs,
+            Platform::Kernel(kernel) => kernel,
         };
         let known = self.chains.iter().find(|(selected, ..)| *selected == hooks);
         let (slot, chain) = if let Some((_, slot, chain)) = known {
@@ -314,7 +365,7 @@ impl NodeBuilder {
         } else {
             let chain = Shared::new(HookChain::default());
             let slot = self.assembly.add(Box::new(chain.clone()));
-            let interfaces = (0..interfaces).map(interface_name).collect();
+            let interfaces = interfaces.clone();
             let plug = add(plugs, Plug::Hook(HookPlug { hooks: hooks.clone(), interfaces }));
             self.assembly.expose((slot, Port::Below(0)), Port::Below(plug));
             self.chains.push((hooks, slot, chain.clone()));
@@ -359,7 +410,7 @@ impl NodeBuilder {
     /// The node on the kernel; `None` of one of the virtual world.
     pub fn into_kernel(self) -> Option<KernelNode> {
         match self.platform {
-            Platform::Kernel(plugs) => Some(KernelNode { assembly: self.assembly, plugs }),
+            Platform::Kernel(kernel) => Some(KernelNode { assembly: self.assembly, plugs: kernel.plugs }),
             Platform::Virtual(_) => None,
         }
     }
@@ -400,10 +451,6 @@ fn put_services(
     (node, host, routes): (NodeId, &hopcast_host::Config, &Rc<dyn ServiceRoutes>),
 ) -> (Vec<PlacedMachine>, Vec<FramePort>) {
     let mut placed: Vec<PlacedMachine> = Vec::new();
-    let lower = |placed: &[PlacedMachine], place: usize| match layers.interfaces[place].below {
-        Below::Attachment(number) => FramePort::Attachment(number),
-        Below::Service(service, port) => FramePort::Service(placed[service].slot, Port::Above(port)),
-    };
     for PlacedService { service, takes } in &layers.services {
         let service = &network.services[*service];
         let changes = service.changes_at(node);
@@ -411,7 +458,7 @@ fn put_services(
         let machine = Restartable::new(&service.layer, changes, host, lower_interfaces, routes.clone());
         let slot = assembly.add(Box::new(machine));
         for (port, &taken) in (0..).zip(takes) {
-            match lower(&placed, taken) {
+            match below(layers, &placed, taken) {
                 FramePort::Service(below, upper) => assembly.wire((below, upper), (slot, Port::Below(port))),
                 FramePort::Attachment(attachment) => {
                     assembly.expose((slot, Port::Below(port)), Port::Below(attachment));
@@ -421,8 +468,16 @@ fn put_services(
         placed.push(PlacedMachine { name: service.name.clone(), node, slot });
     }
     attach_queriers(assembly, network, layers, &placed);
-    let below = layers.host.iter().map(|&place| lower(&placed, place)).collect();
+    let below = layers.host.iter().map(|&place| below(layers, &placed, place)).collect();
     (placed, below)
+}
+
+/// The port below an interface of a node, whose services below it have been placed.
+fn below(layers: &NodeLayers, placed: &[PlacedMachine], place: usize) -> FramePort {
+    match layers.interfaces[place].below {
+        Below::Attachment(number) => FramePort::Attachment(number),
+        Below::Service(service, port) => FramePort::Service(placed[service].slot, Port::Above(port)),
+    }
 }
 
 /// Attaches the services that report members to the one that brings groups' packets to them, if there is one.
@@ -452,7 +507,7 @@ impl Platform {
     pub(crate) fn udp(&mut self, local: SocketAddr) -> Result<u32, BindError> {
         match self {
             Self::Virtual(host) => host.bind(|host, above| host.bind_udp(above, local.port())),
-            Self::Kernel(plugs) => Ok(add(plugs, Plug::Udp(local))),
+            Self::Kernel(kernel) => Ok(add(&mut kernel.plugs, Plug::Udp(local))),
         }
     }
 
@@ -460,7 +515,7 @@ impl Platform {
     pub(crate) fn ip_protocol(&mut self, protocol: u8, local: IpAddr) -> Result<u32, BindError> {
         match self {
             Self::Virtual(host) => host.bind(|host, above| host.bind_protocol(above, protocol, None)),
-            Self::Kernel(plugs) => Ok(add(plugs, Plug::Raw(protocol, local))),
+            Self::Kernel(kernel) => Ok(add(&mut kernel.plugs, Plug::Raw(protocol, local))),
         }
     }
 
@@ -470,8 +525,9 @@ impl Platform {
             Self::Virtual(host) => {
                 host.bind(|host, above| host.bind_frames(above, interface, ether_type, true))
             }
-            Self::Kernel(plugs) => {
-                let interface = interface_name(interface);
+            Self::Kernel(KernelHost { plugs, interfaces }) => {
+                let named = interfaces.get(interface as usize).cloned();
+                let interface = named.unwrap_or_else(|| interface_name(interface));
                 Ok(add(plugs, Plug::Frames(FramesPlug { interface, ether_type, promiscuous: true })))
             }
         }

@@ -41,19 +41,20 @@ impl GroupRouting {
         if found >= MAX_INTERFACES {
             return Err(Error::GroupInterfaces { found, max: MAX_INTERFACES - 1 });
         }
-        let started = Self::start_kernel(&node.group_interfaces).map_err(Error::GroupRouting)?;
+        let started = Self::start_kernel(&node.group_interfaces, &node.interface_names())
+            .map_err(Error::GroupRouting)?;
         started.change(&node.group_routes)?;
         Ok(started)
     }
 
-    fn start_kernel(interfaces: &[u32]) -> io::Result<Self> {
+    fn start_kernel(interfaces: &[u32], names: &[String]) -> io::Result<Self> {
         let v4 = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::from(libc::IPPROTO_IGMP)))?;
         let v6 = Socket::new(Domain::IPV6, Type::RAW, Some(Protocol::ICMPV6))?;
         setsockopt(&v4, StartV4, &1)?;
         setsockopt(&v6, StartV6, &1)?;
-        let names = interfaces.iter().map(|number| hopcast_stack::network::interface_name(*number));
-        for (place, name) in (OWN..).zip([OWN_GROUPS.to_owned()].into_iter().chain(names)) {
-            let index = if_nametoindex(name.as_str())?;
+        let names = interfaces.iter().filter_map(|&number| names.get(number as usize));
+        for (place, name) in (OWN..).zip([OWN_GROUPS].into_iter().chain(names.map(String::as_str))) {
+            let index = if_nametoindex(name)?;
             let interface =
                 InterfaceV4 { place, flags: USE_INDEX, threshold: 1, index, ..InterfaceV4::default() };
             setsockopt(&v4, AddInterfaceV4, &interface)?;

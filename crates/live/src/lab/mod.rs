@@ -49,6 +49,8 @@ pub(crate) struct Node {
     namespace: Namespace,
     interfaces: usize,
     addresses: Vec<IpAddr>,
+    /// The names of its kernel's interfaces.
+    names: Vec<String>,
     /// Its current routes.
     table: Mutex<Vec<RouteLayout>>,
     /// Its routes of groups; `None` if it has none.
@@ -154,7 +156,7 @@ impl Node {
         let mut table = self.table.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let mut commands = ip_commands::mtus(mtus);
         if let Some(routes) = routes {
-            commands.push_str(&ip_commands::reroute(&self.addresses, &table, routes));
+            commands.push_str(&ip_commands::reroute((&self.addresses, &self.names), &table, routes));
         }
         if !commands.is_empty() {
             self.namespace.run(|| ip::batch(&commands))?.map_err(|(error, _)| error)?;
@@ -262,6 +264,7 @@ fn set_up_nodes(layout: &NetworkLayout, namespaces: &[Namespace]) -> Result<Node
             namespace: namespace.clone(),
             interfaces: node.interfaces.len(),
             addresses: node.addresses.clone(),
+            names: node.interface_names(),
             table: Mutex::new(node.routes.clone()),
             groups,
         });

@@ -65,7 +65,7 @@ impl Groups {
             }
         }
         let changes = changes.into_iter().rev().collect();
-        let interfaces = (0..scenario.nodes.len()).map(|node| plan.interfaces(node).len() as u32).collect();
+        let interfaces = (0..scenario.nodes.len()).map(|node| plan.interfaces_of_host(node)).collect();
         Self { senders, left_to_services, interfaces, changes }
     }
 

@@ -40,7 +40,7 @@ pub(super) fn close_before_devices<F: AsFd + From<OwnedFd>>(connection: F) -> F 
     fcntl_dupfd_cloexec(&connection, devices + 1).map_or(connection, F::from)
 }
 
-/// A TUN or TAP device. Dropping it removes the device, its addresses and its routes.
+/// A TUN or TAP device. Dropping it removes the device, its addresses and its routes, unless it was there before.
 pub(super) struct Device {
     device: SyncDevice,
     kind: Kind,
@@ -51,6 +51,8 @@ pub(super) struct Device {
     /// Whether the device was deleted.
     gone: bool,
     drops: Drops,
+    /// The drops of one that was there before, until it was opened.
+    dropped_before: u64,
     counters: Counters,
 }
 
@@ -76,9 +78,11 @@ impl Device {
             return Err(PlugError::InterfaceName);
         }
         // Without offload: packets from the host are complete, as on a wire.
-        let builder = DeviceBuilder::new().name(name).enable(false);
+        let builder = DeviceBuilder::new().name(name).inherit_enable_state();
         let builder = match kind {
             Kind::Tun => builder,
+            // One that is there already keeps its routes and neighbours, which go where an address is set anew.
+            Kind::Tap(address) if mac(name)? == Some(address) => builder.layer(Layer::L2),
             Kind::Tap(address) => builder.layer(Layer::L2).mac_addr(address),
         };
         let device = builder.build_sync()?;
@@ -97,6 +101,8 @@ impl Device {
             ip(&format!("{version} route add {network}/{prefix} dev {name}{table}"))?;
         }
         poller.add(&device, Token { plug, key: 0 }, EventFlags::IN)?;
+        let drops = Drops::of_interface(name);
+        let dropped_before = drops.count();
         Ok(Self {
             device,
             kind,
@@ -104,10 +110,17 @@ impl Device {
             allowed: 0,
             name: name.clone(),
             gone: false,
-            drops: Drops::of_interface(name),
+            drops,
+            dropped_before,
             counters: Counters::default(),
         })
     }
+}
+
+/// The Ethernet address of an interface; `None` if there is none of this name.
+fn mac(interface: &str) -> io::Result<Option<[u8; 6]>> {
+    let mut all = nix::ifaddrs::getifaddrs()?.filter(|found| found.interface_name == interface);
+    Ok(all.find_map(|found| found.address?.as_link_addr()?.addr()))
 }
 
 impl Socket for Device {
@@ -169,7 +182,8 @@ impl Socket for Device {
     }
 
     fn counters(&self) -> Counters {
-        Counters { device_dropped: self.drops.count(), ..self.counters }
+        let device_dropped = self.drops.count().saturating_sub(self.dropped_before);
+        Counters { device_dropped, ..self.counters }
     }
 }
 

@@ -28,7 +28,7 @@ pub use layers::Layers;
 pub(crate) use layers::{Below, NodeLayers, PlacedService};
 pub(crate) use node_routes::{NodeRoutes, NodeServices};
 pub use numbering::{HOP_LIMIT, MacAddress, addresses_of, interface_name};
-pub use plan::{Hop, NetworkPlan, Path, directions};
+pub use plan::{Hop, HostInterface, NetworkPlan, Path, directions};
 pub use prefixes::read_prefixes;
 pub use routes::{Gateway, GlobalRoutes, Route};
 pub use segments::{Segment, SegmentEnd, SegmentId, SegmentPrefix, Segments};

@@ -10,7 +10,7 @@ use hopcast_link::{
 };
 
 use super::address_plan::AddressPlan;
-use super::layers::Layers;
+use super::layers::{Below, LayerInterface, Layers};
 use super::numbering::{MacAddress, mac_address};
 use super::routes::GlobalRoutes;
 use super::segments::{SegmentEnd, Segments};
@@ -24,6 +24,17 @@ pub struct Hop {
     pub link: LinkId,
     /// The attachment; of a route, the one that sends.
     pub attachment: Attachment,
+}
+
+/// An interface of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostInterface<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its Ethernet address.
+    pub mac: MacAddress,
+    /// The number of the node's attachment that it is; `None` of one that a service makes.
+    pub attachment: Option<u32>,
 }
 
 /// The hops from one node to another.
@@ -126,6 +137,19 @@ impl NetworkPlan {
     pub fn mtus(&self, network: Network<'_>, node: NodeId) -> impl Iterator<Item = u32> {
         let layers = self.layers.node(node);
         layers.host.iter().map(move |&place| layers.mtu(place, network.links))
+    }
+
+    /// The interfaces of a host, by their numbers.
+    pub fn host_interfaces(&self, node: NodeId) -> impl Iterator<Item = HostInterface<'_>> {
+        let layers = self.layers.node(node);
+        layers.host.iter().map(|&place| {
+            let LayerInterface { name, hop, below, .. } = &layers.interfaces[place];
+            let attachment = match *below {
+                Below::Attachment(number) => Some(number),
+                Below::Service(..) => None,
+            };
+            HostInterface { name, mac: mac_address(hop.link, hop.attachment), attachment }
+        })
     }
 
     /// Number of a host's interfaces.

@@ -22,7 +22,7 @@ use crate::table::{Form, Opt, Options, Worlds, on_off, shown};
 pub(super) static BRIDGE: ServiceRow = ServiceRow {
     name: "bridge",
     about: "a learning bridge of interfaces, with VLANs and snooping of IGMP and MLD; its host has one interface, named as it is",
-    worlds: Worlds::Virtual,
+    worlds: Worlds::Both,
     on_host: false,
     for_sites: false,
     options: || OPTIONS.docs(&Settings::default()),

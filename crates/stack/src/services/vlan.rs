@@ -18,7 +18,7 @@ use crate::table::{Form, Opt, Options, Worlds};
 pub(super) static VLAN: ServiceRow = ServiceRow {
     name: "vlan",
     about: "interfaces of VLANs on one interface, whose frames are tagged (IEEE 802.1Q, 802.1ad)",
-    worlds: Worlds::Virtual,
+    worlds: Worlds::Both,
     on_host: false,
     for_sites: false,
     options: || OPTIONS.docs(&Settings::default()),

@@ -134,8 +134,7 @@ impl<'a> FlowNodes<'a> {
 
     /// Packets that hooks take out of a node's host, behind those of services and of machines before.
     pub(crate) fn hook(&mut self, node: NodeId, hooks: Vec<Hook>) -> LowerPort {
-        let interfaces = self.flow.plan.interfaces(node).len() as u32;
-        self.nodes[node].hook(hooks, interfaces, false)
+        self.nodes[node].hook(hooks, false)
     }
 
     /// A node's routes.
@@ -209,7 +208,7 @@ impl<'a> FlowNodes<'a> {
 
     fn plug(&mut self, node: NodeId, plug: Plug) -> Result<LowerPort, BuildError> {
         match &mut self.nodes[node].platform {
-            Platform::Kernel(plugs) => Ok(LowerPort::Platform(add(plugs, plug))),
+            Platform::Kernel(kernel) => Ok(LowerPort::Platform(add(&mut kernel.plugs, plug))),
             Platform::Virtual(_) => Err(self.error(node, Cause::NotOnKernel)),
         }
     }
