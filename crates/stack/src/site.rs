@@ -13,8 +13,8 @@ use hopcast_host::Hook;
 
 use crate::deliveries::{self, DELIVERIES};
 use crate::group::{DeliveryLayer, DeliveryRow, SiteDelivery};
-use crate::network::HOP_LIMIT;
-use crate::service::{HostConfig, NoRoutes, ServiceLayer, ServiceRoutes, ServiceRow};
+use crate::network::{HOP_LIMIT, MacAddress};
+use crate::service::{HostConfig, LowerInterface, NoRoutes, ServiceLayer, ServiceRoutes, ServiceRow};
 use crate::services::SERVICES;
 use crate::transport::{Layer, PortKind, Row};
 use crate::transports::{TRANSPORTS, layer};
@@ -180,7 +180,7 @@ fn at_sites() -> impl Iterator<Item = &'static DeliveryRow> {
     DELIVERIES.iter().copied().filter(|row| DeliveryLayer::of(row).settings().at_sites().is_some())
 }
 
-/// A service for what a node's host forwards.
+/// A service for what a node's host forwards, or between interfaces that it gives up.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SiteService(ServiceLayer);
 
@@ -221,6 +221,34 @@ impl SiteService {
         self.0.settings().machine(&host, &[], &routes)
     }
 
+    /// Its machine between interfaces of the host: `Below(i)` is the one at place i, and `Above(0)` the host's own
+    /// port, a device of this name with this Ethernet address.
+    ///
+    /// # Errors
+    /// It cannot be attached to these, or has a prefix, which scenarios alone have; a part of a sentence.
+    pub fn between(
+        &self,
+        (device, mac): (&str, MacAddress),
+        interfaces: &[String],
+    ) -> Result<Box<dyn Machine>, String> {
+        let lower = |name: &String| LowerInterface { name: name.clone(), link: None, mac, tags: Vec::new() };
+        let lower: Vec<_> = interfaces.iter().map(lower).collect();
+        let settings = self.0.settings();
+        let made = settings.makes(device, &lower).map_err(|error| error.to_string())?;
+        settings.joins(&lower).map_err(|error| error.to_string())?;
+        if made.iter().any(|made| !made.prefixes.is_empty()) {
+            return Err("`prefix` is for scenarios: a node's own addresses are in `address`".to_owned());
+        }
+        let host = HostConfig {
+            addresses: Vec::new(),
+            interfaces: Vec::new(),
+            forwarding: false,
+            hop_limit: HOP_LIMIT,
+        };
+        let routes: Rc<dyn ServiceRoutes> = Rc::new(NoRoutes);
+        Ok(settings.machine(&host, &lower, &routes))
+    }
+
     /// Its name in the table.
     pub fn name(&self) -> &'static str {
         self.0.row().name
@@ -259,8 +287,9 @@ mod tests {
     #[test]
     fn what_a_node_does_for_its_host_takes_packets_out_of_a_kernel() {
         let rows: Vec<_> = SERVICES.iter().copied().filter(|row| row.for_sites).collect();
-        assert_eq!(rows.iter().map(|row| row.name).collect::<Vec<_>>(), ["meadcast-router"]);
-        assert!(rows.iter().all(|row| row.on_host && row.worlds == Worlds::Both));
+        assert_eq!(rows.iter().map(|row| row.name).collect::<Vec<_>>(), ["bridge", "meadcast-router"]);
+        assert_eq!(rows.iter().map(|row| row.on_host).collect::<Vec<_>>(), [false, true]);
+        assert!(rows.iter().all(|row| row.worlds == Worlds::Both));
         assert_eq!(at_sites().map(|row| row.name).collect::<Vec<_>>(), ["meadcast"]);
         let layer = SiteDeliveryLayer::default();
         let [own, to, member] = ["fd00::1", "ff18::1", "fd00::2"].map(|text| text.parse().unwrap());

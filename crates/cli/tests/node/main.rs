@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 #![allow(clippy::disallowed_methods)] // these tests run in real time
 
+mod bridge;
 mod carry;
 mod cut_short;
 mod explicit;

@@ -60,7 +60,8 @@ pub(super) fn config(root: &Node) -> Result<Config, Diagnostic> {
         None => Vec::new(),
     };
     let mtu = fields.read("mtu", |node, key| whole(node, key, 576..=9000))?.unwrap_or(1500) as u16;
-    let services = fields.get("services").map_or_else(|| Ok(Vec::new()), host::services)?;
+    let services =
+        fields.get("services").map_or_else(|| Ok(Vec::new()), |node| host::services(node, &own))?;
     let senders = fields.get("send").map_or_else(|| Ok(Vec::new()), |node| host::senders(node, mtu))?;
     if carriers.is_empty()
         && groups.is_empty()
@@ -395,7 +396,9 @@ fn devices(root: &Node, config: &Config) -> Result<(), Diagnostic> {
     let mut known: Vec<(&String, &Vec<(IpAddr, u8)>)> = Vec::new();
     for (tun, addresses) in config.devices() {
         if known.iter().any(|(before, _)| *before == tun) {
-            return Err(root.error(format!("`tun`: two carriers or groups cannot both have `{tun}`")));
+            return Err(
+                root.error(format!("`tun`: two carriers, groups or services cannot both have `{tun}`"))
+            );
         }
         let twice = |(address, _): &&(IpAddr, u8)| {
             known.iter().any(|(_, before)| before.iter().any(|(other, _)| other == address))

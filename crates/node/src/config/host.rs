@@ -1,45 +1,94 @@
-//! The keys of what a node does for its host: services for what that forwards, and groups to which its programs send.
+//! The keys of what a node does for its host: services for what that forwards or between its interfaces, and groups to
+//! which its programs send.
 
 use std::net::IpAddr;
 
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::{Fields, one_or_list, text};
 use hopcast_config::yaml::Node;
+use hopcast_core::Seed;
 use hopcast_stack::site::{SiteDeliveryLayer, SiteGroup, SiteService};
 
 use super::address;
 use super::decode::device;
-use super::{HostSender, HostService};
+use super::{HostDevice, HostSender, HostService};
 
 /// Minimum MTU of a device for IPv6, in bytes (RFC 8200, section 5).
 const MIN_IPV6_MTU: u64 = 1280;
+/// Maximum number of interfaces that services are between. Chosen: no host has as many, and each costs a socket with
+/// its buffers.
+const MAX_INTERFACES: usize = 4096;
 /// Maximum number of members of a group. Chosen: each costs a packet or a place in one for each of a program, and a
 /// network with more has groups of its own.
 const MAX_MEMBERS: usize = 1024;
 
-/// Reads `services`: a map or a list of maps, each with its own options.
-pub(super) fn services(node: &Node) -> Result<Vec<HostService>, Diagnostic> {
+/// Reads `services` of the node `own`: a map or a list of maps, each with its own options.
+pub(super) fn services(node: &Node, own: &str) -> Result<Vec<HostService>, Diagnostic> {
     let mut services: Vec<HostService> = Vec::new();
     for node in one_or_list(node) {
-        const KEYS: [&str; 3] = ["run", "address", "interfaces"];
         let run = node.get("run").ok_or_else(|| node.error("`services` needs `run`, the service"))?;
         let row = SiteService::find(run)?;
+        let keys = if row.on_host { &["run", "address", "interfaces"][..] } else { &BETWEEN };
         let options = (row.options)();
-        let keys: Vec<&str> = KEYS.into_iter().chain(options.iter().map(|option| option.key)).collect();
+        let keys: Vec<&str> = keys.iter().copied().chain(options.iter().map(|option| option.key)).collect();
         let fields = Fields::of(node, "`services`", &keys)?;
-        let addresses = fields.need("address", "address: fd00:1::1")?;
-        let addresses = one_or_list(addresses).iter().map(|node| host(node, "address"));
-        let service = HostService {
-            addresses: addresses.collect::<Result<_, _>>()?,
-            interfaces: interfaces(&fields)?,
-            service: SiteService::read(row, node)?,
+        let service = match row.on_host {
+            true => for_host(&fields, SiteService::read(row, node)?)?,
+            false => between(node, &fields, (own, SiteService::read(row, node)?))?,
         };
-        if services.iter().any(|other| other.service.name() == service.service.name()) {
+        let is_twice = |other: &HostService| row.on_host && other.service.name() == row.name;
+        if services.iter().any(is_twice) {
             return Err(run.error(format!("`run`: `{}` is there twice", row.name)));
+        }
+        if !row.on_host {
+            let taken = services.iter().filter(|other| other.device.is_some());
+            let taken: Vec<&String> = taken.flat_map(|other| &other.interfaces).collect();
+            if let Some(twice) =
+                (0..service.interfaces.len()).map(|at| &service.interfaces[at]).find(|name| {
+                    taken.contains(name)
+                        || service.interfaces.iter().filter(|other| other == name).count() > 1
+                })
+            {
+                return Err(node.error(format!("`interfaces`: `{twice}` is listed twice")));
+            }
+            if taken.len() + service.interfaces.len() > MAX_INTERFACES {
+                return Err(
+                    node.error(format!("`interfaces`: services take at most {MAX_INTERFACES}, these more"))
+                );
+            }
         }
         services.push(service);
     }
     Ok(services)
+}
+
+/// The keys of a service between interfaces.
+const BETWEEN: [&str; 4] = ["run", "tap", "address", "interfaces"];
+
+/// A service for what the host forwards.
+fn for_host(fields: &Fields<'_>, service: SiteService) -> Result<HostService, Diagnostic> {
+    let addresses = fields.need("address", "address: fd00:1::1")?;
+    let addresses = one_or_list(addresses).iter().map(|node| host(node, "address"));
+    let addresses = addresses.collect::<Result<_, _>>()?;
+    Ok(HostService { addresses, interfaces: interfaces(fields)?, device: None, service })
+}
+
+/// A service between interfaces.
+fn between(
+    node: &Node,
+    fields: &Fields<'_>,
+    (own, service): (&str, SiteService),
+) -> Result<HostService, Diagnostic> {
+    let interfaces = interfaces(fields)?;
+    let tap = device(fields.need("tap", "tap: br0")?, "tap")?.to_owned();
+    let addresses = fields.get("address").map_or(&[][..], one_or_list);
+    let addresses = addresses.iter().map(|node| address::interface(node, "address"));
+    // A station keeps its address, by which others know it: the same of the same names.
+    let [first, rest @ ..] = Seed::new(0, 0).stream(&["address", own, &tap], 0).bits().to_be_bytes();
+    let mac = [first & !1 | 2, rest[0], rest[1], rest[2], rest[3], rest[4]];
+    let device = HostDevice { tap, addresses: addresses.collect::<Result<_, _>>()?, mac };
+    service.between((&device.tap, device.mac), &interfaces).map_err(|error| node.error(error))?;
+    Ok(HostService { addresses: Vec::new(), interfaces, device: Some(device), service })
 }
 
 /// Reads `send`: a map, or a list of maps. A node's packets have `mtu` bytes at most.

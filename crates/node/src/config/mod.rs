@@ -41,7 +41,7 @@ pub struct Config {
     pub groups: Vec<Group>,
     /// The traffic that it relays between peers.
     pub relays: Vec<Relay>,
-    /// The services for what its host forwards.
+    /// The services for what its host forwards, and between its interfaces.
     pub services: Vec<HostService>,
     /// The groups of hosts to which programs of its host send.
     pub senders: Vec<HostSender>,
@@ -220,15 +220,28 @@ pub struct Relay {
     pub tcp: SiteLayer,
 }
 
-/// A service for what the node's host forwards.
+/// A service for what the node's host forwards, or between interfaces that it gives up.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostService {
-    /// The host's addresses, of which the first is the one by which others know it.
+    /// Of one for what the host forwards, the host's addresses, of which the first is the one by which others know it.
     pub addresses: Vec<IpAddr>,
-    /// The host's interfaces on which packets come that it takes.
+    /// The host's interfaces on which packets come that it takes, or that it is between.
     pub interfaces: Vec<String>,
+    /// Of one between interfaces, the host's own port.
+    pub device: Option<HostDevice>,
     /// The service.
     pub service: SiteService,
+}
+
+/// The device by which a host is beside the interfaces that a service is between.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostDevice {
+    /// The TAP device's name.
+    pub tap: String,
+    /// The host's addresses on it; none are needed.
+    pub addresses: Vec<(IpAddr, u8)>,
+    /// Its Ethernet address, which stays the same over restarts.
+    pub mac: [u8; 6],
 }
 
 /// A group of hosts to which programs of the node's host send.
@@ -271,7 +284,9 @@ impl Config {
     pub(crate) fn devices(&self) -> impl Iterator<Item = (&String, &Vec<(IpAddr, u8)>)> {
         let carried = self.carriers.iter().filter_map(|carrier| carrier.packets.as_ref());
         let carried = carried.map(|packets| (&packets.tun, &packets.addresses));
-        carried.chain(self.senders.iter().map(|sender| (&sender.tun, &sender.addresses)))
+        let taps = self.services.iter().filter_map(|service| service.device.as_ref());
+        let taps = taps.map(|device| (&device.tap, &device.addresses));
+        carried.chain(self.senders.iter().map(|sender| (&sender.tun, &sender.addresses))).chain(taps)
     }
 
     /// Reads a file.

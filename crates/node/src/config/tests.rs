@@ -306,9 +306,13 @@ fn a_slip_in_what_a_node_does_for_its_host_is_one_line_at_its_place() {
         (
             "meadcast-router",
             "meadcast-ruter",
-            "3:18: `run`: expected one of `meadcast-router`, found `meadcast-ruter`: did you mean `meadcast-router`?",
+            "3:18: `run`: expected one of `bridge`, `meadcast-router`, found `meadcast-ruter`: did you mean `meadcast-router`?",
         ),
-        ("run: meadcast-router", "run: vlan", "`run`: expected one of `meadcast-router`, found `vlan`"),
+        (
+            "run: meadcast-router",
+            "run: vlan",
+            "`run`: expected one of `bridge`, `meadcast-router`, found `vlan`",
+        ),
         ("min-dsts", "min-dst", "unknown key `min-dst` in `services`: did you mean `min-dsts`?"),
         ("min-dsts: 3", "min-dsts: 33", "`min-dsts`: expected"),
         ("[eth0, eth1]", "[]", "`interfaces`: expected the name of one at least"),
@@ -339,6 +343,39 @@ fn a_slip_in_what_a_node_does_for_its_host_is_one_line_at_its_place() {
     ] {
         let changed = FOR_HOST.replacen(from, to, 1);
         assert_ne!(changed, FOR_HOST, "{from}");
+        assert!(complaint(&changed).contains(expected), "{}", complaint(&changed));
+    }
+}
+
+const BRIDGE: &str = "name: harbour
+listen: 192.0.2.1:7400
+services:
+  - { run: bridge, tap: br0, address: 10.7.0.1/24, interfaces: [eth1, eth2], ports: { eth2: { tagged: 5 } } }
+  - { run: bridge, tap: br1, interfaces: [eth3, eth4], querier: on }
+";
+
+#[test]
+fn a_node_is_a_bridge_of_interfaces_of_its_host() {
+    let config = read(BRIDGE).unwrap();
+    let [one, other] = config.services.as_slice() else { panic!("two services") };
+    assert_eq!(one.interfaces, ["eth1", "eth2"]);
+    let [own, others] = [one, other].map(|service| service.device.clone().unwrap());
+    assert_eq!((&*own.tap, own.addresses), ("br0", vec![("10.7.0.1".parse().unwrap(), 24)]));
+    assert_eq!((&*others.tap, others.addresses.len()), ("br1", 0));
+    assert!(own.mac != others.mac && own.mac[0] & 3 == 2, "one station of its own each: {:x?}", own.mac);
+    assert_eq!(read(BRIDGE).unwrap().services[0].device.as_ref().unwrap().mac, own.mac);
+    for (from, to, expected) in [
+        ("tap: br0, ", "", "4:5: `services` needs `tap`"),
+        ("10.7.0.1/24", "10.7.0.1", "`address`: expected an address with its prefix"),
+        ("eth3", "eth2", "5:5: `interfaces`: `eth2` is listed twice"),
+        ("eth4", "eth3", "5:5: `interfaces`: `eth3` is listed twice"),
+        ("br1", "br0", "two carriers, groups or services cannot both have `br0`"),
+        ("{ eth2:", "{ eth3:", "4:5: `ports`: `eth3` is none of its interfaces"),
+        ("querier: on", "prefix: 10.7.0.0/24", "5:5: `prefix` is for scenarios"),
+        ("querier", "qerier", "unknown key `qerier` in `services`: did you mean `querier`?"),
+    ] {
+        let changed = BRIDGE.replacen(from, to, 1);
+        assert_ne!(changed, BRIDGE, "{from}");
         assert!(complaint(&changed).contains(expected), "{}", complaint(&changed));
     }
 }

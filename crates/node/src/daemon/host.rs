@@ -1,4 +1,5 @@
-//! What the node does for its host: services for what that forwards, and senders to groups of hosts.
+//! What the node does for its host: services for what that forwards or between its interfaces, and senders to groups of
+//! hosts.
 
 use std::collections::BTreeSet;
 
@@ -9,12 +10,15 @@ use hopcast_stack::site::{HookChain, SiteGroup, SiteSender};
 use super::report;
 use super::site::Site;
 use super::stack::Stack;
-use crate::config::{Config, HostSender};
+use crate::config::{Config, HostDevice, HostSender, HostService};
 use crate::status::HostStatus;
+
+/// MTU of a device beside interfaces, in bytes: Ethernet's (IEEE 802.3).
+const ETHERNET_MTU: u32 = 1500;
 
 /// A service or sender in the status.
 pub(crate) struct HostPart {
-    /// The service's name, or the group's address.
+    /// The service's name, that of its device, or the group's address.
     name: String,
     over: String,
     slot: Slot,
@@ -35,6 +39,10 @@ impl Stack {
         // Machines with the same selection share a plug: the kernel gives a packet to one.
         let mut hooked = Vec::new();
         for service in &config.services {
+            if let Some(device) = &service.device {
+                self.between(service, device);
+                continue;
+            }
             let slot = self.machines.add(service.service.machine(&service.addresses));
             let end = (slot, Port::Below(0));
             let hook = Hooked { interfaces: &service.interfaces, end, is_service: true };
@@ -74,6 +82,29 @@ impl Stack {
             let interfaces = interfaces.into_iter().cloned().collect();
             self.plug((slot, Port::Below(0)), Plug::Hook(HookPlug { hooks, interfaces }));
         }
+    }
+}
+
+impl Stack {
+    /// A service between interfaces, which the host gives up, and the host's own device beside them.
+    fn between(&mut self, service: &HostService, device: &HostDevice) {
+        let HostService { interfaces, service, .. } = service;
+        let HostDevice { tap, addresses, mac } = device;
+        // The configuration was refused otherwise.
+        let Ok(machine) = service.between((tap, *mac), interfaces) else { return };
+        let slot = self.machines.add(machine);
+        for (port, interface) in (0..).zip(interfaces) {
+            self.plug((slot, Port::Below(port)), Plug::Interface(interface.clone()));
+        }
+        let device = DevicePlug {
+            name: tap.clone(),
+            addresses: addresses.clone(),
+            routes: Vec::new(),
+            mtu: ETHERNET_MTU,
+        };
+        self.plug((slot, Port::Above(0)), Plug::Tap(*mac, device));
+        let (name, over) = (tap.clone(), service.to_string());
+        self.host_parts.push(HostPart { name, over, slot, shown: None });
     }
 }
 

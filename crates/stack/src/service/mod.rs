@@ -42,7 +42,8 @@ pub struct ServiceRow {
     pub worlds: Worlds,
     /// Whether it is attached to the host, out of which it takes packets, and not to interfaces.
     pub on_host: bool,
-    /// Whether a node of a deployment can run it for what its host forwards: all that it knows is the host's addresses.
+    /// Whether a node of a deployment can run it: for what its host forwards, where all that it knows is the host's
+    /// addresses, or between interfaces that its host gives up.
     pub for_sites: bool,
     /// Its options, each with its documentation.
     pub options: fn() -> Vec<OptionDoc>,

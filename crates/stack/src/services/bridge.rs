@@ -24,7 +24,7 @@ pub(super) static BRIDGE: ServiceRow = ServiceRow {
     about: "a learning bridge of interfaces, with VLANs and snooping of IGMP and MLD; its host has one interface, named as it is",
     worlds: Worlds::Both,
     on_host: false,
-    for_sites: false,
+    for_sites: true,
     options: || OPTIONS.docs(&Settings::default()),
     read: |row, node| OPTIONS.service(row, node, Settings::default()),
 };
