@@ -125,6 +125,58 @@ fn live_stations_are_learned_and_vlans_kept_apart_as_in_virtual_time() {
 }
 
 #[test]
+fn live_a_group_goes_where_members_are_once_a_querier_asks() {
+    let dir = tempfile::tempdir().unwrap();
+    let services = |querier: &str| {
+        format!(
+            "services:
+  - {{ name: net, run: bridge, on: s, interfaces: [trunk, a-s, b-s, c-s]{querier}, prefix: 10.7.0.0/24 }}
+  - {{ name: far, run: bridge, on: t, interfaces: [trunk, d-t] }}
+"
+        )
+    };
+    let rest = |querier: &str| {
+        format!(
+            "membership: report
+neighbours: resolve
+groups: [{{ name: film, members: [b], delivery: ip-multicast }}]
+events: [{{ at: 20 s, stop: f }}]
+{}",
+            services(querier)
+        )
+    };
+    // After the time that a querier gives to members.
+    let scenario = switches(21, &flow(("f", "a", "film"), 4, 15), &rest(", querier: on"));
+    let Some(live) = live_run_in(dir.path(), &scenario, &CAPTURE, &NEEDS) else { return };
+    let twin = twin_run_in(dir.path(), &scenario);
+    for run in [&live, &twin] {
+        assert_eq!((run["flows"][0]["reliability"].as_f64(), &*sent(run)), (Some(1.0), &[250][..]));
+        assert!(host(run, "net.queries") >= 2 && host(run, "net.reports") >= 1, "{}", run["hosts"]);
+        assert!(host(run, "net.frames_to_members") >= 250, "{}", run["hosts"]);
+    }
+    let (of_live, of_twin) = (datagrams(dir.path(), "out"), datagrams(dir.path(), "twin"));
+    assert_eq!(of_live, of_twin);
+    let expected = ["a:eth0", "s:eth1", "s:eth2", "b:eth0"];
+    assert_eq!(of_live.keys().map(|(interface, _)| &**interface).collect::<Vec<_>>(), {
+        let mut sorted = expected;
+        sorted.sort_unstable();
+        sorted
+    });
+
+    // Where nobody asks, all are given it.
+    let scenario = switches(9, &flow(("f", "a", "film"), 4, 3), &rest("").replace("20 s", "8 s"));
+    let dir = tempfile::tempdir().unwrap();
+    let Some(live) = live_run_in(dir.path(), &scenario, &CAPTURE, &NEEDS) else { return };
+    assert_eq!(live["flows"][0]["reliability"], 1.0);
+    twin_run_in(dir.path(), &scenario);
+    let of_live = datagrams(dir.path(), "out");
+    assert_eq!(of_live, datagrams(dir.path(), "twin"));
+    for host in ["c:eth0", "d:eth0"] {
+        assert_eq!(of_live[&(host.to_owned(), String::new())], 250, "{host}");
+    }
+}
+
+#[test]
 fn live_a_port_without_the_tag_is_where_frames_die_and_its_counter_says_so() {
     let dir = tempfile::tempdir().unwrap();
     // Neighbours are known, so that nothing is sent but the datagrams. The trunk forgets VLAN 5 before the first.
