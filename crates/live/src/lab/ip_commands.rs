@@ -39,14 +39,16 @@ pub(super) fn node(node: &NodeLayout) -> String {
             // The kernel answers only for addresses of the interface on which it is asked, and from such a one.
             line(&mut commands, format_args!("link set {name} addrgenmode eui64"));
         }
-        interface_up(&mut commands, &name, (*mac, *mtu), (addresses, neighbours));
+        interface_up(&mut commands, &name, (*mac, *mtu), addresses);
+        permanent_neighbours(&mut commands, &name, neighbours);
     }
     for MadeInterface { name, mac, mtu, addresses, neighbours } in &node.made {
         line(&mut commands, format_args!("tuntap add dev {name} mode tap"));
         if node.link_local {
             line(&mut commands, format_args!("link set {name} addrgenmode eui64"));
         }
-        interface_up(&mut commands, name, (*mac, *mtu), (addresses, neighbours));
+        interface_up(&mut commands, name, (*mac, *mtu), addresses);
+        permanent_neighbours(&mut commands, name, neighbours);
     }
     let names = node.interface_names();
     if let (Some(source), Some(first)) = (of_family(&node.addresses, true), names.first()) {
@@ -57,12 +59,12 @@ pub(super) fn node(node: &NodeLayout) -> String {
     commands + &reroute((&node.addresses, &names), &[], &node.routes)
 }
 
-/// The commands that give an interface its addresses and neighbours, and turn it on.
+/// The commands that give an interface its addresses, and turn it on.
 fn interface_up(
     commands: &mut String,
     name: &str,
     (address, mtu): ([u8; 6], u32),
-    (addresses, neighbours): (&[(IpAddr, u8)], &[(IpAddr, [u8; 6])]),
+    addresses: &[(IpAddr, u8)],
 ) {
     let address = mac(address);
     line(commands, format_args!("link set {name} address {address} mtu {mtu} txqueuelen {DEVICE_QUEUE} up"));
@@ -71,6 +73,10 @@ fn interface_up(
         let flags = if own.is_ipv4() { "noprefixroute" } else { "nodad noprefixroute" };
         line(commands, format_args!("addr add {own}/{length} dev {name} {flags}"));
     }
+}
+
+/// The commands that give an interface neighbours for whom nobody asks.
+fn permanent_neighbours(commands: &mut String, name: &str, neighbours: &[(IpAddr, [u8; 6])]) {
     for (address, station) in neighbours {
         let station = mac(*station);
         line(commands, format_args!("neigh replace {address} lladdr {station} dev {name} nud permanent"));
