@@ -110,6 +110,7 @@ pub(crate) struct Counters {
     pub(crate) ogms_expired: u64,
     pub(crate) originators_refused: u64,
     pub(crate) neighbours_refused: u64,
+    pub(crate) ogms_too_long: u64,
     pub(crate) queue_full: u64,
     pub(crate) route_changes: u64,
 }

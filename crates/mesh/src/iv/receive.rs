@@ -7,8 +7,8 @@ use super::originators::{Duplicate, Lost, Via};
 use super::queue::Message;
 use super::tq::{path_quality, with_penalty};
 use super::{JITTER, Routing};
-use crate::wire::MAX_TQ;
 use crate::wire::ogm::{DIRECT_LINK, NOT_BEST_NEXT_HOP, Ogm, messages};
+use crate::wire::{Header, MAX_TQ};
 
 /// A message may have taken this many hops more than the first one of its number, and still counts for the quality of
 /// the path by which it came.
@@ -239,6 +239,10 @@ impl Routing {
                 return;
             }
             ogm.flags |= NOT_BEST_NEXT_HOP;
+        }
+        if Ogm::LEN + containers.len() > self.links[out].mtu {
+            self.counters.ogms_too_long += 1;
+            return;
         }
         ogm.ttl -= 1;
         ogm.previous_sender = from.address;

@@ -89,6 +89,7 @@ impl Mesh {
         report("ogms_without_quality", ogms.ogms_without_quality);
         report("ogms_by_unknown_neighbours", ogms.ogms_by_unknown_neighbours);
         report("ogms_expired", ogms.ogms_expired);
+        report("ogms_too_long", ogms.ogms_too_long);
         report("ogms_queue_full", ogms.queue_full);
         report("originators", routing.len() as u64);
         report("originators_refused", ogms.originators_refused);

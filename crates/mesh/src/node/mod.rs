@@ -17,6 +17,8 @@ mod config;
 mod counters;
 mod forwarding;
 mod fragments;
+#[cfg(test)]
+mod tests;
 mod users;
 
 use hopcast_core::{

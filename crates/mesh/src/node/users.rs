@@ -135,6 +135,11 @@ impl Mesh {
                 self.counters.broadcasts_suppressed += 1;
                 continue;
             }
+            if packet.len() > self.mtus[interface] {
+                // A broadcast is not sent in parts.
+                self.counters.too_long += 1;
+                continue;
+            }
             let transmissions = if self.interfaces[interface].wireless { TRANSMISSIONS_BY_RADIO } else { 1 };
             self.transmit(interface, packet.clone(), BROADCAST);
             if transmissions > 1 && !self.broadcasts.repeat(now, interface, packet.clone(), transmissions - 1)

@@ -1,0 +1,71 @@
+//! Bounds that depend on the MTU of each interface, and on what others send.
+
+use super::*;
+use crate::iv::IvConfig;
+use crate::wire::ogm::Ogm;
+use crate::wire::{Header as _, MAX_TQ, TTL};
+use hopcast_core::Seed;
+
+const NOW: Instant = Instant::from_nanos(10_000_000_000);
+const FIRST: Mac = [2, 0, 0, 0, 1, 0];
+const SECOND: Mac = [2, 0, 0, 0, 1, 1];
+
+/// A node between two wires, with a neighbour on each, whose MTUs are these.
+fn between(fragmentation: bool, mtus: [u32; 2]) -> Mesh {
+    let interface = |last| MeshInterface { mac: [2, 0, 0, 0, 0, last], wireless: false };
+    let config = MeshConfig::new(vec![interface(0), interface(1)], [6; 6]);
+    let routing = IvConfig { aggregation: false, ..IvConfig::default() };
+    let mut mesh =
+        Mesh::new(MeshConfig { fragmentation, routing, ..config }, Seed::new(1, 0).stream(&["node"], 0));
+    mesh.wake(Instant::ZERO);
+    for (port, mtu) in (0..).zip(mtus) {
+        mesh.handle(Instant::ZERO, Port::Below(port), Item::Mtu(mtu));
+    }
+    mesh.wake(NOW);
+    for (interface, address) in [(0, FIRST), (1, SECOND)] {
+        hear(&mut mesh, interface, address, 1, &[]);
+    }
+    sent(&mut mesh);
+    mesh
+}
+
+/// Has the node hear a message that an originator sends itself.
+fn hear(mesh: &mut Mesh, interface: usize, originator: Mac, seqno: u32, containers: &[u8]) {
+    let mut packet = Buffer::copy_from(containers);
+    let (previous_sender, tvlv_len) = (originator, containers.len() as u16);
+    Ogm { ttl: TTL, flags: 0, seqno, originator, previous_sender, tq: MAX_TQ, tvlv_len }.prepend(&mut packet);
+    let from = Via { interface, address: originator };
+    mesh.receive_packet(Arrival { now: NOW, from, merged: false }, PacketType::OgmIv, packet);
+}
+
+/// The lengths of the packets that were sent by each interface.
+fn sent(mesh: &mut Mesh) -> Vec<(usize, usize)> {
+    let mut lengths = Vec::new();
+    while let Some((port, item)) = mesh.out.pop() {
+        if let (Port::Below(interface), Item::Frame(frame)) = (port, item) {
+            lengths.push((interface as usize, frame.bytes.len() - ethernet::HEADER));
+        }
+    }
+    lengths
+}
+
+#[test]
+fn a_broadcast_longer_than_the_mtu_of_an_interface_is_not_sent_there() {
+    let mut mesh = between(true, [1500, 600]);
+    let mut frame = Buffer::copy_from(&[0; 700]);
+    let header = ethernet::Header { destination: BROADCAST, source: [6; 6], ether_type: 0x88b5 };
+    ethernet::prepend(&mut frame, header);
+    mesh.send(NOW, frame);
+    assert_eq!((sent(&mut mesh), mesh.counters.too_long), (vec![(0, 728)], 1));
+}
+
+#[test]
+fn a_message_longer_than_the_mtu_of_an_interface_is_not_forwarded_there() {
+    let mut mesh = between(true, [1500, 600]);
+    let mut containers = Vec::new();
+    tvlv::put(&mut containers, tvlv::GATEWAY, 1, &[0; 700]);
+    hear(&mut mesh, 0, FIRST, 2, &containers);
+    mesh.wake(NOW + Duration::from_millis(100));
+    assert!(sent(&mut mesh).iter().all(|&(interface, len)| interface == 0 || len <= 600));
+    assert_eq!(mesh.routing.counters.ogms_too_long, 1);
+}
