@@ -28,8 +28,10 @@ impl Mesh {
         }
     }
 
-    fn send_in_parts(&mut self, destination: Mac, via: Via, packet: Buffer) {
-        let parts = cut(&packet, self.mtus[via.interface]).filter(|_| self.fragmentation);
+    pub(super) fn send_in_parts(&mut self, destination: Mac, via: Via, packet: Buffer) {
+        // A part that is cut again could not be put together: parts in parts are malformed.
+        let is_part = wire::packet_type(&packet) == Ok(PacketType::Fragment);
+        let parts = cut(&packet, self.mtus[via.interface]).filter(|_| self.fragmentation && !is_part);
         let Some(parts) = parts else {
             self.counters.too_long += 1;
             return;

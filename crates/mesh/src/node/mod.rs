@@ -161,6 +161,8 @@ impl Mesh {
         let mut containers = Vec::new();
         if interface == 0 {
             let max = self.mtus.iter().copied().min().unwrap_or(DEFAULT_MTU);
+            // The container has headers of its own, and its length 16 bits; see `max_packet`.
+            let max = max.min(usize::from(u16::MAX) / 2);
             tvlv::put(
                 &mut containers,
                 tvlv::TRANSLATION,
@@ -293,7 +295,8 @@ impl Mesh {
     /// Maximum length of a packet that the node sends for others to receive whole.
     fn max_packet(&self) -> usize {
         let mtu = self.mtus.iter().copied().min().unwrap_or(DEFAULT_MTU);
-        if self.fragmentation { fragments::max_packet(mtu) } else { mtu }
+        // A table's container has a length of 16 bits.
+        if self.fragmentation { fragments::max_packet(mtu) } else { mtu.min(usize::from(u16::MAX)) }
     }
 
     fn set_mtu(&mut self, interface: usize, mtu: u32) {
