@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use hopcast_core::{Duration, Instant};
 
 use super::{Key, Summaries, Summary, crc};
+use crate::wire::ogm::Ogm;
 use crate::wire::translation::{CHECKED_FLAGS, Change, DELETED, DIFFERENCE, ROAMED, WIRELESS, table_data};
 use crate::wire::{Header, translation};
 use crate::wire::{data, tvlv};
@@ -160,7 +161,7 @@ impl Local {
     }
 
     /// The container of the next message of the node's own, which announces what has changed: all of it, if it fits
-    /// `max_len` bytes, and else only that something has.
+    /// a message of `max_len` bytes, and else only that something has.
     pub(super) fn announce(&mut self, max_len: usize) -> &[u8] {
         if self.changes.is_empty() {
             match self.repeats {
@@ -178,7 +179,9 @@ impl Local {
         self.ttvn = self.ttvn.wrapping_add(1);
         self.repeats = REPEATS;
         let changes: Vec<Change> = std::mem::take(&mut self.changes).into_values().collect();
-        let fits = changes.len() * translation::CHANGE <= max_len;
+        let headers = Ogm::LEN + tvlv::HEADER + translation::HEADER;
+        let checksums = self.summaries.0.len() * translation::CHECKSUM;
+        let fits = headers + checksums + changes.len() * translation::CHANGE <= max_len;
         self.last_changes = if fits { changes } else { Vec::new() };
         self.container = self.data(DIFFERENCE, &self.last_changes);
         &self.container
@@ -255,5 +258,16 @@ mod tests {
         let len = 20 + 4 + 4 + 8 + 3 * 12;
         assert_eq!(local.add(NOW, third, false, false, len - 1), Added::Refused);
         assert_eq!(local.add(NOW, third, false, false, len), Added::Here);
+    }
+
+    #[test]
+    fn changes_that_fit_only_without_the_headers_of_their_message_are_left_out() {
+        for (users, announced) in [(121, 121), (122, 0)] {
+            let mut local = Local::default();
+            for user in 0..users {
+                local.add(NOW, Key { vlan: 0, address: [2, 0, 0, 0, 1, user] }, false, false, 20_160);
+            }
+            assert_eq!(local.announce(1500).len(), 12 + 12 * announced);
+        }
     }
 }
