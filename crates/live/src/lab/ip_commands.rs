@@ -130,7 +130,9 @@ pub(super) fn reroute(
     after: &[RouteLayout],
 ) -> String {
     let mut commands = String::new();
-    let name = |interface: u32| names.get(interface as usize).map_or("lo", String::as_str);
+    // An interface that does not exist is the kernel's error to report.
+    let name =
+        |interface: u32| names.get(interface as usize).cloned().unwrap_or_else(|| interface_name(interface));
     let known: BTreeSet<_> = before.iter().filter_map(neighbour).collect();
     let neighbours: BTreeSet<_> = after.iter().filter_map(neighbour).collect();
     for (interface, via, address) in neighbours.difference(&known) {
