@@ -269,7 +269,7 @@ fn bridges_that_join_more_than_is_searched_are_an_error_and_not_left_in_parts() 
         let bridges: Vec<String> = (1..count).map(|node| format!("n{node}")).collect();
         let ids: Vec<String> = (1..=4094).map(|id: u32| id.to_string()).collect();
         format!(
-            "title: t\nduration: 1 s\ntopology: {{ chain: {{ hops: {count} }} }}\nservices:\n  - {{ name: net, run: bridge, on: [{}], interfaces: [eth0, eth1] }}\n  - {{ name: many, run: vlan, on: n0, interfaces: eth0, ids: [{}] }}\nflows: [{{ name: f, from: n1, to: n2, over: udp, app: bulk }}]\n",
+            "title: t\nduration: 1 s\ntopology: {{ chain: {{ hops: {count} }} }}\nservices:\n  - {{ name: net, run: bridge, on: [{}], interfaces: [eth0, eth1] }}\n  - {{ name: many, run: vlan, on: n0, interfaces: eth0, ids: [{}] }}\nflows: [{{ name: f, from: n1, to: n2, over: udp, app: {{ cbr: {{ rate: 100 kbit/s, size: 500 B }} }} }}]\n",
             bridges.join(", "),
             ids.join(", ")
         )
