@@ -24,7 +24,8 @@
 //! # Scope and departures
 //!
 //! - There is no spanning tree, and frames to its group address, 01:80:c2:00:00:00, are forwarded as Linux does without
-//!   one; those to the other reserved addresses are not.
+//!   one; those to the other reserved addresses are not, except that a provider's bridge forwards those for customers'
+//!   bridges.
 //! - Queriers, routers and members are known for each VLAN (Linux `mcast_vlan_snooping`), and not queriers and routers
 //!   for the bridge as a whole. A querier of its own asks as long as it runs; in Linux that of IPv6 only with an IPv6
 //!   address.
