@@ -142,7 +142,7 @@ impl Routing {
     /// Makes the next message of an interface, which leaves an interval later. Only those of the first interface,
     /// number 0, go through the whole mesh, and have containers.
     pub(crate) fn schedule(&mut self, now: Instant, interface: usize, containers: &[u8]) {
-        let (primary, link) = (interface == 0, self.links[interface]);
+        let (primary, link) = (interface == queue::PRIMARY, self.links[interface]);
         let containers = if primary { containers } else { &[] };
         let ogm = Ogm {
             ttl: if primary { TTL } else { SECONDARY_TTL },

@@ -17,6 +17,9 @@ const HOLD: Duration = Duration::from_millis(100);
 /// Maximum number of packets of forwarded messages that wait (`BATADV_BATMAN_QUEUE_LEN`).
 const MAX_PACKETS: usize = 256;
 
+/// Interface whose messages go through the whole mesh.
+pub(super) const PRIMARY: usize = 0;
+
 /// A packet of messages that waits.
 #[derive(Debug)]
 pub(super) struct Packet {
@@ -47,13 +50,11 @@ pub(super) struct OgmQueue {
     ever: u64,
     forwarded: usize,
     aggregates: bool,
-    /// Interface whose messages go through the whole mesh.
-    primary: usize,
 }
 
 impl OgmQueue {
     pub(super) const fn new(aggregates: bool) -> Self {
-        Self { packets: BTreeMap::new(), ever: 0, forwarded: 0, aggregates, primary: 0 }
+        Self { packets: BTreeMap::new(), ever: 0, forwarded: 0, aggregates }
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
@@ -79,9 +80,8 @@ impl OgmQueue {
         if !self.aggregates {
             return self.forwarded < MAX_PACKETS && self.insert(at, message, false);
         }
-        let primary = self.primary;
         let soon = self.packets.range_mut((at, u64::MAX)..=(at + HOLD, u64::MAX));
-        let joined = soon.map(|(_, packet)| packet).find(|packet| packet.takes(message, mtu, primary));
+        let joined = soon.map(|(_, packet)| packet).find(|packet| packet.takes(message, mtu));
         if let Some(packet) = joined {
             packet.append(message);
             return true;
@@ -122,14 +122,14 @@ impl Packet {
 
     /// Whether a message may leave in this packet: there is room, both leave by the same interface, and both go either
     /// through the whole mesh or to neighbours alone.
-    fn takes(&self, message: &Message<'_>, mtu: usize, primary: usize) -> bool {
+    fn takes(&self, message: &Message<'_>, mtu: usize) -> bool {
         let len = self.bytes.len() + Ogm::LEN + message.containers.len();
         if self.out != message.out || len > mtu.min(MAX_BYTES) || self.messages >= MAX_MESSAGES {
             return false;
         }
         let direct = message.ogm.flags & DIRECT_LINK != 0;
         let (first_direct, first_ttl) = (self.first.0 & DIRECT_LINK != 0, self.first.1);
-        let of_secondary = self.own && self.interface != primary;
+        let of_secondary = self.own && self.interface != PRIMARY;
         if !direct && !first_direct && first_ttl != 1 && !of_secondary {
             return true;
         }

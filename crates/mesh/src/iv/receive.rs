@@ -7,6 +7,7 @@ use super::originators::{Duplicate, Lost, Via};
 use super::queue::Message;
 use super::tq::{path_quality, with_penalty};
 use super::{JITTER, Routing};
+use crate::window::WINDOW;
 use crate::wire::ogm::{DIRECT_LINK, NOT_BEST_NEXT_HOP, Ogm, messages};
 use crate::wire::{Header, MAX_TQ};
 
@@ -102,7 +103,7 @@ impl Routing {
         // The next message is made already and waits, so that the last that was sent is two before the next number.
         let last = self.seqnos[from.interface].wrapping_sub(2);
         let behind = last.wrapping_sub(ogm.seqno);
-        if behind < 64
+        if behind < WINDOW.cast_unsigned()
             && let Some(neighbour) = self.originators.get_mut(from.address)
         {
             neighbour.echoes[from.interface] |= 1 << behind;

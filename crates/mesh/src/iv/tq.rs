@@ -1,11 +1,12 @@
 //! Transmit quality (TQ): how likely a packet arrives, from 0 to 255.
 
+use crate::window;
 use crate::wire::MAX_TQ;
 
 /// Number of messages of which an average is taken (`BATADV_TQ_GLOBAL_WINDOW_SIZE`).
 const AVERAGED: usize = 5;
-/// Number of messages of which those that arrived are counted (`BATADV_TQ_LOCAL_WINDOW_SIZE`).
-const WINDOW: u32 = 64;
+/// Number of messages of which those that arrived are counted.
+const WINDOW: u32 = window::WINDOW.cast_unsigned();
 
 /// Quality of a path, from the quality that a message bears and the link it came by.
 ///

@@ -109,15 +109,7 @@ impl Mesh {
             return false;
         };
         let is_older = ttvn.wrapping_sub(known) > 128;
-        if !is_older || self.reroute(packet, destination, user) {
-            return true;
-        }
-        if !self.translation.is_here(user) {
-            return false;
-        }
-        let (own, ttvn) = (self.address(), self.translation.ttvn());
-        readdress(packet, own, ttvn);
-        true
+        !is_older || self.reroute(packet, destination, user)
     }
 
     fn reroute(&mut self, packet: &mut Buffer, destination: Mac, user: Key) -> bool {

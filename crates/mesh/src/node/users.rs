@@ -6,7 +6,7 @@ use hopcast_wire::vlan;
 
 use super::broadcast::TRANSMISSIONS_BY_RADIO;
 use super::{Arrival, Mesh};
-use crate::translation::{Key, Registered};
+use crate::translation::Key;
 use crate::wire::data::{Broadcast, Unicast, Unicast4Addr};
 use crate::wire::translation::TAGGED;
 use crate::wire::{ETHER_TYPE, Header, TTL};
@@ -53,8 +53,7 @@ impl Mesh {
             return frame.recycle();
         };
         if !ethernet::is_group(source.address)
-            && self.translation.register(now, source, source.address == self.mac, self.max_packet())
-                == Registered::Refused
+            && !self.translation.register(now, source, source.address == self.mac, self.max_packet())
         {
             return frame.recycle();
         }

@@ -9,7 +9,7 @@ use hopcast_core::{Duration, Instant};
 
 use super::{Key, Summaries, Summary, crc};
 use crate::wire::ogm::Ogm;
-use crate::wire::translation::{CHECKED_FLAGS, Change, DELETED, DIFFERENCE, ROAMED, WIRELESS, table_data};
+use crate::wire::translation::{CHECKED_FLAGS, Change, DELETED, DIFFERENCE, ROAMED, table_data};
 use crate::wire::{Header, translation};
 use crate::wire::{data, tvlv};
 
@@ -29,21 +29,10 @@ enum State {
 struct Entry {
     flags: u8,
     state: State,
-    /// It has gone to another node, by that node's word.
+    /// It is leaving for another node, by that node's word.
     roamed: bool,
     permanent: bool,
     last_seen: Instant,
-}
-
-/// Result of a user's frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Added {
-    /// It is known, and was here before, or is new.
-    Here,
-    /// It had gone to another node and has come back.
-    Back,
-    /// There is no room for it.
-    Refused,
 }
 
 /// The users behind this node.
@@ -68,7 +57,7 @@ impl Local {
     /// Whether a user is here: neither leaving nor with another node.
     #[inline]
     pub(super) fn is_here(&self, key: Key) -> bool {
-        self.entries.get(&key).is_some_and(|entry| entry.state != State::Leaving && !entry.roamed)
+        self.entries.get(&key).is_some_and(|entry| entry.state != State::Leaving)
     }
 
     /// Whether a user was here and has gone to another node, which is not announced yet.
@@ -89,15 +78,9 @@ impl Local {
         self.entries.iter().filter(|(_, entry)| entry.state != State::Leaving).map(|(&key, _)| key)
     }
 
-    /// Notes that a user has sent a frame. The table must fit a packet of `max_len` bytes.
-    pub(super) fn add(
-        &mut self,
-        now: Instant,
-        key: Key,
-        permanent: bool,
-        wireless: bool,
-        max_len: usize,
-    ) -> Added {
+    /// Notes that a user has sent a frame. The table must fit a packet of `max_len` bytes; returns whether there was
+    /// room.
+    pub(super) fn add(&mut self, now: Instant, key: Key, permanent: bool, max_len: usize) -> bool {
         if let Some(entry) = self.entries.get_mut(&key) {
             entry.last_seen = now;
             if entry.state == State::Leaving {
@@ -105,21 +88,19 @@ impl Local {
                 entry.roamed = false;
                 let flags = entry.flags;
                 self.note(key, flags);
-                return Added::Here;
             }
-            return if std::mem::take(&mut entry.roamed) { Added::Back } else { Added::Here };
+            return true;
         }
         let vlans = self.summaries.0.len() + usize::from(!self.summaries.0.contains_key(&key.vlan));
         let header = data::UnicastTvlv::LEN + tvlv::HEADER + translation::HEADER;
         let len = header + vlans * translation::CHECKSUM + (self.entries.len() + 1) * translation::CHANGE;
         if len > max_len {
-            return Added::Refused;
+            return false;
         }
-        let flags = if wireless { WIRELESS } else { 0 };
-        let entry = Entry { flags, state: State::New, roamed: false, permanent, last_seen: now };
+        let entry = Entry { flags: 0, state: State::New, roamed: false, permanent, last_seen: now };
         self.entries.insert(key, entry);
-        self.note(key, flags);
-        Added::Here
+        self.note(key, 0);
+        true
     }
 
     /// Removes a user that another node announces.
@@ -222,9 +203,9 @@ mod tests {
     #[test]
     fn a_user_that_goes_before_it_is_announced_was_never_there() {
         let mut local = Local::default();
-        local.add(NOW, OTHER, true, false, 20_160);
+        local.add(NOW, OTHER, true, 20_160);
         local.announce(1500);
-        local.add(NOW, USER, false, false, 20_160);
+        local.add(NOW, USER, false, 20_160);
         local.remove(USER, false);
         local.announce(1500);
         assert_eq!((local.ttvn(), local.table().len(), local.contains(USER)), (1, 1, false));
@@ -233,8 +214,8 @@ mod tests {
     #[test]
     fn a_user_that_leaves_is_in_the_table_until_that_is_announced() {
         let mut local = Local::default();
-        local.add(NOW, USER, false, false, 20_160);
-        local.add(NOW, OTHER, false, false, 20_160);
+        local.add(NOW, USER, false, 20_160);
+        local.add(NOW, OTHER, false, 20_160);
         local.announce(1500);
         local.remove(USER, true);
         assert_eq!((local.table().len(), local.is_here(USER), local.has_roamed(USER)), (2, false, true));
@@ -247,17 +228,17 @@ mod tests {
     #[test]
     fn changes_are_repeated_three_times_and_left_out_if_they_are_too_long() {
         let mut local = Local::default();
-        local.add(NOW, USER, false, false, 20_160);
+        local.add(NOW, USER, false, 20_160);
         let lengths: Vec<usize> = (0..5).map(|_| local.announce(1500).len()).collect();
         assert_eq!(lengths, [24, 24, 24, 24, 12]);
-        local.add(NOW, OTHER, false, false, 20_160);
+        local.add(NOW, OTHER, false, 20_160);
         assert_eq!(local.announce(11).len(), 12);
         assert_eq!((local.ttvn(), local.last_changes()), (2, None));
         // The table has to fit one packet.
         let third = Key { vlan: 0, address: [2, 0, 0, 0, 0, 9] };
         let len = 20 + 4 + 4 + 8 + 3 * 12;
-        assert_eq!(local.add(NOW, third, false, false, len - 1), Added::Refused);
-        assert_eq!(local.add(NOW, third, false, false, len), Added::Here);
+        assert!(!local.add(NOW, third, false, len - 1));
+        assert!(local.add(NOW, third, false, len));
     }
 
     #[test]
@@ -265,7 +246,7 @@ mod tests {
         for (users, announced) in [(121, 121), (122, 0)] {
             let mut local = Local::default();
             for user in 0..users {
-                local.add(NOW, Key { vlan: 0, address: [2, 0, 0, 0, 1, user] }, false, false, 20_160);
+                local.add(NOW, Key { vlan: 0, address: [2, 0, 0, 0, 1, user] }, false, 20_160);
             }
             assert_eq!(local.announce(1500).len(), 12 + 12 * announced);
         }

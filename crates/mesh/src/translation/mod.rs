@@ -24,7 +24,7 @@ use hopcast_wire::ethernet::{self, Mac};
 use crate::wire::translation::{Change, Checksum, DELETED, ROAMED};
 use crate::wire::tvlv;
 use global::Global;
-use local::{Added, Local};
+use local::Local;
 
 /// Time for which the answer to a request is waited for (`BATADV_TT_REQUEST_TIMEOUT`).
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
@@ -58,14 +58,6 @@ pub(crate) struct Letter {
     pub(crate) destination: Mac,
     pub(crate) kind: u8,
     pub(crate) value: Vec<u8>,
-}
-
-/// Result of a frame of a user of this node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Registered {
-    Yes,
-    /// There is no room for the user.
-    Refused,
 }
 
 /// The number of users of a VLAN, and their checksum.
@@ -150,24 +142,22 @@ impl Translation {
         std::mem::take(&mut self.letters)
     }
 
-    /// Notes that a user of this node has sent a frame. The table of them must fit a packet of `max_len` bytes.
-    pub(crate) fn register(&mut self, now: Instant, key: Key, permanent: bool, max_len: usize) -> Registered {
-        let added = self.local.add(now, key, permanent, false, max_len);
-        if added == Added::Refused {
+    /// Notes that a user of this node has sent a frame. The table of them must fit a packet of `max_len` bytes;
+    /// returns whether there was room.
+    pub(crate) fn register(&mut self, now: Instant, key: Key, permanent: bool, max_len: usize) -> bool {
+        if !self.local.add(now, key, permanent, max_len) {
             self.counters.users_refused += 1;
-            return Registered::Refused;
+            return false;
         }
         let elsewhere = self.global.get(key).filter(|entry| entry.roaming.is_none());
         if let Some(entry) = elsewhere.filter(|_| !ethernet::is_group(key.address)) {
             let holders: Vec<Mac> = entry.holders().collect();
             holders.into_iter().for_each(|holder| self.tell_of_roaming(now, key, holder));
-            if added == Added::Back {
-                self.global.remove(key);
-            } else if let Some(entry) = self.global.get_mut(key) {
+            if let Some(entry) = self.global.get_mut(key) {
                 entry.roaming = Some(now);
             }
         }
-        Registered::Yes
+        true
     }
 
     fn tell_of_roaming(&mut self, now: Instant, key: Key, holder: Mac) {
