@@ -1,6 +1,7 @@
 //! The keys of what a node does for its host: services for what that forwards or between its interfaces, and groups to
 //! which its programs send.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use hopcast_config::Diagnostic;
@@ -41,17 +42,12 @@ pub(super) fn services(node: &Node, own: &str) -> Result<Vec<HostService>, Diagn
             return Err(run.error(format!("`run`: `{}` is there twice", row.name)));
         }
         if !row.on_host {
-            let taken = services.iter().filter(|other| other.device.is_some());
-            let taken: Vec<&String> = taken.flat_map(|other| &other.interfaces).collect();
-            if let Some(twice) =
-                (0..service.interfaces.len()).map(|at| &service.interfaces[at]).find(|name| {
-                    taken.contains(name)
-                        || service.interfaces.iter().filter(|other| other == name).count() > 1
-                })
-            {
+            let between = services.iter().filter(|other| other.device.is_some());
+            let mut taken: BTreeSet<&String> = between.flat_map(|other| &other.interfaces).collect();
+            if let Some(twice) = service.interfaces.iter().find(|name| !taken.insert(name)) {
                 return Err(node.error(format!("`interfaces`: `{twice}` is listed twice")));
             }
-            if taken.len() + service.interfaces.len() > MAX_INTERFACES {
+            if taken.len() > MAX_INTERFACES {
                 return Err(
                     node.error(format!("`interfaces`: services take at most {MAX_INTERFACES}, these more"))
                 );

@@ -8,6 +8,8 @@ use std::rc::Rc;
 
 use hopcast_core::plug::FramesPlug;
 use hopcast_core::{Buffer, Frame, Item};
+use hopcast_wire::ethernet::HEADER;
+use hopcast_wire::vlan::TAG;
 use nix::sys::socket::{
     ControlMessageOwned, LinkAddr, MsgFlags, recvmsg, setsockopt, sockopt as nix_sockopt,
 };
@@ -22,14 +24,12 @@ use super::counters::Counters;
 use super::error::PlugError;
 use super::poller::{Poller, Token};
 use super::socket::Socket;
-use super::taken::{AUXILIARY, TAG, Taken, put_tag_back, report_tags, tag_of};
+use super::taken::{AUXILIARY, Taken, put_tag_back, report_tags, tag_of};
 
 /// Maximum number of frames read in one turn. Chosen; more delays the other sockets, fewer costs turns.
 const MAX_PER_TURN: usize = 64;
 /// Maximum length of a frame, in bytes: that of a loopback interface.
-const MAX_FRAME: usize = 65_536 + 14;
-/// Length of Ethernet's header, the minimum of a frame.
-const HEADER: usize = 14;
+const MAX_FRAME: usize = 65_536 + HEADER;
 /// Size of the kernel's buffer of received frames, in bytes. Chosen; with less, frames are lost while another process
 /// has the processor.
 const RECEIVE_BUFFER: usize = 4 << 20;

@@ -10,6 +10,7 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
+use hopcast_wire::vlan::{CUSTOMER, TAG};
 use nix::libc;
 use nix::sys::socket::sockopt::SetStruct;
 use nix::sys::socket::{ControlMessageOwned, setsockopt};
@@ -19,10 +20,6 @@ use super::rules::Rules;
 
 /// Length of the two addresses of a frame, behind which its tags are.
 const ADDRESSES: usize = 12;
-/// Length of a tag.
-pub(super) const TAG: usize = 4;
-/// The type of a tag whose own the kernel does not say: that of IEEE 802.1Q.
-const CUSTOMER: u16 = 0x8100;
 
 /// An interface that the kernel gives up while this exists.
 pub(super) struct Taken {
@@ -117,6 +114,7 @@ pub(super) fn tag_of(control: &ControlMessageOwned) -> Option<[u8; TAG]> {
     if status & VLAN_VALID == 0 {
         return None;
     }
+    // Without a type it is a tag of IEEE 802.1Q.
     let kind = if status & VLAN_TYPE_VALID == 0 { CUSTOMER } else { half(18)? };
     let ([a, b], [c, d]) = (kind.to_be_bytes(), half(16)?.to_be_bytes());
     Some([a, b, c, d])
