@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use common::{hopcast, live_run_in, text, tshark};
+use common::{frames, hopcast, live_run_in, text, tshark};
 use hopcast_node::testing::Requirement;
 use serde_json::Value;
 
@@ -79,15 +79,6 @@ fn datagrams(dir: &Path, out: &str) -> BTreeMap<(String, String), usize> {
 
 fn host(run: &Value, counter: &str) -> u64 {
     run["hosts"][counter].as_u64().unwrap_or(0)
-}
-
-/// Frames in each direction of each link.
-fn frames(run: &Value) -> BTreeMap<(String, String), u64> {
-    let name = |value: &Value| value.as_str().unwrap().to_owned();
-    let links = run["links"].as_array().unwrap().iter();
-    let of =
-        |link: &Value| ((name(&link["from"]), name(&link["to"])), link["sent_packets"].as_u64().unwrap());
-    links.map(of).collect()
 }
 
 fn sent(run: &Value) -> Vec<u64> {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use common::{hopcast, live_run_in, text, tshark};
+use common::{frames, hopcast, live_run_in, text, tshark};
 use hopcast_node::testing::Requirement;
 use serde_json::Value;
 
@@ -94,15 +94,6 @@ fn twin_run_in(dir: &Path, scenario: &str) -> Value {
 fn sender(run: &Value, name: &str) -> u64 {
     let counter = |protocol: &str| run["flows"][0]["counters"][format!("{protocol}_sender_{name}")].as_u64();
     counter("meadcast").or(counter("xcast")).unwrap()
-}
-
-/// Frames in each direction of each link.
-fn frames(run: &Value) -> BTreeMap<(String, String), u64> {
-    let name = |value: &Value| value.as_str().unwrap().to_owned();
-    let links = run["links"].as_array().unwrap().iter();
-    let of =
-        |link: &Value| ((name(&link["from"]), name(&link["to"])), link["sent_packets"].as_u64().unwrap());
-    links.map(of).collect()
 }
 
 /// Each link's frames for each datagram, and those of discovery beside them.

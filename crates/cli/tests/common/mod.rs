@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, dead_code)] // each test file uses its part
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -56,6 +57,15 @@ pub(crate) fn live_run_in(
     let run = document["runs"][0].clone();
     assert!(run["live"]["invalid"].is_null() && run["live"]["programs"].is_null(), "{}", run["live"]);
     Some(run)
+}
+
+/// Frames in each direction of each link.
+pub(crate) fn frames(run: &Value) -> BTreeMap<(String, String), u64> {
+    let name = |value: &Value| value.as_str().unwrap().to_owned();
+    let links = run["links"].as_array().unwrap().iter();
+    let of =
+        |link: &Value| ((name(&link["from"]), name(&link["to"])), link["sent_packets"].as_u64().unwrap());
+    links.map(of).collect()
 }
 
 /// tshark's output on a capture, or `None` (loudly) where it is not installed.
