@@ -1,4 +1,4 @@
-//! What stations send that lie, repeat and forge: it is bounded, counted, and costs others little.
+//! Frames of stations that forge and repeat: they are bounded, counted, and cost others little.
 
 mod common;
 
@@ -10,7 +10,7 @@ use hopcast_mesh::wire::{ETHER_TYPE, Header as _, MAX_TQ, TTL, tvlv};
 use hopcast_wire::ethernet::{self, BROADCAST, Header, Mac};
 use proptest::prelude::*;
 
-const LIAR: Mac = [2, 0x66, 6, 6, 6, 6];
+const ATTACKER: Mac = [2, 0x66, 6, 6, 6, 6];
 
 fn ogm(originator: Mac, previous_sender: Mac, seqno: u32) -> Ogm {
     Ogm { ttl: TTL, flags: 0, seqno, originator, previous_sender, tq: MAX_TQ, tvlv_len: 0 }
@@ -59,7 +59,7 @@ fn a_message_that_comes_back_changes_nothing_and_goes_no_further() {
         // Its own, one that it has forwarded, and one whose hops are used up.
         world.forge(0, &on_air(flagged, b"", radio(1)));
         world.forge(0, &on_air(ogm(radio(2), radio(0), seqno), b"", radio(1)));
-        world.forge(0, &on_air(Ogm { ttl: 1, ..ogm(LIAR, LIAR, seqno) }, b"", LIAR));
+        world.forge(0, &on_air(Ogm { ttl: 1, ..ogm(ATTACKER, ATTACKER, seqno) }, b"", ATTACKER));
     }
     assert_eq!(world.counter(0, "ogms_forwarded"), forwarded);
     assert!(world.counter(0, "ogms_of_own") >= 200 && world.counter(0, "ogms_expired") >= 100);
@@ -68,7 +68,7 @@ fn a_message_that_comes_back_changes_nothing_and_goes_no_further() {
     world.run(3);
     let own = world.captured.iter().rev().find(|frame| frame[6..12] == radio(2) && frame[14] == 0).unwrap();
     let (newest, _) = messages(&own[14..]).unwrap().next().unwrap();
-    world.forge(0, &on_air(ogm(radio(2), radio(1), newest.seqno + 1), b"", LIAR));
+    world.forge(0, &on_air(ogm(radio(2), radio(1), newest.seqno + 1), b"", ATTACKER));
     assert_eq!(world.counter(0, "ogms_looping"), 1);
     world.run(5);
     assert_eq!(world.route(0, 2), [1, 2]);
@@ -97,18 +97,18 @@ fn a_table_that_never_stops_growing_is_refused() {
     world.run(30);
     for version in 1..=255_u8 {
         let changes =
-            (0..40_u8).map(|user| Change { flags: 0, address: [2, 0x88, 0, 0, version, user], vlan: 0 });
+            (0..40_u8).map(|client| Change { flags: 0, address: [2, 0x88, 0, 0, version, client], vlan: 0 });
         let checksum = [Checksum { crc: 0, vlan: 0 }];
         let value = table_data(translation::DIFFERENCE, version, checksum.into_iter(), changes);
         let mut containers = Vec::new();
         tvlv::put(&mut containers, tvlv::TRANSLATION, translation::VERSION, &value);
-        world.forge(0, &on_air(ogm(LIAR, LIAR, u32::from(version)), &containers, LIAR));
+        world.forge(0, &on_air(ogm(ATTACKER, ATTACKER, u32::from(version)), &containers, ATTACKER));
     }
-    assert_eq!(world.counter(0, "tt_users"), 2048 + 2);
-    assert!(world.counter(0, "tt_foreign_users_refused") > 0);
+    assert_eq!(world.counter(0, "tt_clients"), 2048 + 2);
+    assert!(world.counter(0, "tt_foreign_clients_refused") > 0);
     assert!(world.pings(0, 2));
     world.run(700);
-    assert_eq!(world.counter(0, "tt_users"), 2);
+    assert_eq!(world.counter(0, "tt_clients"), 2);
 }
 
 #[test]
@@ -182,7 +182,7 @@ proptest! {
         world.run(20);
         for node in 0..3 {
             world.send(node, &frame(host((node + 1) % 3), host(node), &[0; 1500]));
-            world.send(node, &frame(BROADCAST, [2, 9, 9, 9, 9, node as u8], b"user"));
+            world.send(node, &frame(BROADCAST, [2, 9, 9, 9, 9, node as u8], b"client"));
         }
         world.run(3);
         let (captured, before, given) = (world.captured.clone(), world.sent, frames.len() as u64);
@@ -200,7 +200,7 @@ proptest! {
             world.until(world.now + Duration::from_millis(1));
         }
         world.run(5);
-        // A long frame is at most 16 parts on each of two links, and each node sends some twelve packets a second.
+        // A long frame is at most 16 fragments on each of two links, and each node sends some twelve packets a second.
         prop_assert!(world.sent - before < given * 40 + 400, "{} frames", world.sent - before);
         prop_assert!(world.counter(1, "originators") <= given + 3);
     }

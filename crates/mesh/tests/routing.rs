@@ -112,15 +112,15 @@ fn a_link_that_is_cut_is_left_within_the_window_of_averages() {
 fn a_node_that_restarts_is_found_again_and_its_old_table_is_forgotten() {
     let mut world = World::chain(3, 0.0, 6);
     world.run(60);
-    world.send(2, &frame(BROADCAST, [2, 7, 7, 7, 7, 7], b"a user"));
+    world.send(2, &frame(BROADCAST, [2, 7, 7, 7, 7, 7], b"a client"));
     world.run(5);
-    let user = |world: &World| {
-        world.nodes[0].global_users().iter().any(|(key, _)| key.address == [2, 7, 7, 7, 7, 7])
+    let client = |world: &World| {
+        world.nodes[0].global_clients().iter().any(|(key, _)| key.address == [2, 7, 7, 7, 7, 7])
     };
-    assert!(user(&world));
+    assert!(client(&world));
     world.restart(2);
     world.run(60);
-    assert!(!user(&world) && world.agrees());
+    assert!(!client(&world) && world.agrees());
     assert!(world.pings(0, 2));
     assert!(world.pings(2, 0));
     assert_eq!(world.next_hop(0, 2), Some(1));
@@ -135,7 +135,7 @@ fn what_is_gone_is_forgotten_after_its_time() {
     assert!(world.next_hop(0, 2).is_some(), "a route is kept for 200 seconds");
     world.run(20);
     assert_eq!(world.next_hop(0, 2), None);
-    assert!(world.nodes[0].global_users().iter().all(|(_, node)| *node != radio(2)));
+    assert!(world.nodes[0].global_clients().iter().all(|(_, node)| *node != radio(2)));
     assert_eq!(world.counter(0, "originators"), 2);
     world.run(200);
     assert_eq!(world.counter(0, "originators"), 1);

@@ -7,63 +7,67 @@ use hopcast_core::Duration;
 use hopcast_mesh::Key;
 use hopcast_wire::ethernet::{BROADCAST, Mac};
 
-const USER: Mac = [2, 0x55, 0, 0, 0, 1];
+const CLIENT: Mac = [2, 0x55, 0, 0, 0, 1];
 
-fn holder(world: &World, at: usize, vlan: u16) -> Vec<Mac> {
-    let users = world.nodes[at].global_users();
-    users.into_iter().filter(|(key, _)| *key == Key { vlan, address: USER }).map(|(_, node)| node).collect()
+fn announcers(world: &World, at: usize, vlan: u16) -> Vec<Mac> {
+    let clients = world.nodes[at].global_clients();
+    clients
+        .into_iter()
+        .filter(|(key, _)| *key == Key { vlan, address: CLIENT })
+        .map(|(_, node)| node)
+        .collect()
 }
 
 #[test]
-fn users_are_announced_in_their_vlans_and_reached_there_only() {
+fn clients_are_announced_in_their_vlans_and_reached_there_only() {
     let mut world = World::chain(3, 0.0, 1);
     world.run(30);
-    world.send(2, &tagged(BROADCAST, USER, 7, b"here"));
+    world.send(2, &tagged(BROADCAST, CLIENT, 7, b"here"));
     world.run(5);
     let vlan = 0x8007;
-    assert_eq!(holder(&world, 0, vlan), [radio(2)]);
-    assert!(holder(&world, 0, 0).is_empty());
+    assert_eq!(announcers(&world, 0, vlan), [radio(2)]);
+    assert!(announcers(&world, 0, 0).is_empty());
     assert_eq!(world.nodes[0].table_of(radio(2), vlan), world.nodes[2].table(vlan));
     assert!(world.nodes[2].table(vlan).1.is_some());
-    let inside = tagged(USER, host(0), 7, b"inside");
+    let inside = tagged(CLIENT, host(0), 7, b"inside");
     world.send(0, &inside);
-    world.send(0, &frame(USER, host(0), b"outside"));
+    world.send(0, &frame(CLIENT, host(0), b"outside"));
     world.run(1);
     assert!(world.delivered.iter().any(|(_, node, bytes)| *node == 2 && *bytes == inside));
     assert!(!world.delivered.iter().any(|(_, _, bytes)| bytes.ends_with(b"outside")));
-    assert_eq!(world.counter(0, "user_not_known"), 1);
+    assert_eq!(world.counter(0, "client_not_known"), 1);
 }
 
 #[test]
-fn a_table_of_many_users_is_asked_for_and_sent_in_parts() {
+fn a_table_of_many_clients_is_asked_for_and_sent_in_fragments() {
     let mut world = World::chain(3, 0.05, 2);
     world.run(30);
-    for user in 0..400_u16 {
-        let [high, low] = user.to_be_bytes();
+    for client in 0..400_u16 {
+        let [high, low] = client.to_be_bytes();
         world.send(2, &frame(BROADCAST, [2, 0x66, 0, 0, high, low], b"here"));
     }
     world.run(30);
     let (version, crc) = world.nodes[2].table(0);
     assert_eq!(world.nodes[0].table_of(radio(2), 0), (version, crc));
-    let known = world.nodes[0].global_users().iter().filter(|(_, node)| *node == radio(2)).count();
+    let known = world.nodes[0].global_clients().iter().filter(|(_, node)| *node == radio(2)).count();
     assert_eq!(known, 401);
     assert!(world.counter(0, "tt_requests_sent") >= 1 && world.counter(2, "fragments_sent") >= 4);
 }
 
 #[test]
-fn a_user_that_goes_to_another_node_is_reached_there_at_once() {
+fn a_client_that_goes_to_another_node_is_reached_there_at_once() {
     let mut world = World::chain(4, 0.0, 3);
     world.run(40);
-    world.send(3, &frame(BROADCAST, USER, b"here"));
+    world.send(3, &frame(BROADCAST, CLIENT, b"here"));
     world.run(5);
-    assert_eq!(holder(&world, 0, 0), [radio(3)]);
-    // It sends at node 2 to one user, whom nobody else hears.
-    world.send(2, &frame(host(1), USER, b"moved"));
+    assert_eq!(announcers(&world, 0, 0), [radio(3)]);
+    // It sends at node 2 to one client, whom nobody else hears.
+    world.send(2, &frame(host(1), CLIENT, b"moved"));
     world.until(world.now + Duration::from_millis(20));
     assert_eq!(world.counter(3, "tt_roamings_received"), 1);
     // Node 0 does not know yet, and sends to 3, which sends it on.
-    assert_eq!(holder(&world, 0, 0), [radio(3)]);
-    let late = frame(USER, host(0), b"on the way");
+    assert_eq!(announcers(&world, 0, 0), [radio(3)]);
+    let late = frame(CLIENT, host(0), b"on the way");
     world.send(0, &late);
     world.until(world.now + Duration::from_millis(50));
     let arrived: Vec<_> =
@@ -71,25 +75,25 @@ fn a_user_that_goes_to_another_node_is_reached_there_at_once() {
     assert_eq!(arrived, [2]);
     world.run(8);
     for node in [0, 1, 3] {
-        assert_eq!(holder(&world, node, 0), [radio(2)], "as {node} has it");
+        assert_eq!(announcers(&world, node, 0), [radio(2)], "as {node} has it");
     }
     assert!(world.agrees());
 }
 
 #[test]
-fn a_user_that_sends_nothing_is_gone_after_ten_minutes() {
+fn a_client_that_sends_nothing_is_gone_after_ten_minutes() {
     let mut world = World::chain(2, 0.0, 4);
     world.run(20);
-    world.send(1, &frame(BROADCAST, USER, b"here"));
+    world.send(1, &frame(BROADCAST, CLIENT, b"here"));
     world.run(590);
-    assert_eq!(holder(&world, 0, 0), [radio(1)]);
+    assert_eq!(announcers(&world, 0, 0), [radio(1)]);
     world.run(20);
-    assert!(holder(&world, 0, 0).is_empty());
+    assert!(announcers(&world, 0, 0).is_empty());
     assert!(world.agrees());
 }
 
 #[test]
-fn long_frames_cross_in_parts() {
+fn long_frames_cross_in_fragments() {
     let mut world = World::chain(3, 0.0, 5);
     world.run(30);
     let long = frame(host(2), host(0), &[7; 1500]);

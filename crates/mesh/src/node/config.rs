@@ -2,7 +2,7 @@
 
 use hopcast_wire::ethernet::Mac;
 
-use crate::iv::IvConfig;
+use crate::batman_iv::BatmanIvConfig;
 
 /// Settings of a node.
 #[derive(Clone, Debug)]
@@ -10,17 +10,18 @@ pub struct MeshConfig {
     /// The interfaces below, which have the ports `Below(0)` onwards. The first is the primary one: its address is that
     /// of the node in the mesh.
     pub interfaces: Vec<MeshInterface>,
-    /// Address of the interface above, which is announced as that of a user.
+    /// Address of the interface above, which is announced as that of a client.
     pub mac: Mac,
     /// Settings of the routing.
-    pub routing: IvConfig,
-    /// Whether packets that are too long for an interface are sent in parts; default true. Without, they are dropped.
+    pub routing: BatmanIvConfig,
+    /// Whether packets that are too long for an interface are sent in fragments; default true. Without, they are
+    /// dropped.
     pub fragmentation: bool,
-    /// Maximum number of users behind other nodes that are known; default 16,384, some 3 MB. Beyond, further ones are
+    /// Maximum number of clients behind other nodes that are known; default 16,384, some 3 MB. Beyond, further ones are
     /// not reached.
-    pub max_users: usize,
-    /// The same of users behind one node; default 2048, more than fit one answer to a request.
-    pub max_users_of_node: usize,
+    pub max_clients: usize,
+    /// The same of clients behind one node; default 2048, more than fit one answer to a request.
+    pub max_clients_of_node: usize,
 }
 
 impl MeshConfig {
@@ -29,10 +30,10 @@ impl MeshConfig {
         Self {
             interfaces,
             mac,
-            routing: IvConfig::default(),
+            routing: BatmanIvConfig::default(),
             fragmentation: true,
-            max_users: 16_384,
-            max_users_of_node: 2048,
+            max_clients: 16_384,
+            max_clients_of_node: 2048,
         }
     }
 }

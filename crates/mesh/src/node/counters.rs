@@ -5,7 +5,7 @@ use super::Mesh;
 /// Figures of a node, but for those of routing and of the translation table.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
-    /// Frames of users that were taken from above.
+    /// Frames of clients that were taken from above.
     pub(super) frames_in: u64,
     /// Frames that were handed up.
     pub(super) frames_out: u64,
@@ -33,9 +33,9 @@ pub(super) struct Counters {
     pub(super) from_own: u64,
     pub(super) ttl_exceeded: u64,
     pub(super) no_route: u64,
-    /// Its user is nowhere, as far as is known.
-    pub(super) user_not_known: u64,
-    /// Its version of the table is old, and its user is not here any more.
+    /// Its client is nowhere, as far as is known.
+    pub(super) client_not_known: u64,
+    /// Its version of the table is old, and its client is not here any more.
     pub(super) table_outdated: u64,
     /// It is from an originator that is not known.
     pub(super) originator_not_known: u64,
@@ -70,7 +70,7 @@ impl Mesh {
         report("from_own", counters.from_own);
         report("ttl_exceeded", counters.ttl_exceeded);
         report("no_route", counters.no_route);
-        report("user_not_known", counters.user_not_known);
+        report("client_not_known", counters.client_not_known);
         report("table_outdated", counters.table_outdated);
         report("originator_not_known", counters.originator_not_known);
         report("too_long", counters.too_long);
@@ -96,7 +96,7 @@ impl Mesh {
         report("neighbours_refused", ogms.neighbours_refused);
         report("route_changes", ogms.route_changes);
         let table = &translation.counters;
-        report("tt_users", translation.len() as u64);
+        report("tt_clients", translation.len() as u64);
         report("tt_requests_sent", table.requests_sent);
         report("tt_requests_received", table.requests_received);
         report("tt_responses_sent", table.responses_sent);
@@ -106,7 +106,7 @@ impl Mesh {
         report("tt_roamings_sent", table.roamings_sent);
         report("tt_roamings_received", table.roamings_received);
         report("tt_roamings_too_often", table.roamings_too_often);
-        report("tt_users_refused", table.users_refused);
-        report("tt_foreign_users_refused", table.foreign_users_refused);
+        report("tt_clients_refused", table.clients_refused);
+        report("tt_foreign_clients_refused", table.foreign_clients_refused);
     }
 }

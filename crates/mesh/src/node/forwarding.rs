@@ -3,11 +3,11 @@
 use hopcast_core::{Buffer, Instant};
 use hopcast_wire::ethernet::{self, Mac};
 
+use super::clients::ClientFrame;
 use super::fragments::cut;
-use super::users::UserFrame;
 use super::{Arrival, Mesh};
-use crate::iv::Via;
-use crate::translation::{Key, Letter};
+use crate::batman_iv::Via;
+use crate::translation::{Key, PendingTvlv};
 use crate::wire::data::{Fragment, Place, SUBTYPE_DATA, Unicast, Unicast4Addr, UnicastTvlv};
 use crate::wire::icmp::{self, Icmp};
 use crate::wire::translation::{REQUEST, RESPONSE, TableData};
@@ -24,23 +24,23 @@ impl Mesh {
         if packet.len() <= self.mtus[via.interface] {
             self.transmit(via.interface, packet, via.address);
         } else {
-            self.send_in_parts(destination, via, packet);
+            self.send_fragments(destination, via, packet);
         }
     }
 
-    pub(super) fn send_in_parts(&mut self, destination: Mac, via: Via, packet: Buffer) {
-        // A part that is cut again could not be put together: parts in parts are malformed.
-        let is_part = wire::packet_type(&packet) == Ok(PacketType::Fragment);
-        let parts = cut(&packet, self.mtus[via.interface]).filter(|_| self.fragmentation && !is_part);
-        let Some(parts) = parts else {
+    pub(super) fn send_fragments(&mut self, destination: Mac, via: Via, packet: Buffer) {
+        // A fragment that is cut again could not be put together: fragments in fragments are malformed.
+        let is_fragment = wire::packet_type(&packet) == Ok(PacketType::Fragment);
+        let fragments = cut(&packet, self.mtus[via.interface]).filter(|_| self.fragmentation && !is_fragment);
+        let Some(fragments) = fragments else {
             self.counters.too_long += 1;
             return;
         };
         let (originator, seqno, total_len) =
             (self.address(), self.fragments.next_seqno(), packet.len() as u16);
-        for (number, part) in parts {
+        for (number, payload) in fragments {
             let place = Place { number, priority: 0 };
-            let mut fragment = Buffer::copy_from(part);
+            let mut fragment = Buffer::copy_from(payload);
             Fragment { ttl: TTL, place, destination, originator, seqno, total_len }.prepend(&mut fragment);
             self.counters.fragments_sent += 1;
             self.transmit(via.interface, fragment, via.address);
@@ -64,13 +64,13 @@ impl Mesh {
         true
     }
 
-    /// Takes a packet with a user's frame.
+    /// Takes a packet with a client's frame.
     pub(super) fn receive_unicast(&mut self, arrival: Arrival, kind: PacketType, mut packet: Buffer) {
         let (four, with_source) =
             (kind == PacketType::Unicast4Addr, Unicast4Addr::parse(&packet).ok().map(|(header, _)| header));
         let len = if four { Unicast4Addr::LEN } else { Unicast::LEN };
-        let frame = packet.get(len..).and_then(UserFrame::parse);
-        let Some(UserFrame { destination, .. }) = frame.filter(|_| !four || with_source.is_some()) else {
+        let frame = packet.get(len..).and_then(ClientFrame::parse);
+        let Some(ClientFrame { destination, .. }) = frame.filter(|_| !four || with_source.is_some()) else {
             self.counters.malformed += 1;
             return packet.recycle();
         };
@@ -89,16 +89,16 @@ impl Mesh {
         self.deliver(arrival.now, source, packet);
     }
 
-    /// Changes the destination of a packet whose sender did not know where its user is now. Returns whether the packet
-    /// has a destination.
-    fn redirect(&mut self, packet: &mut Buffer, user: Key) -> bool {
+    /// Changes the destination of a packet whose sender did not know where its client is now. Returns whether there is
+    /// a destination.
+    fn redirect(&mut self, packet: &mut Buffer, client: Key) -> bool {
         let &[_, _, _, ttvn, a, b, c, d, e, f, ..] = &packet[..] else { return false };
         let destination = [a, b, c, d, e, f];
-        if ethernet::is_group(user.address) {
+        if ethernet::is_group(client.address) {
             return true;
         }
-        if self.translation.has_left(user) {
-            self.reroute(packet, destination, user);
+        if self.translation.has_left(client) {
+            self.reroute(packet, destination, client);
             return true;
         }
         let known = if self.routing.is_own(destination) {
@@ -109,14 +109,14 @@ impl Mesh {
             return false;
         };
         let is_older = ttvn.wrapping_sub(known) > 128;
-        !is_older || self.reroute(packet, destination, user)
+        !is_older || self.reroute(packet, destination, client)
     }
 
-    fn reroute(&mut self, packet: &mut Buffer, destination: Mac, user: Key) -> bool {
-        let (to, ttvn) = if self.translation.is_here(user) {
+    fn reroute(&mut self, packet: &mut Buffer, destination: Mac, client: Key) -> bool {
+        let (to, ttvn) = if self.translation.is_here(client) {
             (self.address(), self.translation.ttvn())
         } else {
-            let found = self.translation.find(user, |originator| self.routing.quality(originator));
+            let found = self.translation.find(client, |originator| self.routing.quality(originator));
             let Some(to) = found.filter(|&to| to != destination) else { return false };
             (to, self.translation.ttvn_of(to))
         };
@@ -125,9 +125,9 @@ impl Mesh {
         true
     }
 
-    /// Takes a part of a packet.
+    /// Takes a fragment of a packet.
     pub(super) fn receive_fragment(&mut self, arrival: Arrival, packet: Buffer) {
-        let Ok((header, part)) = Fragment::parse(&packet) else {
+        let Ok((header, payload)) = Fragment::parse(&packet) else {
             self.counters.malformed += 1;
             return packet.recycle();
         };
@@ -143,7 +143,7 @@ impl Mesh {
             return;
         }
         self.counters.fragments_received += 1;
-        let whole = self.fragments.receive(arrival.now, header, part);
+        let whole = self.fragments.receive(arrival.now, header, payload);
         packet.recycle();
         let Some(whole) = whole else { return };
         match wire::packet_type(&whole) {
@@ -215,7 +215,7 @@ impl Mesh {
             true => packet.recycle(),
             false => _ = self.forward(arrival, packet),
         }
-        self.send_letters();
+        self.send_pending();
     }
 
     /// Takes a request for a table, or the answer to one. Returns whether it need not go on.
@@ -235,8 +235,8 @@ impl Mesh {
     }
 
     /// Sends the containers that the translation table has for others.
-    pub(super) fn send_letters(&mut self) {
-        for Letter { source, destination, kind, value } in self.translation.letters() {
+    pub(super) fn send_pending(&mut self) {
+        for PendingTvlv { source, destination, kind, value } in self.translation.take_pending() {
             let mut bytes = Vec::with_capacity(tvlv::HEADER + value.len());
             tvlv::put(&mut bytes, kind, 1, &value);
             let (source, tvlv_len) = (source.unwrap_or(self.address()), bytes.len() as u16);
@@ -247,7 +247,7 @@ impl Mesh {
     }
 }
 
-/// Sets the destination of a packet with a user's frame, and the version of its table.
+/// Sets the destination of a packet with a client's frame, and the version of its table.
 fn readdress(packet: &mut [u8], destination: Mac, ttvn: u8) {
     packet[3] = ttvn;
     packet[4..10].copy_from_slice(&destination);

@@ -1,5 +1,5 @@
-//! Packets that are too long for a link: cut, and put together again by the node that they are for, or by one on the
-//! way whose next link has room for the whole.
+//! Packets that are too long for a link: they are cut into fragments, and put together again by the node that they are
+//! for, or by one on the way whose next link has room for the whole.
 
 use std::collections::BTreeMap;
 
@@ -9,27 +9,27 @@ use hopcast_wire::ethernet::Mac;
 use crate::wire::Header;
 use crate::wire::data::Fragment;
 
-/// Maximum number of parts of a packet (`BATADV_FRAG_MAX_FRAGMENTS`).
-pub(super) const MAX_PARTS: usize = 16;
-/// Maximum length of a part with its header (`BATADV_FRAG_MAX_FRAG_SIZE`), so that no other link cuts it again.
-const MAX_PART: usize = 1280;
-/// Maximum length of a packet in parts.
-const MAX_PACKET: usize = (MAX_PART - Fragment::LEN) * MAX_PARTS;
+/// Maximum number of fragments of a packet (`BATADV_FRAG_MAX_FRAGMENTS`).
+pub(super) const MAX_FRAGMENTS: usize = 16;
+/// Maximum length of a fragment with its header (`BATADV_FRAG_MAX_FRAG_SIZE`), so that no other link cuts it again.
+const MAX_FRAGMENT: usize = 1280;
+/// Maximum length of a packet in fragments.
+const MAX_PACKET: usize = (MAX_FRAGMENT - Fragment::LEN) * MAX_FRAGMENTS;
 /// Packets of an originator that can be incomplete at a time (`BATADV_FRAG_BUFFER_COUNT`).
 const CHAINS: u16 = 8;
-/// Time after which the parts of an incomplete packet are dropped (`BATADV_FRAG_TIMEOUT`).
+/// Time after which the fragments of an incomplete packet are dropped (`BATADV_FRAG_TIMEOUT`).
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of bytes in incomplete packets. Chosen: 50 packets of the longest; beyond, the oldest are dropped.
 const MAX_BYTES: usize = 1 << 20;
 
-/// The parts of an incomplete packet.
+/// The fragments of an incomplete packet.
 #[derive(Debug)]
 struct Chain {
     seqno: u16,
     total: usize,
     bytes: usize,
     since: Instant,
-    parts: [Option<Vec<u8>>; MAX_PARTS],
+    fragments: [Option<Vec<u8>>; MAX_FRAGMENTS],
 }
 
 /// The incomplete packets, by originator and number.
@@ -47,31 +47,32 @@ impl Fragments {
         self.last_seqno
     }
 
-    /// Takes a part. Returns the packet if it is complete.
-    pub(super) fn receive(&mut self, now: Instant, header: Fragment, part: &[u8]) -> Option<Vec<u8>> {
+    /// Takes a fragment. Returns the packet if it is complete.
+    pub(super) fn receive(&mut self, now: Instant, header: Fragment, payload: &[u8]) -> Option<Vec<u8>> {
         let key = (header.originator, header.seqno % CHAINS);
         let total = usize::from(header.total_len);
-        if total > MAX_PACKET || part.len() > total {
+        if total > MAX_PACKET || payload.len() > total {
             return None;
         }
         if self.chains.get(&key).is_some_and(|chain| chain.seqno != header.seqno || chain.total != total) {
             self.drop_chain(key);
         }
-        let new = || Chain { seqno: header.seqno, total, bytes: 0, since: now, parts: Default::default() };
+        let new =
+            || Chain { seqno: header.seqno, total, bytes: 0, since: now, fragments: Default::default() };
         let chain = self.chains.entry(key).or_insert_with(new);
-        let slot = &mut chain.parts[usize::from(header.place.number)];
+        let slot = &mut chain.fragments[usize::from(header.place.number)];
         if slot.is_some() {
             return None;
         }
-        *slot = Some(part.to_vec());
-        chain.bytes += part.len();
+        *slot = Some(payload.to_vec());
+        chain.bytes += payload.len();
         chain.since = now;
-        self.bytes += part.len();
+        self.bytes += payload.len();
         let (bytes, total) = (chain.bytes, chain.total);
         if bytes >= total {
             let chain = self.drop_chain(key)?;
-            // The part with the highest number is the first.
-            return (bytes == total).then(|| chain.parts.into_iter().rev().flatten().flatten().collect());
+            // The fragment with the highest number is the first.
+            return (bytes == total).then(|| chain.fragments.into_iter().rev().flatten().flatten().collect());
         }
         while self.bytes > MAX_BYTES
             && let Some(oldest) = self.chains.iter().min_by_key(|(_, chain)| chain.since).map(|(&key, _)| key)
@@ -87,7 +88,7 @@ impl Fragments {
         Some(chain)
     }
 
-    /// Drops the parts of packets that will not be complete any more.
+    /// Drops the fragments of packets that will not be complete any more.
     pub(super) fn purge(&mut self, now: Instant) {
         self.chains.retain(|_, chain| {
             let kept = chain.since + TIMEOUT > now;
@@ -101,15 +102,15 @@ impl Fragments {
 
 /// Maximum length of a packet that a node may send, if its shortest link takes packets of `mtu` bytes.
 pub(super) fn max_packet(mtu: usize) -> usize {
-    mtu.min(MAX_PART).saturating_sub(Fragment::LEN) * MAX_PARTS
+    mtu.min(MAX_FRAGMENT).saturating_sub(Fragment::LEN) * MAX_FRAGMENTS
 }
 
-/// Cuts a packet for a link: the parts in the order in which they are sent, the last of the packet first. `None` if it
-/// would be too many.
+/// Cuts a packet for a link. Numbers and payloads of the fragments, in the order in which they are sent: the end of the
+/// packet first. `None` if there would be too many.
 pub(super) fn cut(packet: &[u8], mtu: usize) -> Option<impl Iterator<Item = (u8, &[u8])>> {
-    let max = mtu.min(MAX_PART).checked_sub(Fragment::LEN).filter(|&max| max > 0)?;
+    let max = mtu.min(MAX_FRAGMENT).checked_sub(Fragment::LEN).filter(|&max| max > 0)?;
     let number = packet.len().div_ceil(max);
-    if number > MAX_PARTS || packet.is_empty() {
+    if number > MAX_FRAGMENTS || packet.is_empty() {
         return None;
     }
     Some((0_u8..).zip(packet.rchunks(packet.len().div_ceil(number))))
@@ -130,14 +131,14 @@ mod tests {
     #[test]
     fn a_packet_is_cut_into_equal_parts_and_put_together_in_any_order() {
         let packet: Vec<u8> = (0..1510_u16).map(|n| n as u8).collect();
-        let parts: Vec<_> = cut(&packet, 1500).unwrap().collect();
+        let pieces: Vec<_> = cut(&packet, 1500).unwrap().collect();
         assert_eq!(
-            parts.iter().map(|(number, part)| (*number, part.len())).collect::<Vec<_>>(),
+            pieces.iter().map(|(number, payload)| (*number, payload.len())).collect::<Vec<_>>(),
             [(0, 755), (1, 755)]
         );
         for order in [[0, 1], [1, 0]] {
             let mut fragments = Fragments::default();
-            let (first, second) = (parts[order[0]], parts[order[1]]);
+            let (first, second) = (pieces[order[0]], pieces[order[1]]);
             assert_eq!(fragments.receive(NOW, header(first.0, 7, 1510), first.1), None);
             assert_eq!(fragments.receive(NOW, header(first.0, 7, 1510), first.1), None, "twice");
             assert_eq!(fragments.receive(NOW, header(second.0, 7, 1510), second.1).as_ref(), Some(&packet));

@@ -6,27 +6,27 @@
 //! | file | state |
 //! |---|---|
 //! | `broadcast` | broadcasts that were heard, and those to be repeated |
-//! | `fragments` | packets in parts |
-//! | `users` | how a user's frame enters the mesh, and leaves it |
+//! | `fragments` | packets that are too long for a link: cutting and reassembly |
+//! | `clients` | how a client's frame enters the mesh, and leaves it |
 //! | `forwarding` | how packets for one originator go on |
 //!
 //! Routing and the translation table have modules of their own.
 
 mod broadcast;
+mod clients;
 mod config;
 mod counters;
 mod forwarding;
 mod fragments;
 #[cfg(test)]
 mod tests;
-mod users;
 
 use hopcast_core::{
     Buffer, Duration, Frame, Instant, Item, Machine, Outbox, Port, Stream, Timer, Timers, earliest,
 };
 use hopcast_wire::ethernet::{self, BROADCAST, Mac};
 
-use crate::iv::{Event, Link, Lost, OriginatorStatus, Routing, Via};
+use crate::batman_iv::{Event, Link, OriginatorStatus, Removal, Routing, Via};
 use crate::translation::{Key, Limits, Translation};
 use crate::wire::translation::TableData;
 use crate::wire::{self, ETHER_TYPE, PacketType, tvlv};
@@ -39,16 +39,16 @@ use fragments::Fragments;
 const DEFAULT_MTU: usize = 1500;
 /// Interval at which neighbours and originators that have gone are looked for (`BATADV_ORIG_WORK_PERIOD`).
 const PURGE_INTERVAL: Duration = Duration::from_secs(1);
-/// Interval at which users that have gone are looked for (`BATADV_TT_WORK_PERIOD`).
+/// Interval at which clients that have gone are looked for (`BATADV_TT_WORK_PERIOD`).
 const TABLE_PURGE_INTERVAL: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Alarm {
     /// When to begin.
     Start,
-    /// When to look for originators and parts of packets that are over.
+    /// When to look for originators and fragments of packets that are over.
     Purge,
-    /// When to look for users that are over.
+    /// When to look for clients that are over.
     PurgeTable,
 }
 
@@ -79,7 +79,7 @@ pub struct Mesh {
 struct Arrival {
     now: Instant,
     from: Via,
-    /// Whether it was put together from parts.
+    /// Whether it was reassembled from fragments.
     merged: bool,
 }
 
@@ -90,7 +90,7 @@ impl Mesh {
     /// If it has no interface.
     pub fn new(config: MeshConfig, random: Stream) -> Self {
         assert!(!config.interfaces.is_empty(), "a node of a mesh has an interface");
-        let MeshConfig { interfaces, mac, routing, fragmentation, max_users, max_users_of_node } = config;
+        let MeshConfig { interfaces, mac, routing, fragmentation, max_clients, max_clients_of_node } = config;
         let link = |interface: &MeshInterface| {
             let MeshInterface { mac, wireless } = *interface;
             Link { mac, wireless, mtu: DEFAULT_MTU }
@@ -104,7 +104,7 @@ impl Mesh {
             mac,
             fragmentation,
             routing: Routing::new(routing, links, random),
-            translation: Translation::new(Limits { max_users, max_users_of_node }),
+            translation: Translation::new(Limits { max_clients, max_clients_of_node }),
             broadcasts: Broadcasts::default(),
             fragments: Fragments::default(),
             timers,
@@ -128,17 +128,17 @@ impl Mesh {
         self.routing.neighbours_on(interface).map(|(address, _)| address).collect()
     }
 
-    /// The users behind this node, as `batctl tl` shows them.
-    pub fn local_users(&self) -> Vec<Key> {
-        self.translation.local_users().collect()
+    /// The clients behind this node, as `batctl tl` shows them.
+    pub fn local_clients(&self) -> Vec<Key> {
+        self.translation.local_clients().collect()
     }
 
-    /// The users behind other nodes with the node of each, as `batctl tg` shows them.
-    pub fn global_users(&self) -> Vec<(Key, Mac)> {
-        self.translation.global_users().collect()
+    /// The clients behind other nodes with the node of each, as `batctl tg` shows them.
+    pub fn global_clients(&self) -> Vec<(Key, Mac)> {
+        self.translation.global_clients().collect()
     }
 
-    /// The version of this node's table, and the checksum of its users of a VLAN.
+    /// The version of this node's table, and the checksum of its clients of a VLAN.
     pub fn table(&self, vlan: u16) -> (u8, Option<u32>) {
         (self.translation.ttvn(), self.translation.checksum(vlan))
     }
@@ -179,9 +179,9 @@ impl Mesh {
             match alarm {
                 Alarm::Start => self.start(now),
                 Alarm::Purge => {
-                    let mut lost = Vec::new();
-                    self.routing.purge(now, |what| lost.push(what));
-                    lost.into_iter().for_each(|what| self.lose(what));
+                    let mut removals = Vec::new();
+                    self.routing.purge(now, |what| removals.push(what));
+                    removals.into_iter().for_each(|what| self.apply_removal(what));
                     self.fragments.purge(now);
                     self.timers.set(Alarm::Purge, now + PURGE_INTERVAL);
                 }
@@ -201,13 +201,13 @@ impl Mesh {
             self.counters.broadcasts_repeated += 1;
             self.transmit(interface, packet, BROADCAST);
         }
-        self.send_letters();
+        self.send_pending();
     }
 
-    fn lose(&mut self, what: Lost) {
+    fn apply_removal(&mut self, what: Removal) {
         match what {
-            Lost::Route(originator) => self.translation.forget(originator, false),
-            Lost::Originator(originator) => {
+            Removal::Route(originator) => self.translation.forget(originator, false),
+            Removal::Originator(originator) => {
                 self.translation.forget(originator, true);
                 self.broadcasts.forget(originator);
             }
@@ -278,7 +278,7 @@ impl Mesh {
         }
         for event in events {
             match event {
-                Event::Lost(what) => self.lose(what),
+                Event::Removed(what) => self.apply_removal(what),
                 Event::Containers(originator, containers) => {
                     let tables = tvlv::containers(containers).filter(|found| {
                         (found.kind, found.version) == (tvlv::TRANSLATION, wire::translation::VERSION)
@@ -289,7 +289,7 @@ impl Mesh {
                 }
             }
         }
-        self.send_letters();
+        self.send_pending();
     }
 
     /// Maximum length of a packet that the node sends for others to receive whole.
@@ -302,7 +302,7 @@ impl Mesh {
     fn set_mtu(&mut self, interface: usize, mtu: u32) {
         self.mtus[interface] = mtu as usize;
         self.routing.set_mtu(interface, mtu as usize);
-        let longest = self.max_packet().saturating_sub(users::OVERHEAD);
+        let longest = self.max_packet().saturating_sub(clients::OVERHEAD);
         self.out.up(Item::Mtu(longest.min(DEFAULT_MTU) as u32));
     }
 }

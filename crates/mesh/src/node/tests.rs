@@ -1,7 +1,7 @@
 //! Bounds that depend on the MTU of each interface, and on what others send.
 
 use super::*;
-use crate::iv::IvConfig;
+use crate::batman_iv::BatmanIvConfig;
 use crate::wire::data::{Fragment, Place};
 use crate::wire::ogm::Ogm;
 use crate::wire::{Header as _, MAX_TQ, TTL};
@@ -15,7 +15,7 @@ const SECOND: Mac = [2, 0, 0, 0, 1, 1];
 fn between(fragmentation: bool, mtus: [u32; 2]) -> Mesh {
     let interface = |last| MeshInterface { mac: [2, 0, 0, 0, 0, last], wireless: false };
     let config = MeshConfig::new(vec![interface(0), interface(1)], [6; 6]);
-    let routing = IvConfig { aggregation: false, ..IvConfig::default() };
+    let routing = BatmanIvConfig { aggregation: false, ..BatmanIvConfig::default() };
     let mut mesh =
         Mesh::new(MeshConfig { fragmentation, routing, ..config }, Seed::new(1, 0).stream(&["node"], 0));
     mesh.wake(Instant::ZERO);
@@ -74,27 +74,27 @@ fn a_message_longer_than_the_mtu_of_an_interface_is_not_forwarded_there() {
 #[test]
 fn a_table_of_a_long_mtu_still_fits_the_length_of_its_container() {
     let mut mesh = between(false, [200_000, 200_000]);
-    for user in 0..6000_u16 {
-        let [high, low] = user.to_be_bytes();
+    for client in 0..6000_u16 {
+        let [high, low] = client.to_be_bytes();
         let key = Key { vlan: 0, address: [2, 9, 0, 0, high, low] };
         mesh.translation.register(NOW, key, false, mesh.max_packet());
     }
     mesh.schedule(NOW, 0);
-    assert!(mesh.translation.counters.users_refused > 0);
+    assert!(mesh.translation.counters.clients_refused > 0);
     let request = TableData::parse(&[0x12, 1, 0, 0]).unwrap();
     mesh.translation.receive_request(FIRST, None, request, mesh.max_packet());
-    mesh.send_letters();
+    mesh.send_pending();
     assert_eq!(mesh.translation.counters.responses_sent, 1);
 }
 
 #[test]
 fn a_part_that_is_longer_than_the_next_link_takes_is_not_cut_again() {
     let mut mesh = between(true, [1500, 600]);
-    let mut part = Buffer::copy_from(&[0; 700]);
+    let mut fragment = Buffer::copy_from(&[0; 700]);
     let (place, total_len) = (Place { number: 1, priority: 0 }, 1400);
     Fragment { ttl: TTL, place, destination: SECOND, originator: FIRST, seqno: 1, total_len }
-        .prepend(&mut part);
+        .prepend(&mut fragment);
     let via = Via { interface: 1, address: SECOND };
-    mesh.send_in_parts(SECOND, via, part);
+    mesh.send_fragments(SECOND, via, fragment);
     assert_eq!((sent(&mut mesh), mesh.counters.too_long), (vec![], 1));
 }

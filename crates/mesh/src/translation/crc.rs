@@ -25,7 +25,7 @@ fn crc32c(crc: u32, bytes: &[u8]) -> u32 {
     bytes.iter().fold(crc, |crc, &byte| crc >> 8 ^ TABLE[usize::from(crc as u8 ^ byte)])
 }
 
-/// Checksum of a user's entry: of its VLAN, its flags and its address.
+/// Checksum of a client's entry: of its VLAN, its flags and its address.
 pub(super) fn of_entry(vlan: u16, flags: u8, address: Mac) -> u32 {
     crc32c(crc32c(crc32c(0, &vlan.to_be_bytes()), &[flags]), &address)
 }

@@ -3,7 +3,7 @@
 use hopcast_core::Instant;
 use hopcast_wire::ethernet::Mac;
 
-use super::{Letter, REQUEST_TIMEOUT, Translation};
+use super::{PendingTvlv, REQUEST_TIMEOUT, Translation};
 use crate::wire::translation::{Change, FULL_TABLE, REQUEST, RESPONSE, TableData, table_data};
 use crate::wire::{Header, data, tvlv};
 
@@ -42,7 +42,12 @@ impl Translation {
         self.counters.requests_sent += 1;
         let flags = REQUEST | if full { FULL_TABLE } else { 0 };
         let value = table_data(flags, data.ttvn, data.checksums(), std::iter::empty());
-        self.letters.push(Letter { source: None, destination: originator, kind: tvlv::TRANSLATION, value });
+        self.pending.push(PendingTvlv {
+            source: None,
+            destination: originator,
+            kind: tvlv::TRANSLATION,
+            value,
+        });
     }
 
     /// Takes a request for the table of this node, or of another (`of`). Returns whether it is answered.
@@ -78,7 +83,7 @@ impl Translation {
             return of.is_none();
         }
         self.counters.responses_sent += 1;
-        self.letters.push(Letter { source: of, destination: from, kind: tvlv::TRANSLATION, value });
+        self.pending.push(PendingTvlv { source: of, destination: from, kind: tvlv::TRANSLATION, value });
         true
     }
 

@@ -1,30 +1,30 @@
-//! The users behind other nodes, as those announce them.
+//! The clients behind other nodes, as those announce them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use hopcast_core::{Duration, Instant};
 use hopcast_wire::ethernet::Mac;
 
-use super::{Key, Limits, Summaries, crc};
+use super::{Key, Limits, VlanSummaries, crc};
 use crate::wire::translation::{CHECKED_FLAGS, Change, Checksum};
 
-/// Time after which a user is forgotten that has gone to another node, or has sent without being announced, if no node
-/// announces it (`BATADV_TT_CLIENT_ROAM_TIMEOUT`, `BATADV_TT_CLIENT_TEMP_TIMEOUT`).
+/// Time after which a client is forgotten that has gone to another node, or has sent without being announced, if no
+/// node announces it (`BATADV_TT_CLIENT_ROAM_TIMEOUT`, `BATADV_TT_CLIENT_TEMP_TIMEOUT`).
 const UNCLAIMED_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// A user behind one or several nodes.
+/// A client behind one or several nodes.
 #[derive(Debug)]
 pub(super) struct Entry {
     /// Since when it is between two nodes.
     pub(super) roaming: Option<Instant>,
     /// Since when it has sent without having been announced.
     pub(super) unannounced: Option<Instant>,
-    holders: Vec<Holder>,
+    announcers: Vec<Announcer>,
 }
 
-/// A node that has a user.
+/// A node that has a client.
 #[derive(Clone, Copy, Debug)]
-struct Holder {
+struct Announcer {
     originator: Mac,
     flags: u8,
 }
@@ -37,10 +37,10 @@ pub(super) struct NodeTable {
     pub(super) ttvn: u8,
     pub(super) last_changes: Vec<Change>,
     keys: BTreeSet<Key>,
-    summaries: Summaries,
+    summaries: VlanSummaries,
 }
 
-/// The users behind other nodes.
+/// The clients behind other nodes.
 #[derive(Debug, Default)]
 pub(super) struct Global {
     entries: BTreeMap<Key, Entry>,
@@ -69,32 +69,32 @@ impl Global {
         self.entries.len()
     }
 
-    /// The users, with the nodes that have them.
+    /// The clients, with the nodes that have them.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Key, Mac)> {
-        self.entries
-            .iter()
-            .flat_map(|(&key, entry)| entry.holders.iter().map(move |holder| (key, holder.originator)))
+        self.entries.iter().flat_map(|(&key, entry)| {
+            entry.announcers.iter().map(move |announcer| (key, announcer.originator))
+        })
     }
 
-    /// Notes that a node has a user, and makes an entry if there is none. Returns whether there was room.
-    pub(super) fn hold(&mut self, key: Key, originator: Mac, flags: u8, limits: Limits) -> bool {
+    /// Notes that a node has a client, and makes an entry if there is none. Returns whether there was room.
+    pub(super) fn add_announcer(&mut self, key: Key, originator: Mac, flags: u8, limits: Limits) -> bool {
         let known = self.entries.contains_key(&key);
         let node = self.nodes.entry(originator).or_default();
-        if !known && self.entries.len() >= limits.max_users
-            || !node.keys.contains(&key) && node.keys.len() >= limits.max_users_of_node
+        if !known && self.entries.len() >= limits.max_clients
+            || !node.keys.contains(&key) && node.keys.len() >= limits.max_clients_of_node
         {
             return false;
         }
         let entry = self.entries.entry(key).or_insert(Entry {
             roaming: None,
             unannounced: None,
-            holders: Vec::new(),
+            announcers: Vec::new(),
         });
         let flags = flags & CHECKED_FLAGS;
-        match entry.holders.iter_mut().find(|holder| holder.originator == originator) {
-            Some(holder) => holder.flags = flags,
+        match entry.announcers.iter_mut().find(|announcer| announcer.originator == originator) {
+            Some(announcer) => announcer.flags = flags,
             None => {
-                entry.holders.push(Holder { originator, flags });
+                entry.announcers.push(Announcer { originator, flags });
                 node.keys.insert(key);
                 node.summaries.count(key.vlan);
             }
@@ -102,11 +102,11 @@ impl Global {
         true
     }
 
-    /// Notes that a node has a user no more. The entry is forgotten with its last node.
-    pub(super) fn release(&mut self, key: Key, originator: Mac) {
+    /// Notes that a node has a client no more. The entry is forgotten with its last node.
+    pub(super) fn remove_announcer(&mut self, key: Key, originator: Mac) {
         if let Some(entry) = self.entries.get_mut(&key) {
-            entry.holders.retain(|holder| holder.originator != originator);
-            if entry.holders.is_empty() {
+            entry.announcers.retain(|announcer| announcer.originator != originator);
+            if entry.announcers.is_empty() {
                 self.entries.remove(&key);
             }
         }
@@ -117,10 +117,10 @@ impl Global {
         }
     }
 
-    /// Notes that no node has a user any more, and keeps its entry.
-    pub(super) fn release_all(&mut self, key: Key) {
+    /// Notes that no node has a client any more, and keeps its entry.
+    pub(super) fn remove_announcers(&mut self, key: Key) {
         let Some(entry) = self.entries.get_mut(&key) else { return };
-        for Holder { originator, .. } in std::mem::take(&mut entry.holders) {
+        for Announcer { originator, .. } in std::mem::take(&mut entry.announcers) {
             if let Some(node) = self.nodes.get_mut(&originator)
                 && node.keys.remove(&key)
             {
@@ -129,52 +129,53 @@ impl Global {
         }
     }
 
-    /// Forgets a user.
+    /// Forgets a client.
     pub(super) fn remove(&mut self, key: Key) {
-        self.release_all(key);
+        self.remove_announcers(key);
         self.entries.remove(&key);
     }
 
-    /// Forgets the users of a node: its table is not known any more.
+    /// Forgets the clients of a node: its table is not known any more.
     pub(super) fn clear_node(&mut self, originator: Mac) {
         let Some(node) = self.nodes.get_mut(&originator) else { return };
         node.initialised = false;
         let keys = std::mem::take(&mut node.keys);
-        node.summaries = Summaries::default();
+        node.summaries = VlanSummaries::default();
         for key in keys {
             if let Some(entry) = self.entries.get_mut(&key) {
-                entry.holders.retain(|holder| holder.originator != originator);
-                if entry.holders.is_empty() {
+                entry.announcers.retain(|announcer| announcer.originator != originator);
+                if entry.announcers.is_empty() {
                     self.entries.remove(&key);
                 }
             }
         }
     }
 
-    /// Forgets a node, and its users.
+    /// Forgets a node, and its clients.
     pub(super) fn remove_node(&mut self, originator: Mac) {
         self.clear_node(originator);
         self.nodes.remove(&originator);
     }
 
-    /// Computes the checksums of a node's table anew. Users that are not announced, or between two nodes, do not count.
+    /// Computes the checksums of a node's table anew. Clients that are not announced, or between two nodes, do not
+    /// count.
     pub(super) fn update_checksums(&mut self, originator: Mac) {
         let Some(node) = self.nodes.get_mut(&originator) else { return };
         node.summaries.0.values_mut().for_each(|summary| summary.crc = 0);
         for key in &node.keys {
             let Some(entry) = self.entries.get(key) else { continue };
-            let holder = entry.holders.iter().find(|holder| holder.originator == originator);
-            if let Some(holder) = holder.filter(|_| entry.counts())
+            let announcer = entry.announcers.iter().find(|announcer| announcer.originator == originator);
+            if let Some(announcer) = announcer.filter(|_| entry.counts())
                 && let Some(summary) = node.summaries.0.get_mut(&key.vlan)
             {
-                summary.crc ^= crc::of_entry(key.vlan, holder.flags, key.address);
+                summary.crc ^= crc::of_entry(key.vlan, announcer.flags, key.address);
             }
         }
     }
 
     /// Whether a node's table has these checksums, and no other VLANs.
     pub(super) fn agrees(&self, originator: Mac, checksums: impl ExactSizeIterator<Item = Checksum>) -> bool {
-        let empty = Summaries::default();
+        let empty = VlanSummaries::default();
         let summaries = self.nodes.get(&originator).map_or(&empty, |node| &node.summaries);
         summaries.0.len() <= checksums.len()
             && checksums.into_iter().all(|Checksum { crc, vlan }| {
@@ -187,13 +188,13 @@ impl Global {
         let keys = self.nodes.get(&originator).into_iter().flat_map(|node| &node.keys);
         let change = |key: &Key| {
             let entry = self.entries.get(key).filter(|entry| entry.counts())?;
-            let holder = entry.holders.iter().find(|holder| holder.originator == originator)?;
-            Some(Change { flags: holder.flags, address: key.address, vlan: key.vlan })
+            let announcer = entry.announcers.iter().find(|announcer| announcer.originator == originator)?;
+            Some(Change { flags: announcer.flags, address: key.address, vlan: key.vlan })
         };
         keys.filter_map(change).collect()
     }
 
-    /// Forgets users that no node has announced for long.
+    /// Forgets clients that no node has announced for long.
     pub(super) fn purge(&mut self, now: Instant) {
         let is_over = |since: Option<Instant>| since.is_some_and(|since| since + UNCLAIMED_TIMEOUT <= now);
         let over =
@@ -210,12 +211,12 @@ impl Entry {
     }
 
     /// The nodes that have it.
-    pub(super) fn holders(&self) -> impl Iterator<Item = Mac> {
-        self.holders.iter().map(|holder| holder.originator)
+    pub(super) fn announcers(&self) -> impl Iterator<Item = Mac> {
+        self.announcers.iter().map(|announcer| announcer.originator)
     }
 
-    pub(super) fn is_held_by(&self, originator: Mac) -> bool {
-        self.holders().any(|holder| holder == originator)
+    pub(super) fn is_announced_by(&self, originator: Mac) -> bool {
+        self.announcers().any(|announcer| announcer == originator)
     }
 }
 

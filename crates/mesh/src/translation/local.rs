@@ -1,19 +1,19 @@
-//! The users behind this node, and what is announced of them.
+//! The clients behind this node, and what is announced of them.
 //!
-//! A user is *new* until the next message of the node's own is made, which announces it; one that goes is *leaving*
+//! A client is *new* until the next message of the node's own is made, which announces it; one that goes is *leaving*
 //! until then, so that a table that is asked for meanwhile is the one that was announced.
 
 use std::collections::BTreeMap;
 
 use hopcast_core::{Duration, Instant};
 
-use super::{Key, Summaries, Summary, crc};
+use super::{Key, VlanSummaries, VlanSummary, crc};
 use crate::wire::ogm::Ogm;
 use crate::wire::translation::{CHECKED_FLAGS, Change, DELETED, DIFFERENCE, ROAMED, table_data};
 use crate::wire::{Header, translation};
 use crate::wire::{data, tvlv};
 
-/// Time after which a user that sends nothing is gone (`BATADV_TT_LOCAL_TIMEOUT`).
+/// Time after which a client that sends nothing is gone (`BATADV_TT_LOCAL_TIMEOUT`).
 const TIMEOUT: Duration = Duration::from_secs(600);
 /// Number of messages that repeat what has changed, after the first one (`BATADV_TT_OGM_APPEND_MAX`).
 const REPEATS: u8 = 3;
@@ -35,7 +35,7 @@ struct Entry {
     last_seen: Instant,
 }
 
-/// The users behind this node.
+/// The clients behind this node.
 #[derive(Debug, Default)]
 pub(super) struct Local {
     entries: BTreeMap<Key, Entry>,
@@ -44,7 +44,7 @@ pub(super) struct Local {
     last_changes: Vec<Change>,
     ttvn: u8,
     repeats: u8,
-    summaries: Summaries,
+    summaries: VlanSummaries,
     /// Value of the container that messages of the node's own have.
     container: Vec<u8>,
 }
@@ -54,13 +54,13 @@ impl Local {
         self.ttvn
     }
 
-    /// Whether a user is here: neither leaving nor with another node.
+    /// Whether a client is here: neither leaving nor with another node.
     #[inline]
     pub(super) fn is_here(&self, key: Key) -> bool {
         self.entries.get(&key).is_some_and(|entry| entry.state != State::Leaving)
     }
 
-    /// Whether a user was here and has gone to another node, which is not announced yet.
+    /// Whether a client was here and has gone to another node, which is not announced yet.
     #[inline]
     pub(super) fn has_roamed(&self, key: Key) -> bool {
         self.entries.get(&key).is_some_and(|entry| entry.roamed)
@@ -78,7 +78,7 @@ impl Local {
         self.entries.iter().filter(|(_, entry)| entry.state != State::Leaving).map(|(&key, _)| key)
     }
 
-    /// Notes that a user has sent a frame. The table must fit a packet of `max_len` bytes; returns whether there was
+    /// Notes that a client has sent a frame. The table must fit a packet of `max_len` bytes; returns whether there was
     /// room.
     pub(super) fn add(&mut self, now: Instant, key: Key, permanent: bool, max_len: usize) -> bool {
         if let Some(entry) = self.entries.get_mut(&key) {
@@ -103,7 +103,7 @@ impl Local {
         true
     }
 
-    /// Removes a user that another node announces.
+    /// Removes a client that another node announces.
     pub(super) fn remove(&mut self, key: Key, roamed: bool) {
         let Some(entry) = self.entries.get_mut(&key) else { return };
         if entry.state == State::New {
@@ -131,7 +131,7 @@ impl Local {
         }
     }
 
-    /// Removes users that have not sent for long.
+    /// Removes clients that have not sent for long.
     pub(super) fn purge(&mut self, now: Instant) {
         let gone = |entry: &Entry| {
             !entry.permanent && entry.state != State::Leaving && entry.last_seen + TIMEOUT <= now
@@ -153,7 +153,7 @@ impl Local {
         }
         self.entries.retain(|_, entry| entry.state != State::Leaving);
         self.entries.values_mut().for_each(|entry| entry.state = State::Announced);
-        self.summaries = Summaries::default();
+        self.summaries = VlanSummaries::default();
         for (key, entry) in &self.entries {
             self.summaries.add(key.vlan, crc::of_entry(key.vlan, entry.flags & CHECKED_FLAGS, key.address));
         }
@@ -187,7 +187,7 @@ impl Local {
     }
 
     /// The checksum of a VLAN, as it was announced last.
-    pub(super) fn summary(&self, vlan: u16) -> Option<Summary> {
+    pub(super) fn summary(&self, vlan: u16) -> Option<VlanSummary> {
         self.summaries.0.get(&vlan).copied()
     }
 }
@@ -197,38 +197,38 @@ mod tests {
     use super::*;
 
     const NOW: Instant = Instant::ZERO;
-    const USER: Key = Key { vlan: 0, address: [2, 0, 0, 0, 0, 7] };
+    const CLIENT: Key = Key { vlan: 0, address: [2, 0, 0, 0, 0, 7] };
     const OTHER: Key = Key { vlan: 0, address: [2, 0, 0, 0, 0, 8] };
 
     #[test]
-    fn a_user_that_goes_before_it_is_announced_was_never_there() {
+    fn a_client_that_goes_before_it_is_announced_was_never_there() {
         let mut local = Local::default();
         local.add(NOW, OTHER, true, 20_160);
         local.announce(1500);
-        local.add(NOW, USER, false, 20_160);
-        local.remove(USER, false);
+        local.add(NOW, CLIENT, false, 20_160);
+        local.remove(CLIENT, false);
         local.announce(1500);
-        assert_eq!((local.ttvn(), local.table().len(), local.contains(USER)), (1, 1, false));
+        assert_eq!((local.ttvn(), local.table().len(), local.contains(CLIENT)), (1, 1, false));
     }
 
     #[test]
-    fn a_user_that_leaves_is_in_the_table_until_that_is_announced() {
+    fn a_client_that_leaves_is_in_the_table_until_that_is_announced() {
         let mut local = Local::default();
-        local.add(NOW, USER, false, 20_160);
+        local.add(NOW, CLIENT, false, 20_160);
         local.add(NOW, OTHER, false, 20_160);
         local.announce(1500);
-        local.remove(USER, true);
-        assert_eq!((local.table().len(), local.is_here(USER), local.has_roamed(USER)), (2, false, true));
+        local.remove(CLIENT, true);
+        assert_eq!((local.table().len(), local.is_here(CLIENT), local.has_roamed(CLIENT)), (2, false, true));
         local.announce(1500);
         assert_eq!((local.ttvn(), local.table().len()), (2, 1));
-        let change = Change { flags: DELETED | ROAMED, address: USER.address, vlan: 0 };
+        let change = Change { flags: DELETED | ROAMED, address: CLIENT.address, vlan: 0 };
         assert_eq!(local.last_changes(), Some(&[change][..]));
     }
 
     #[test]
     fn changes_are_repeated_three_times_and_left_out_if_they_are_too_long() {
         let mut local = Local::default();
-        local.add(NOW, USER, false, 20_160);
+        local.add(NOW, CLIENT, false, 20_160);
         let lengths: Vec<usize> = (0..5).map(|_| local.announce(1500).len()).collect();
         assert_eq!(lengths, [24, 24, 24, 24, 12]);
         local.add(NOW, OTHER, false, 20_160);
@@ -243,10 +243,10 @@ mod tests {
 
     #[test]
     fn changes_that_fit_only_without_the_headers_of_their_message_are_left_out() {
-        for (users, announced) in [(121, 121), (122, 0)] {
+        for (clients, announced) in [(121, 121), (122, 0)] {
             let mut local = Local::default();
-            for user in 0..users {
-                local.add(NOW, Key { vlan: 0, address: [2, 0, 0, 0, 1, user] }, false, 20_160);
+            for client in 0..clients {
+                local.add(NOW, Key { vlan: 0, address: [2, 0, 0, 0, 1, client] }, false, 20_160);
             }
             assert_eq!(local.announce(1500).len(), 12 + 12 * announced);
         }

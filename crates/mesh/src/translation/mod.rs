@@ -1,12 +1,12 @@
-//! The translation table (TT): behind which node each user of the mesh is, by VLAN.
+//! The translation table (TT): behind which node each client of the mesh is, by VLAN.
 //!
-//! Each node announces its users in its own messages: a version, a checksum of each VLAN, and what the last change of
+//! Each node announces its clients in its own messages: a version, a checksum of each VLAN, and what the last change of
 //! the version was. A node that has missed a change asks for it or for the whole table; any node on the way that has
-//! it may answer. A user that sends at another node than before has roamed, and that node tells the one before.
+//! it may answer. A client that sends at another node than before has roamed, and that node tells the one before.
 //!
 //! | file | state |
 //! |---|---|
-//! | `local` | the users behind this node |
+//! | `local` | the clients behind this node |
 //! | `global` | those behind others |
 //! | `exchange` | no state: announcements, requests and answers |
 //! | `crc` | the checksum |
@@ -28,31 +28,31 @@ use local::Local;
 
 /// Time for which the answer to a request is waited for (`BATADV_TT_REQUEST_TIMEOUT`).
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
-/// A user may come here from others this often within [`ROAMING_SPAN`], and further times are not told to the node
+/// A client may come here from others this often within [`ROAMING_SPAN`], and further times are not told to the node
 /// before (`BATADV_ROAMING_MAX_COUNT`).
 const MAX_ROAMINGS: u8 = 5;
 /// See [`MAX_ROAMINGS`] (`BATADV_ROAMING_MAX_TIME`).
 const ROAMING_SPAN: Duration = Duration::from_secs(20);
 
-/// A user's VLAN and address.
+/// A client's VLAN and address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
     /// The VLAN, with [`TAGGED`](crate::wire::translation::TAGGED), or 0.
     pub vlan: u16,
-    /// The user's address.
+    /// The client's address.
     pub address: Mac,
 }
 
 /// Bounds of what others announce.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    pub(crate) max_users: usize,
-    pub(crate) max_users_of_node: usize,
+    pub(crate) max_clients: usize,
+    pub(crate) max_clients_of_node: usize,
 }
 
 /// A container that is to be sent to an originator.
 #[derive(Debug)]
-pub(crate) struct Letter {
+pub(crate) struct PendingTvlv {
     /// Originator that it is of; `None` for this node.
     pub(crate) source: Option<Mac>,
     pub(crate) destination: Mac,
@@ -60,32 +60,32 @@ pub(crate) struct Letter {
     pub(crate) value: Vec<u8>,
 }
 
-/// The number of users of a VLAN, and their checksum.
+/// The number of clients of a VLAN, and their checksum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Summary {
-    users: usize,
+struct VlanSummary {
+    clients: usize,
     crc: u32,
 }
 
-/// Those of each VLAN that has users.
+/// Those of each VLAN that has clients.
 #[derive(Debug, Default)]
-struct Summaries(BTreeMap<u16, Summary>);
+struct VlanSummaries(BTreeMap<u16, VlanSummary>);
 
-impl Summaries {
+impl VlanSummaries {
     fn add(&mut self, vlan: u16, crc: u32) {
         let summary = self.0.entry(vlan).or_default();
-        summary.users += 1;
+        summary.clients += 1;
         summary.crc ^= crc;
     }
 
     fn count(&mut self, vlan: u16) {
-        self.0.entry(vlan).or_default().users += 1;
+        self.0.entry(vlan).or_default().clients += 1;
     }
 
     fn discount(&mut self, vlan: u16) {
         if let Some(summary) = self.0.get_mut(&vlan) {
-            summary.users -= 1;
-            if summary.users == 0 {
+            summary.clients -= 1;
+            if summary.clients == 0 {
                 self.0.remove(&vlan);
             }
         }
@@ -107,8 +107,8 @@ pub(crate) struct Counters {
     pub(crate) roamings_sent: u64,
     pub(crate) roamings_received: u64,
     pub(crate) roamings_too_often: u64,
-    pub(crate) users_refused: u64,
-    pub(crate) foreign_users_refused: u64,
+    pub(crate) clients_refused: u64,
+    pub(crate) foreign_clients_refused: u64,
 }
 
 /// The translation table.
@@ -118,9 +118,9 @@ pub(crate) struct Translation {
     limits: Limits,
     /// The requests that are not answered, with their time.
     requests: BTreeMap<Mac, Instant>,
-    /// For users that have come here: how often they may yet, and since when.
+    /// For clients that have come here: how often they may yet, and since when.
     roamings: BTreeMap<Key, (Instant, u8)>,
-    letters: Vec<Letter>,
+    pending: Vec<PendingTvlv>,
     pub(crate) counters: Counters,
 }
 
@@ -132,27 +132,27 @@ impl Translation {
             limits,
             requests: BTreeMap::new(),
             roamings: BTreeMap::new(),
-            letters: Vec::new(),
+            pending: Vec::new(),
             counters: Counters::default(),
         }
     }
 
     /// The containers that are to be sent.
-    pub(crate) fn letters(&mut self) -> Vec<Letter> {
-        std::mem::take(&mut self.letters)
+    pub(crate) fn take_pending(&mut self) -> Vec<PendingTvlv> {
+        std::mem::take(&mut self.pending)
     }
 
-    /// Notes that a user of this node has sent a frame. The table of them must fit a packet of `max_len` bytes;
+    /// Notes that a client of this node has sent a frame. The table of them must fit a packet of `max_len` bytes;
     /// returns whether there was room.
     pub(crate) fn register(&mut self, now: Instant, key: Key, permanent: bool, max_len: usize) -> bool {
         if !self.local.add(now, key, permanent, max_len) {
-            self.counters.users_refused += 1;
+            self.counters.clients_refused += 1;
             return false;
         }
         let elsewhere = self.global.get(key).filter(|entry| entry.roaming.is_none());
         if let Some(entry) = elsewhere.filter(|_| !ethernet::is_group(key.address)) {
-            let holders: Vec<Mac> = entry.holders().collect();
-            holders.into_iter().for_each(|holder| self.tell_of_roaming(now, key, holder));
+            let announcers: Vec<Mac> = entry.announcers().collect();
+            announcers.into_iter().for_each(|announcer| self.tell_of_roaming(now, key, announcer));
             if let Some(entry) = self.global.get_mut(key) {
                 entry.roaming = Some(now);
             }
@@ -160,7 +160,7 @@ impl Translation {
         true
     }
 
-    fn tell_of_roaming(&mut self, now: Instant, key: Key, holder: Mac) {
+    fn tell_of_roaming(&mut self, now: Instant, key: Key, announcer: Mac) {
         let (since, left) = self.roamings.entry(key).or_insert((now, MAX_ROAMINGS));
         if *since + ROAMING_SPAN <= now {
             (*since, *left) = (now, MAX_ROAMINGS);
@@ -172,7 +172,7 @@ impl Translation {
         *left -= 1;
         self.counters.roamings_sent += 1;
         let value = tvlv::Roaming { client: key.address, vlan: key.vlan }.bytes().to_vec();
-        self.letters.push(Letter { source: None, destination: holder, kind: tvlv::ROAMING, value });
+        self.pending.push(PendingTvlv { source: None, destination: announcer, kind: tvlv::ROAMING, value });
     }
 
     /// The container of the next message of the node's own; see [`Local::announce`].
@@ -191,65 +191,65 @@ impl Translation {
         self.global.node(originator).map_or(0, |node| node.ttvn)
     }
 
-    /// Whether a user is behind this node.
+    /// Whether a client is behind this node.
     #[inline]
     pub(crate) fn is_here(&self, key: Key) -> bool {
         self.local.is_here(key)
     }
 
-    /// Whether a user has just gone from this node to another.
+    /// Whether a client has just gone from this node to another.
     #[inline]
     pub(crate) fn has_left(&self, key: Key) -> bool {
         self.local.has_roamed(key)
     }
 
-    /// Whether a user is between two nodes.
+    /// Whether a client is between two nodes.
     #[inline]
     pub(crate) fn is_roaming(&self, key: Key) -> bool {
         self.global.get(key).is_some_and(|entry| entry.roaming.is_some())
     }
 
-    /// The node that has a user: of several, the one of the best path, as `quality` says.
+    /// The node that has a client: of several, the one of the best path, as `quality` says.
     #[inline]
     pub(crate) fn find(&self, key: Key, quality: impl Fn(Mac) -> Option<u8>) -> Option<Mac> {
         let mut best: Option<(Mac, u8)> = None;
-        for holder in self.global.get(key)?.holders() {
-            if let Some(found) = quality(holder)
+        for announcer in self.global.get(key)?.announcers() {
+            if let Some(found) = quality(announcer)
                 && best.is_none_or(|(_, other)| found > other)
             {
-                best = Some((holder, found));
+                best = Some((announcer, found));
             }
         }
-        best.map(|(holder, _)| holder)
+        best.map(|(announcer, _)| announcer)
     }
 
-    /// The users behind this node.
-    pub(crate) fn local_users(&self) -> impl Iterator<Item = Key> {
+    /// The clients behind this node.
+    pub(crate) fn local_clients(&self) -> impl Iterator<Item = Key> {
         self.local.iter()
     }
 
-    /// The users behind others, with the node of each.
-    pub(crate) fn global_users(&self) -> impl Iterator<Item = (Key, Mac)> {
+    /// The clients behind others, with the node of each.
+    pub(crate) fn global_clients(&self) -> impl Iterator<Item = (Key, Mac)> {
         self.global.iter()
     }
 
-    /// Number of users behind others.
+    /// Number of clients behind others.
     pub(crate) fn len(&self) -> usize {
         self.global.len()
     }
 
-    /// The checksum of this node's users of a VLAN.
+    /// The checksum of this node's clients of a VLAN.
     pub(crate) fn checksum(&self, vlan: u16) -> Option<u32> {
         self.local.summary(vlan).map(|summary| summary.crc)
     }
 
-    /// The checksum of an originator's users of a VLAN.
+    /// The checksum of an originator's clients of a VLAN.
     pub(crate) fn checksum_of(&self, originator: Mac, vlan: u16) -> Option<u32> {
         let found = self.global.node(originator)?.checksums().find(|checksum| checksum.vlan == vlan);
         found.map(|checksum| checksum.crc)
     }
 
-    /// Forgets the users of an originator to which there is no route; with `entirely`, its version too.
+    /// Forgets the clients of an originator to which there is no route; with `entirely`, its version too.
     pub(crate) fn forget(&mut self, originator: Mac, entirely: bool) {
         if entirely {
             self.global.remove_node(originator);
@@ -267,26 +267,26 @@ impl Translation {
         self.roamings.retain(|_, (since, _)| *since + ROAMING_SPAN > now);
     }
 
-    /// Takes the word of an originator that a user has come to it.
+    /// Takes the word of an originator that a client has come to it.
     pub(crate) fn receive_roaming(&mut self, now: Instant, originator: Mac, key: Key) {
         self.counters.roamings_received += 1;
         self.add(now, originator, key, ROAMED);
     }
 
-    /// Notes that a user behind an originator has sent a frame, which may not be announced yet.
+    /// Notes that a client behind an originator has sent a frame, which may not be announced yet.
     pub(crate) fn hear(&mut self, now: Instant, originator: Mac, key: Key) {
         if ethernet::is_group(key.address) || self.local.is_announced(key) {
             return;
         }
         match self.global.get(key) {
             Some(entry) if entry.unannounced.is_none() => return,
-            Some(entry) if entry.is_held_by(originator) => {}
+            Some(entry) if entry.is_announced_by(originator) => {}
             Some(_) => {
-                self.global.release_all(key);
-                self.hold(key, originator, 0);
+                self.global.remove_announcers(key);
+                self.add_announcer(key, originator, 0);
             }
             None => {
-                if self.hold(key, originator, 0)
+                if self.add_announcer(key, originator, 0)
                     && let Some(entry) = self.global.get_mut(key)
                 {
                     entry.unannounced = Some(now);
@@ -296,10 +296,10 @@ impl Translation {
         self.local.remove(key, false);
     }
 
-    fn hold(&mut self, key: Key, originator: Mac, flags: u8) -> bool {
-        let held = self.global.hold(key, originator, flags, self.limits);
-        self.counters.foreign_users_refused += u64::from(!held);
-        held
+    fn add_announcer(&mut self, key: Key, originator: Mac, flags: u8) -> bool {
+        let added = self.global.add_announcer(key, originator, flags, self.limits);
+        self.counters.foreign_clients_refused += u64::from(!added);
+        added
     }
 
     fn apply(&mut self, now: Instant, originator: Mac, changes: &[Change]) {
@@ -317,24 +317,24 @@ impl Translation {
     fn delete(&mut self, now: Instant, originator: Mac, key: Key, roamed: bool) {
         let Some(entry) = self.global.get_mut(key) else { return };
         if !roamed {
-            self.global.release(key, originator);
+            self.global.remove_announcer(key, originator);
         } else if self.local.contains(key) {
             self.global.remove(key);
-        } else if entry.holders().any(|holder| holder != originator) {
-            self.global.release(key, originator);
+        } else if entry.announcers().any(|announcer| announcer != originator) {
+            self.global.remove_announcer(key, originator);
         } else {
             entry.roaming = Some(now);
         }
     }
 
-    /// Adds a user that an originator has, or has just got from another node, if `flags` say that it roamed.
+    /// Adds a client that an originator has, or has just got from another node, if `flags` say that it roamed.
     fn add(&mut self, now: Instant, originator: Mac, key: Key, flags: u8) -> bool {
         let roamed = flags & ROAMED != 0;
         let known = match self.global.get(key) {
             None => false,
             Some(entry) => {
                 if entry.unannounced.is_some() || entry.roaming.is_some() || roamed {
-                    self.global.release_all(key);
+                    self.global.remove_announcers(key);
                     if let Some(entry) = self.global.get_mut(key) {
                         (entry.unannounced, entry.roaming) = (None, None);
                     }
@@ -342,8 +342,8 @@ impl Translation {
                 true
             }
         };
-        if !self.hold(key, originator, flags) {
-            if known && self.global.get(key).is_some_and(|entry| entry.holders().next().is_none()) {
+        if !self.add_announcer(key, originator, flags) {
+            if known && self.global.get(key).is_some_and(|entry| entry.announcers().next().is_none()) {
                 self.global.remove(key);
             }
             return false;

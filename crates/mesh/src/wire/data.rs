@@ -1,4 +1,4 @@
-//! Packets that carry users' frames, and containers for one originator.
+//! Packets that carry clients' frames, and containers for one originator.
 //!
 //! ```text
 //!  0      1         2     3      4             10       16        17         18
@@ -6,7 +6,7 @@
 //! | type | version | TTL | TTVN | destination | source | subtype | reserved | frame …      (unicast with source)
 //!
 //!  0      1         2     3                 4             10           16       18       20
-//! | type | version | TTL | no. | prio | rsv | destination | originator | number | length | part …  (fragment)
+//! | type | version | TTL | no. | prio | rsv | destination | originator | number | length | fragment …  (fragment)
 //!
 //!  0      1         2     3          4             10       16         18         20
 //! | type | version | TTL | reserved | destination | source | TVLV len | reserved | containers …
@@ -21,7 +21,7 @@ use hopcast_wire::ethernet::Mac;
 
 use super::field::{Field, header};
 
-/// Subtype of a packet with its source that carries a user's frame (`BATADV_P_DATA`). The others are those of the
+/// Subtype of a packet with its source that carries a client's frame (`BATADV_P_DATA`). The others are those of the
 /// distributed ARP table.
 pub const SUBTYPE_DATA: u8 = 1;
 /// Subtype: a question to the distributed ARP table.
@@ -38,7 +38,7 @@ header! {
         ttl: u8;
         /// Version of the destination's translation table by which the destination was chosen.
         ttvn: u8;
-        /// Originator that is to hand the frame to its user.
+        /// Originator that is to hand the frame to its client.
         destination: Mac;
     }
 }
@@ -50,7 +50,7 @@ header! {
         ttl: u8;
         /// Version of the destination's translation table by which the destination was chosen.
         ttvn: u8;
-        /// Originator that is to hand the frame to its user.
+        /// Originator that is to hand the frame to its client.
         destination: Mac;
         /// Originator that sent it.
         source: Mac;
@@ -72,7 +72,7 @@ header! {
 }
 
 header! {
-    /// A part of a packet.
+    /// A fragment of a packet.
     Fragment of Fragment, 20 bytes {
         /// Hops that it may go yet.
         ttl: u8;
@@ -82,7 +82,7 @@ header! {
         destination: Mac;
         /// Originator that cut the packet.
         originator: Mac;
-        /// Number of the packet, the same in each of its parts.
+        /// Number of the packet, the same in each of its fragments.
         seqno: u16;
         /// Length of the packet in bytes.
         total_len: u16;
@@ -92,7 +92,7 @@ header! {
 /// Place of a fragment in its packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// Number of the part, 0 to 15: 0 is the packet's end, and the highest its begin.
+    /// Number of the fragment, 0 to 15: 0 is the packet's end, and the highest its begin.
     pub number: u8,
     /// Priority of the packet (IEEE 802.1Q), 0 to 7.
     pub priority: u8,

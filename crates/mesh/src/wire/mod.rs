@@ -8,25 +8,25 @@
 //! | type | version | the fields of that type …
 //! ```
 //!
-//! Each type has a [`Header`] of fixed length, and behind it a payload: a frame of the mesh's users, or TVLV
+//! Each type has a [`Header`] of fixed length, and behind it a payload: a frame of the mesh's clients, or TVLV
 //! [containers](tvlv). The source is the kernel's `include/uapi/linux/batadv_packet.h`.
 //!
 //! | module | packets |
 //! |---|---|
 //! | [`ogm`] | originator messages of B.A.T.M.A.N. IV, several in a packet |
-//! | [`version5`] | originator messages and link probes of B.A.T.M.A.N. V |
+//! | [`batman_v`] | originator messages and link probes of B.A.T.M.A.N. V |
 //! | [`data`] | unicast, broadcast, multicast, fragments, and unicast packets of containers |
 //! | [`icmp`] | the mesh's own echo and its errors |
 //! | [`tvlv`] | containers, and those with a few fields |
 //! | [`translation`] | the container of the translation table |
 
+pub mod batman_v;
 pub mod data;
 mod field;
 pub mod icmp;
 pub mod ogm;
 pub mod translation;
 pub mod tvlv;
-pub mod version5;
 
 use hopcast_core::{Buffer, Malformed, Reader, Writer};
 
@@ -56,7 +56,7 @@ pub enum PacketType {
     Multicast = 0x05,
     /// A frame for one originator.
     Unicast = 0x40,
-    /// A part of a packet for one originator.
+    /// A fragment of a packet for one originator.
     Fragment = 0x41,
     /// A frame for one originator, with its sender.
     Unicast4Addr = 0x42,

@@ -5,12 +5,12 @@ use std::fmt::Debug;
 use hopcast_wire::ethernet::Mac;
 use proptest::prelude::*;
 
+use super::batman_v::{self, Elp, Ogm2};
 use super::data::{Broadcast, Fragment, Multicast, Place, Unicast, Unicast4Addr, UnicastTvlv};
 use super::icmp::{self, Icmp};
 use super::ogm::{self, Ogm};
 use super::translation::{self, Change, Checksum, TableData, table_data};
 use super::tvlv::{self, Container, Gateway, Roaming, Tracker, containers};
-use super::version5::{self, Elp, Ogm2};
 use super::*;
 
 const A: Mac = [0x02, 0xa0, 0xa1, 0xa2, 0xa3, 0xa4];
@@ -260,7 +260,7 @@ proptest! {
             let bytes: usize = messages.map(|(_, value)| Ogm::LEN + value.len()).sum();
             prop_assert!(bytes <= packet.len());
         }
-        if let Ok(messages) = version5::messages(&packet) {
+        if let Ok(messages) = batman_v::messages(&packet) {
             let bytes: usize = messages.map(|(_, value)| Ogm2::LEN + value.len()).sum();
             prop_assert!(bytes <= packet.len());
         }

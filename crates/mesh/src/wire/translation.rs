@@ -1,4 +1,4 @@
-//! The container of the translation table, version 1: which users are behind a node, by VLAN.
+//! The container of the translation table, version 1: which clients are behind a node, by VLAN.
 //!
 //! It is in originator messages, with what has changed, and in packets for one originator, which ask for a table or
 //! answer.
@@ -9,7 +9,7 @@
 //!                                    then changes, 12 bytes each: | flags 1 | reserved 3 | address 6 | VLAN 2 |
 //! ```
 //!
-//! A VLAN's number has its highest bit set, [`TAGGED`]; users without a tag are in VLAN 0.
+//! A VLAN's number has its highest bit set, [`TAGGED`]; clients without a tag are in VLAN 0.
 
 use hopcast_core::{Malformed, Reader};
 use hopcast_wire::ethernet::Mac;
@@ -26,13 +26,13 @@ pub const RESPONSE: u8 = 1 << 2;
 /// Flag of the container: the whole table is asked for, or sent.
 pub const FULL_TABLE: u8 = 1 << 4;
 
-/// Flag of a change: the user has gone.
+/// Flag of a change: the client has gone.
 pub const DELETED: u8 = 1;
-/// Flag of a change: the user has gone to another node, which will announce it.
+/// Flag of a change: the client has gone to another node, which will announce it.
 pub const ROAMED: u8 = 1 << 1;
-/// Flag of a change: the user came by a radio interface.
+/// Flag of a change: the client came by a radio interface.
 pub const WIRELESS: u8 = 1 << 4;
-/// Flag of a change: the user is isolated from other isolated users.
+/// Flag of a change: the client is isolated from other isolated clients.
 pub const ISOLATED: u8 = 1 << 5;
 /// Flags of an entry that its checksum covers.
 pub const CHECKED_FLAGS: u8 = 0xf0;
@@ -58,7 +58,7 @@ pub struct TableData<'a> {
     changes: &'a [[u8; CHANGE]],
 }
 
-/// The checksum of the users of a VLAN: the exclusive or of the CRC-32C of each entry.
+/// The checksum of the clients of a VLAN: the exclusive or of the CRC-32C of each entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checksum {
     /// The checksum.
@@ -67,14 +67,14 @@ pub struct Checksum {
     pub vlan: u16,
 }
 
-/// A user that is added, changed or deleted.
+/// A client that is added, changed or deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
     /// [`DELETED`], [`ROAMED`], [`WIRELESS`] and [`ISOLATED`]; others are passed on.
     pub flags: u8,
-    /// The user's address.
+    /// The client's address.
     pub address: Mac,
-    /// The user's VLAN.
+    /// The client's VLAN.
     pub vlan: u16,
 }
 

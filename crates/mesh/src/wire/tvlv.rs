@@ -16,7 +16,7 @@ pub const ARP_TABLE: u8 = 2;
 pub const NETWORK_CODING: u8 = 3;
 /// Type: a node's translation table; see [`TableData`](super::translation::TableData).
 pub const TRANSLATION: u8 = 4;
-/// Type: a user has come to another node; see [`Roaming`].
+/// Type: a client has come to another node; see [`Roaming`].
 pub const ROAMING: u8 = 5;
 /// Type: which multicast frames the node wants; see [`multicast`].
 pub const MULTICAST: u8 = 6;
@@ -83,12 +83,12 @@ impl Gateway {
     }
 }
 
-/// A user has come to the node that sends this, version 1.
+/// A client has come to the node that sends this, version 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Roaming {
-    /// The user's address.
+    /// The client's address.
     pub client: Mac,
-    /// The user's VLAN, as in the [translation table](super::translation).
+    /// The client's VLAN, as in the [translation table](super::translation).
     pub vlan: u16,
 }
 

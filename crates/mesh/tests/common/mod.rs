@@ -1,4 +1,4 @@
-//! A world in virtual time: nodes, links with loss and a delay, and frames that users send.
+//! A world in virtual time: nodes, links with loss and a delay, and frames that clients send.
 
 #![allow(clippy::unwrap_used, dead_code)] // each test file uses its part
 
@@ -26,14 +26,14 @@ pub(crate) fn at(millis: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(millis)
 }
 
-/// A frame of a user.
+/// A frame of a client.
 pub(crate) fn frame(to: Mac, from: Mac, payload: &[u8]) -> Vec<u8> {
     let mut frame = Buffer::copy_from(payload);
     ethernet::prepend(&mut frame, Header { destination: to, source: from, ether_type: 0x88b5 });
     frame.to_vec()
 }
 
-/// A frame of a user in a VLAN.
+/// A frame of a client in a VLAN.
 pub(crate) fn tagged(to: Mac, from: Mac, vlan: u16, payload: &[u8]) -> Vec<u8> {
     let mut inner = vlan.to_be_bytes().to_vec();
     inner.extend(0x88b5_u16.to_be_bytes());
@@ -169,7 +169,7 @@ impl World {
         self.until(self.now + Duration::from_secs(seconds));
     }
 
-    /// Has a user behind a node send a frame.
+    /// Has a client behind a node send a frame.
     pub(crate) fn send(&mut self, node: usize, frame: &[u8]) {
         self.give(node, Port::Above(0), frame);
     }
@@ -245,7 +245,7 @@ impl World {
         found.map(|status| status.tq)
     }
 
-    /// Whether every node has a route to every other, and the users of every other by the same table as that one.
+    /// Whether every node has a route to every other, and the clients of every other by the same table as that one.
     pub(crate) fn agrees(&self) -> bool {
         let nodes = 0..self.nodes.len();
         let pairs = nodes.clone().flat_map(|a| nodes.clone().map(move |b| (a, b))).filter(|(a, b)| a != b);
@@ -255,7 +255,7 @@ impl World {
                 && announced.1.is_some()
                 && self.nodes[a].table_of(radio(b), 0) == announced
                 && self.nodes[a]
-                    .global_users()
+                    .global_clients()
                     .iter()
                     .any(|(key, node)| (key.vlan, key.address, *node) == (0, host(b), radio(b)))
         })

@@ -3,7 +3,7 @@
 use hopcast_core::{Duration, Instant};
 use hopcast_wire::ethernet::Mac;
 
-use super::originators::{Duplicate, Lost, Via};
+use super::originators::{Duplicate, Removal, Via};
 use super::queue::Message;
 use super::tq::{path_quality, with_penalty};
 use super::{JITTER, Routing};
@@ -21,7 +21,7 @@ pub(crate) enum Event<'a> {
     /// An originator's containers.
     Containers(Mac, &'a [u8]),
     /// There is no route any more, or the originator is forgotten.
-    Lost(Lost),
+    Removed(Removal),
 }
 
 /// A message that has arrived.
@@ -88,7 +88,7 @@ impl Routing {
 
     fn ensure(&mut self, now: Instant, originator: Mac, events: &mut Vec<Event<'_>>) -> bool {
         let (known, forgotten) = self.originators.ensure(now, originator);
-        events.extend(forgotten.map(|forgotten| Event::Lost(Lost::Originator(forgotten))));
+        events.extend(forgotten.map(|forgotten| Event::Removed(Removal::Originator(forgotten))));
         self.counters.originators_refused += u64::from(!known);
         known
     }

@@ -1,4 +1,4 @@
-//! How a user's frame enters the mesh, and leaves it.
+//! How a client's frame enters the mesh, and leaves it.
 
 use hopcast_core::{Buffer, Frame, Instant, Item};
 use hopcast_wire::ethernet::{self, BROADCAST, Mac};
@@ -11,20 +11,20 @@ use crate::wire::data::{Broadcast, Unicast, Unicast4Addr};
 use crate::wire::translation::TAGGED;
 use crate::wire::{ETHER_TYPE, Header, TTL};
 
-/// Bytes of headers around a user's packet, its Ethernet header included (`batadv_max_header_len`).
+/// Bytes of headers around a client's packet, its Ethernet header included (`batadv_max_header_len`).
 pub(super) const OVERHEAD: usize = Unicast4Addr::LEN + ethernet::HEADER;
 
 /// Groups of bridges among themselves, whose protocols do not help a mesh: the spanning tree's, and that of loop tests.
 const NOT_CARRIED: [Mac; 2] = [[0x01, 0x80, 0xc2, 0, 0, 0], [0xcf, 0, 0, 0, 0, 0]];
 
-/// A user's frame, as far as the mesh looks at it.
+/// A client's frame, as far as the mesh looks at it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct UserFrame {
+pub(super) struct ClientFrame {
     pub(super) source: Key,
     pub(super) destination: Key,
 }
 
-impl UserFrame {
+impl ClientFrame {
     /// Reads a frame. `None` if it is none, or one that a mesh does not carry: a packet of a mesh.
     pub(super) fn parse(frame: &[u8]) -> Option<Self> {
         let header = ethernet::parse(frame).ok()?;
@@ -45,10 +45,10 @@ impl UserFrame {
 }
 
 impl Mesh {
-    /// Takes a frame of a user of this node.
+    /// Takes a frame of a client of this node.
     pub(super) fn send(&mut self, now: Instant, frame: Buffer) {
         self.counters.frames_in += 1;
-        let Some(UserFrame { source, destination }) = UserFrame::parse(&frame) else {
+        let Some(ClientFrame { source, destination }) = ClientFrame::parse(&frame) else {
             self.counters.not_carried += 1;
             return frame.recycle();
         };
@@ -67,15 +67,15 @@ impl Mesh {
         }
     }
 
-    fn send_unicast(&mut self, user: Key, mut frame: Buffer) {
-        let found = self.translation.find(user, |originator| self.routing.quality(originator));
+    fn send_unicast(&mut self, client: Key, mut frame: Buffer) {
+        let found = self.translation.find(client, |originator| self.routing.quality(originator));
         let Some(destination) = found else {
-            self.counters.user_not_known += 1;
+            self.counters.client_not_known += 1;
             return frame.recycle();
         };
-        // Of a user between two nodes, the node before knows more: an old version has it look where the user is.
+        // Of a client between two nodes, the node before knows more: an old version has it look where the client is.
         let ttvn =
-            self.translation.ttvn_of(destination).wrapping_sub(u8::from(self.translation.is_roaming(user)));
+            self.translation.ttvn_of(destination).wrapping_sub(u8::from(self.translation.is_roaming(client)));
         Unicast { ttl: TTL, ttvn, destination }.prepend(&mut frame);
         self.counters.unicast_sent += 1;
         self.send_to(destination, None, frame);
@@ -135,7 +135,7 @@ impl Mesh {
                 continue;
             }
             if packet.len() > self.mtus[interface] {
-                // A broadcast is not sent in parts.
+                // A broadcast is not sent in fragments.
                 self.counters.too_long += 1;
                 continue;
             }
@@ -149,9 +149,9 @@ impl Mesh {
         packet.recycle();
     }
 
-    /// Hands a frame of a user elsewhere up. With its originator, it shows where the user is.
+    /// Hands a frame of a client elsewhere up. With its originator, it shows where the client is.
     pub(super) fn deliver(&mut self, now: Instant, originator: Option<Mac>, frame: Buffer) {
-        let Some(UserFrame { source, .. }) = UserFrame::parse(&frame) else {
+        let Some(ClientFrame { source, .. }) = ClientFrame::parse(&frame) else {
             self.counters.not_carried += 1;
             return frame.recycle();
         };

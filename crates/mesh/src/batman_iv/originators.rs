@@ -91,7 +91,7 @@ pub(super) enum Duplicate {
 
 /// Consequence of a purge or a new table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lost {
+pub(crate) enum Removal {
     /// There is no next hop to it any more.
     Route(Mac),
     /// It is forgotten.
@@ -184,13 +184,13 @@ impl Originators {
     }
 
     /// Forgets what has not been heard of for long.
-    pub(super) fn purge(&mut self, now: Instant, mut lost: impl FnMut(Lost)) {
+    pub(super) fn purge(&mut self, now: Instant, mut removed: impl FnMut(Removal)) {
         let Self { entries, links, outs, .. } = self;
         let own = *outs - 1;
         entries.retain(|&address, entry| {
             if entry.last_seen + ORIGINATOR_TIMEOUT <= now {
                 entry.neighbours.iter().for_each(|neighbour| unlink(links, neighbour.via));
-                lost(Lost::Originator(address));
+                removed(Removal::Originator(address));
                 return false;
             }
             let before = entry.neighbours.len();
@@ -206,7 +206,7 @@ impl Originators {
                     let best = entry.best(out);
                     let before = std::mem::replace(&mut entry.outs[out].router, best);
                     if out == own && before.is_some() && best.is_none() {
-                        lost(Lost::Route(address));
+                        removed(Removal::Route(address));
                     }
                 }
             }

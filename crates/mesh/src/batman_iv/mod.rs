@@ -19,7 +19,7 @@ use hopcast_wire::ethernet::Mac;
 use crate::wire::ogm::{self, Ogm};
 use crate::wire::{MAX_TQ, TTL};
 use originators::Originators;
-pub(crate) use originators::{Lost, Via};
+pub(crate) use originators::{Removal, Via};
 use queue::{Message, OgmQueue};
 pub(crate) use receive::Event;
 
@@ -30,12 +30,12 @@ const SECONDARY_TTL: u8 = 2;
 
 /// Settings of B.A.T.M.A.N. IV.
 #[derive(Clone, Debug)]
-pub struct IvConfig {
+pub struct BatmanIvConfig {
     /// Mean interval of the node's own messages. Shorter, routes change sooner, and the airtime of messages grows with
     /// the number of nodes; default 1 s.
     pub interval: Duration,
-    /// Part of a path's quality, of 255, that each hop takes. Less, paths become longer where links are better; default
-    /// 30.
+    /// Share of a path's quality, of 255, that each hop takes. Less, paths become longer where links are better;
+    /// default 30.
     pub hop_penalty: u8,
     /// Whether messages wait up to 100 ms and leave several in a packet; default true.
     pub aggregation: bool,
@@ -44,7 +44,7 @@ pub struct IvConfig {
     pub max_originators: usize,
 }
 
-impl Default for IvConfig {
+impl Default for BatmanIvConfig {
     fn default() -> Self {
         Self { interval: Duration::from_secs(1), hop_penalty: 30, aggregation: true, max_originators: 4096 }
     }
@@ -85,7 +85,7 @@ pub struct OriginatorStatus {
 
 /// The state of routing.
 pub(crate) struct Routing {
-    config: IvConfig,
+    config: BatmanIvConfig,
     links: Vec<Link>,
     /// For each interface, the number of its next message.
     seqnos: Vec<u32>,
@@ -116,7 +116,7 @@ pub(crate) struct Counters {
 }
 
 impl Routing {
-    pub(crate) fn new(config: IvConfig, links: Vec<Link>, mut random: Stream) -> Self {
+    pub(crate) fn new(config: BatmanIvConfig, links: Vec<Link>, mut random: Stream) -> Self {
         let seqnos = links.iter().map(|_| random.bits() as u32).collect();
         let originators = Originators::new(links.len() + 1, config.max_originators.max(1));
         let queue = OgmQueue::new(config.aggregation);
@@ -191,8 +191,8 @@ impl Routing {
     }
 
     /// Forgets what has not been heard of for long.
-    pub(crate) fn purge(&mut self, now: Instant, lost: impl FnMut(Lost)) {
-        self.originators.purge(now, lost);
+    pub(crate) fn purge(&mut self, now: Instant, removed: impl FnMut(Removal)) {
+        self.originators.purge(now, removed);
     }
 
     /// Number of originators that are known.
