@@ -176,9 +176,16 @@ impl Assembly {
     }
 
     /// Gives an item to a machine, and takes all that it hands over.
-    fn give(&mut self, now: Instant, index: usize, port: Port, item: Item, out: &mut impl FnMut(Port, Item)) {
+    fn give(
+        &mut self,
+        now: Instant,
+        index: usize,
+        port: Port,
+        mut item: Item,
+        out: &mut impl FnMut(Port, Item),
+    ) {
         if let Some(observer) = &mut self.observer {
-            observer.arriving(now, Slot(index), port, &item);
+            observer.arriving(now, Slot(index), port, &mut item);
         }
         self.parts[index].machine.handle(now, port, item);
         self.drain(now, index, out);
@@ -186,9 +193,9 @@ impl Assembly {
 
     fn drain(&mut self, now: Instant, index: usize, out: &mut impl FnMut(Port, Item)) {
         let part = &mut self.parts[index];
-        while let Some((port, item)) = part.machine.poll(now) {
+        while let Some((port, mut item)) = part.machine.poll(now) {
             if let Some(observer) = &mut self.observer {
-                observer.handed_over(now, Slot(index), port, &item);
+                observer.handed_over(now, Slot(index), port, &mut item);
             }
             let wire = match port {
                 Port::Below(index) => part.below.get(index as usize),

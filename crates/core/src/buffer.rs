@@ -15,7 +15,9 @@ use core::ops::{Deref, DerefMut};
 #[derive(Default)]
 pub struct Buffer {
     bytes: Vec<u8>,
-    start: usize,
+    start: u32,
+    /// The mark of these very bytes; 0 if there is none.
+    mark: u32,
 }
 
 impl Buffer {
@@ -40,7 +42,7 @@ impl Buffer {
     pub fn zeroed(len: usize) -> Self {
         let mut bytes = memory(Self::HEADROOM + len);
         bytes.resize(Self::HEADROOM + len, 0);
-        Self { bytes, start: Self::HEADROOM }
+        Self { bytes, start: Self::HEADROOM as u32, mark: 0 }
     }
 
     /// A copy of `payload` behind the usual headroom.
@@ -52,35 +54,66 @@ impl Buffer {
         let mut bytes = memory(start + payload.len());
         bytes.resize(start, 0);
         bytes.extend_from_slice(payload);
-        Self { bytes, start }
+        Self { bytes, start: start as u32, mark: 0 }
+    }
+
+    /// The number that whoever watches has given to these bytes; 0 once they may have changed.
+    #[inline]
+    pub const fn mark(&self) -> u32 {
+        self.mark
+    }
+
+    /// Gives the bytes a number, not 0, by which whoever watches knows them again. Copies have it too, until they or
+    /// the bytes change.
+    #[inline]
+    pub const fn set_mark(&mut self, mark: u32) {
+        self.mark = mark;
     }
 
     /// Adds `len` bytes in front and returns them for the caller to fill; what they hold before is unspecified.
     /// Allocates only when the headroom is used up.
     pub fn prepend(&mut self, len: usize) -> &mut [u8] {
-        if self.start < len {
+        if self.start() < len {
             let mut grown = memory(Self::HEADROOM + len + self.len());
             grown.resize(Self::HEADROOM + len, 0);
             grown.extend_from_slice(self);
-            *self = Self { bytes: grown, start: Self::HEADROOM + len };
+            *self = Self { bytes: grown, start: Self::HEADROOM as u32, mark: 0 };
+        } else {
+            self.start -= len as u32;
         }
-        self.start -= len;
-        &mut self.bytes[self.start..self.start + len]
+        self.mark = 0;
+        let start = self.start();
+        &mut self.bytes[start..start + len]
     }
 
     /// Drops `len` bytes from the front; all of them if there are fewer.
     pub fn advance(&mut self, len: usize) {
-        self.start += len.min(self.len());
+        self.mark = 0;
+        let start = self.start() + len.min(self.len());
+        self.start = match u32::try_from(start) {
+            Ok(start) => start,
+            Err(_) => {
+                self.bytes.drain(..start);
+                0
+            }
+        };
     }
 
     /// Keeps the first `len` bytes; all of them if there are fewer.
     pub fn truncate(&mut self, len: usize) {
-        self.bytes.truncate(self.start + len);
+        self.mark = 0;
+        self.bytes.truncate(self.start() + len);
     }
 
     /// Appends `bytes` at the end.
     pub fn append(&mut self, bytes: &[u8]) {
+        self.mark = 0;
         self.bytes.extend_from_slice(bytes);
+    }
+
+    #[inline]
+    const fn start(&self) -> usize {
+        self.start as usize
     }
 
     /// Gives its memory to buffers that are made next on this thread.
@@ -127,20 +160,24 @@ fn memory(len: usize) -> Vec<u8> {
 /// the memory that is kept.
 impl Clone for Buffer {
     fn clone(&self) -> Self {
-        Self::copy_behind(self.start.min(Self::HEADROOM), self)
+        Self { mark: self.mark, ..Self::copy_behind(self.start().min(Self::HEADROOM), self) }
     }
 }
 
 impl Deref for Buffer {
     type Target = [u8];
+    #[inline]
     fn deref(&self) -> &[u8] {
-        &self.bytes[self.start..]
+        &self.bytes[self.start()..]
     }
 }
 
 impl DerefMut for Buffer {
+    #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes[self.start..]
+        self.mark = 0;
+        let start = self.start();
+        &mut self.bytes[start..]
     }
 }
 
@@ -198,14 +235,14 @@ mod tests {
         frame.prepend(42).fill(1);
         let copy = frame.clone();
         assert_eq!(
-            (&copy, copy.start, copy.bytes.capacity()),
+            (&copy, copy.start(), copy.bytes.capacity()),
             (&frame, Buffer::HEADROOM - 42, CAPACITIES[1])
         );
         let place = copy.bytes.as_ptr();
         copy.recycle();
         assert_eq!(frame.clone().bytes.as_ptr(), place);
         frame.advance(1500);
-        assert_eq!(frame.clone().start, Buffer::HEADROOM);
+        assert_eq!(frame.clone().start(), Buffer::HEADROOM);
     }
 
     #[test]
@@ -231,6 +268,28 @@ mod tests {
         let mut clone = buffer.clone();
         clone.prepend(Buffer::HEADROOM).fill(1);
         assert_eq!((&buffer[..], &clone[Buffer::HEADROOM..]), (&b"load"[..], &b"load"[..]));
+    }
+
+    #[test]
+    fn a_mark_is_of_bytes_as_they_were_and_of_their_copies() {
+        let mut marked = Buffer::copy_from(b"payload");
+        marked.set_mark(7);
+        assert_eq!((marked.mark(), marked.clone().mark()), (7, 7));
+        let changes: [fn(&mut Buffer); 5] = [
+            |buffer| buffer.prepend(1)[0] = b'x',
+            |buffer| buffer.advance(1),
+            |buffer| buffer.truncate(3),
+            |buffer| buffer.append(b"x"),
+            |buffer| buffer[0] = b'x',
+        ];
+        for change in changes {
+            let mut changed = marked.clone();
+            change(&mut changed);
+            assert_eq!(changed.mark(), 0, "{changed:?}");
+        }
+        let grown = Buffer::HEADROOM + 1;
+        marked.prepend(grown);
+        assert_eq!(marked.mark(), 0);
     }
 
     #[test]

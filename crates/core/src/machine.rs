@@ -45,6 +45,13 @@ pub trait Machine {
 
     /// The machine's own figures, by name and cumulative since it began, for results and reports.
     fn counters(&self, _report: &mut dyn FnMut(&'static str, u64)) {}
+
+    /// A number that rises whenever a counter does that says that something was dropped, was left to others or had
+    /// arrived before; it may rise at other times too. `None` if the machine keeps none: whoever watches its losses
+    /// reads all counters then, each time.
+    fn discards(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// One place where a machine plugs into another: a side and a number on that side.

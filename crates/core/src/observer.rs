@@ -7,13 +7,14 @@ use crate::time::Instant;
 /// Whoever watches what the machines of an [`Assembly`](crate::Assembly) are given and hand over.
 ///
 /// For each call of a machine it is told of the item that arrives, if it is not a wake; then of each item that the
-/// machine hands over because of it, in order; then that this is all.
+/// machine hands over because of it, in order; then that this is all. It may [mark](crate::Buffer::set_mark) an item's
+/// bytes, and changes nothing else.
 pub trait Observer {
     /// `item` is about to be given to the machine in `slot`.
-    fn arriving(&mut self, now: Instant, slot: Slot, port: Port, item: &Item);
+    fn arriving(&mut self, now: Instant, slot: Slot, port: Port, item: &mut Item);
 
     /// The machine in `slot` has handed `item` over.
-    fn handed_over(&mut self, now: Instant, slot: Slot, port: Port, item: &Item);
+    fn handed_over(&mut self, now: Instant, slot: Slot, port: Port, item: &mut Item);
 
     /// The machine in `slot` has handed over all that followed from the last arrival or wake.
     fn drained(&mut self, now: Instant, slot: Slot, machine: &dyn Machine);
@@ -53,11 +54,11 @@ mod tests {
     struct Notes(Lines);
 
     impl Observer for Notes {
-        fn arriving(&mut self, _now: Instant, slot: Slot, port: Port, _item: &Item) {
+        fn arriving(&mut self, _now: Instant, slot: Slot, port: Port, _item: &mut Item) {
             self.0.borrow_mut().push(format!("to {} at {port:?}", slot.index()));
         }
 
-        fn handed_over(&mut self, _now: Instant, slot: Slot, port: Port, _item: &Item) {
+        fn handed_over(&mut self, _now: Instant, slot: Slot, port: Port, _item: &mut Item) {
             self.0.borrow_mut().push(format!("from {} at {port:?}", slot.index()));
         }
 

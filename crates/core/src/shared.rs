@@ -58,6 +58,10 @@ impl<M: Machine> Machine for Shared<M> {
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
         self.get().counters(report);
     }
+
+    fn discards(&self) -> Option<u64> {
+        self.get().discards()
+    }
 }
 
 #[cfg(test)]

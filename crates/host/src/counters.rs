@@ -12,6 +12,13 @@ macro_rules! counters {
             pub(crate) fn report(&self, report: &mut dyn FnMut(&'static str, u64)) {
                 $(report(stringify!($name), self.$name);)*
             }
+
+            /// All of them together.
+            pub(crate) const fn sum(&self) -> u64 {
+                let mut sum = 0u64;
+                $(sum = sum.wrapping_add(self.$name);)*
+                sum
+            }
         }
     };
 }

@@ -515,4 +515,34 @@ impl Machine for Host {
             reports.counters(report);
         }
     }
+
+    fn discards(&self) -> Option<u64> {
+        let Counters {
+            forwarded,
+            originated,
+            group_copies,
+            delivered,
+            hooked,
+            frames_delivered,
+            frames_sent,
+            echoes_answered,
+            errors_sent,
+            ..
+        } = self.counters;
+        let sound = [
+            forwarded,
+            originated,
+            group_copies,
+            delivered,
+            hooked,
+            frames_delivered,
+            frames_sent,
+            echoes_answered,
+            errors_sent,
+        ];
+        let others = self.counters.sum().wrapping_sub(sound.into_iter().fold(0, u64::wrapping_add));
+        let neighbours = self.neighbours.as_ref().map_or(0, |neighbours| neighbours.counters.sum());
+        let reports = self.reports.as_ref().map_or(0, |reports| reports.discards());
+        Some(others.wrapping_add(neighbours).wrapping_add(reports))
+    }
 }

@@ -176,6 +176,12 @@ impl MembershipReports {
         self.counters.report(report);
     }
 
+    /// A number that rises with each counter of what was dropped or refused.
+    pub(crate) const fn discards(&self) -> u64 {
+        let counters = &self.counters;
+        counters.malformed + counters.wrong_items + counters.groups_refused + counters.sources_refused
+    }
+
     /// The part of `filter` that may be reported for `group`.
     fn admissible(&mut self, group: IpAddr, filter: Filter) -> Filter {
         let Filter::Include(mut sources) = filter else {

@@ -1,33 +1,47 @@
-//! The log of a run: a file of records, each with a header of 32 bytes.
+//! The log of a run: a file of records, each a header and bytes behind it.
+//!
+//! The first byte of a header is its kind, in the lower five bits, and how its content is given, in the upper three.
+//! Then come numbers of seven bits a byte, the lowest bits first, the highest bit set in all but the last (LEB128):
 //!
 //! ```text
-//!  0        8        12     16       20     24      28      30    31
-//! | time ns | place | aux  | content | cause | length | reason | kind | stored | bytes …
+//! definition: place, length
+//! end:        time, aux, events left out (lower and upper 32 bits)
+//! event:      time, place, aux, cause, reason, content
 //! ```
 //!
-//! All numbers are little-endian. `place` is the number of an interface or a machine, in the order of their
-//! definitions, which are the first records. `content` is the number of a packet's bytes, from 1: the first record with
-//! a number has the first [`MAX_STORED`] of them behind it, later ones refer to it. `cause` is the content that the
-//! machine had received when it handed this one on, or 0.
+//! A time is the difference from that of the record before, in nanoseconds. `place` is the number of an interface or a
+//! machine, in the order of their definitions, which are the first records. `cause` is of kind 20 alone: the content
+//! that the machine had received when it handed this one on, as a difference, or 0. `reason` is of kinds 19 and 21.
 //!
-//! | `kind` | `place` | `aux` | |
+//! | kind | `place` | `aux` | |
 //! |---|---|---|---|
 //! | 1 | its number | | definition of an interface or a machine |
 //! | 2 | its number | | definition of a reason |
 //! | 3 | | | definition of a node, a group or a flow |
-//! | 4 | | 1 of an overrun | end of a log that is full, or was overrun: events left out in `content` and `cause` |
+//! | 4 | | 1 of an overrun | end of a log that is full, or was overrun |
 //! | 16 | machine | port | it arrived; only where no other record has the content |
 //! | 17 | interface | | it was sent; in logs of captures and of live runs, and where interfaces were captured beside |
-//! | 18 | interface | the sender's interface; this one where the sender is not known | it arrived |
+//! | 18 | interface | the sender's interface less `place`; 0 where it is not known | it arrived |
 //! | 19 | interface | 0, or 1 + the receiver's interface | the link dropped it |
 //! | 20 | machine | port | the machine handed it on |
 //! | 21 | machine | port | nothing like it was handed on; `reason` is the counter that rose, or 0 |
 //! | 22 | interface | | a capture has it, and does not say whether it was sent or received |
 //! | 23 | interface | | the node gave it to the link, to be sent; in logs of live runs |
 //!
-//! The upper two bits of `kind` are the [`Layer`] of the content, the next one says that this record defines it. Of a
-//! definition `length` is the length of the text behind it, whose fields are lines. A port is its number, and in the
-//! highest bit whether it is above.
+//! A content is a packet's bytes, of which the log has the first [`MAX_STORED`]; contents are numbered from 1 in the
+//! order of the records that define them. How a record gives its content:
+//!
+//! | | | behind the header |
+//! |---|---|---|
+//! | 0 | it has none | |
+//! | 1 | number of contents since it was defined | |
+//! | 2, 3, 4 | defined, of the [`Layer`] 0, 1, 2: its length; number of bytes stored (one byte) | these bytes |
+//! | 5, 6, 7 | as 2, 3, 4; then how many differ in front, and are missing at the end (one byte each) | these |
+//!
+//! A content that is given as 5, 6 or 7 has in between the bytes of its cause, both being aligned at their ends: a
+//! packet that a router forwards is 26 bytes and not 128. Of a definition `length` is the length of the text behind
+//! it, whose fields are lines. A port is twice its number, and 1 more if it is above. A difference that may be
+//! negative is twice as much, and -1, -2, ... are 1, 3, ....
 //!
 //! A log ends where its maximum size is reached, and says how many events it has not: faults show where they begin. A
 //! log that is cut off is read up to the cut.
@@ -40,7 +54,7 @@ mod recorder;
 pub use memory::MemoryLog;
 pub use reader::{Content, Event, EventKind, Events, Flow, Log, LogError, Named, Truncation};
 pub(crate) use recorder::mix;
-pub use recorder::{ContentId, Recorder, Written};
+pub use recorder::{ContentId, Recorded, Recorder, Written};
 
 use hopcast_core::Port;
 

@@ -5,12 +5,14 @@ use std::net::IpAddr;
 
 use hopcast_core::{Instant, Port};
 
-use super::record::{HEADER, MAGIC, Record, kind};
+use super::record::{Coder, Given, MAGIC, Record, kind};
 use super::{Layer, MAX_STORED, Place, numbered_port};
 
 /// A log in memory.
 pub struct Log {
     bytes: Vec<u8>,
+    /// The bytes of all contents.
+    stored: Vec<u8>,
     places: Vec<Place>,
     reasons: Vec<String>,
     named: Vec<Named>,
@@ -178,10 +180,14 @@ impl Log {
             contents: Vec::new(),
             truncation: None,
             bytes: Vec::new(),
+            stored: Vec::new(),
         };
-        let mut offset = MAGIC.len();
+        let (contents, stored) = sizes(&bytes);
+        log.contents.reserve(contents);
+        log.stored.reserve(stored);
+        let (mut offset, mut coder) = (MAGIC.len(), Coder::default());
         while offset < bytes.len() {
-            let Some(behind) = log.take(&bytes, offset) else {
+            let Some(behind) = log.take(&mut coder, &bytes, offset) else {
                 log.truncation = Some(Truncation::Cut { offset: offset as u64 });
                 break;
             };
@@ -257,13 +263,13 @@ impl Log {
     /// A content by its number.
     pub fn content(&self, number: u32) -> Option<Content<'_>> {
         let at = self.contents.get((number as usize).checked_sub(1)?)?;
-        let bytes = self.bytes.get(at.offset..at.offset + usize::from(at.stored))?;
+        let bytes = self.stored.get(at.offset..at.offset + usize::from(at.stored))?;
         Some(Content { layer: at.layer, length: at.length, bytes })
     }
 
     /// The events, in their order.
     pub fn events(&self) -> Events<'_> {
-        Events { bytes: &self.bytes, offset: MAGIC.len() }
+        Events { bytes: &self.bytes, offset: MAGIC.len(), coder: Coder::default() }
     }
 
     /// How the log ends before its run does.
@@ -273,10 +279,10 @@ impl Log {
 
     /// Takes in the record at `offset`; says where the next one begins, or `None` if this is no whole record that fits
     /// those before it.
-    fn take(&mut self, bytes: &[u8], offset: usize) -> Option<usize> {
-        let record = Record::from_bytes(bytes.get(offset..)?.first_chunk()?)?;
-        let body = offset + HEADER;
-        let end = body.checked_add(body_len(&record))?;
+    fn take(&mut self, coder: &mut Coder, bytes: &[u8], offset: usize) -> Option<usize> {
+        let (record, header) = coder.decode(bytes.get(offset..)?)?;
+        let body = offset + header;
+        let end = body.checked_add(record.body_len())?;
         let stored = bytes.get(body..end)?;
         match record.kind {
             kind::PLACE => self.places.push(read_place(std::str::from_utf8(stored).ok()?)?),
@@ -290,37 +296,51 @@ impl Log {
                     _ => Truncation::Overrun { from, left_out },
                 });
             }
-            kind::ARRIVED..=kind::OFFERED => self.check(&record, body)?,
+            kind::ARRIVED..=kind::OFFERED => self.check(&record, stored)?,
             _ => return None,
         }
         Some(end)
     }
 
     /// Checks the numbers of an event, and takes in its content if it defines one.
-    fn check(&mut self, record: &Record, body: usize) -> Option<()> {
-        let (places, contents) = (self.places.len() as u32, self.contents.len() as u32);
+    fn check(&mut self, record: &Record, body: &[u8]) -> Option<()> {
+        let places = self.places.len() as u32;
         let other = match record.kind {
             kind::DELIVERED => record.aux,
             kind::DROPPED => record.aux.saturating_sub(1),
             _ => 0,
         };
-        let is_known = record.place < places
-            && other < places
-            && usize::from(record.reason) <= self.reasons.len()
-            && record.cause <= contents
-            && usize::from(record.stored) <= MAX_STORED
-            && record.content <= contents + u32::from(record.defines);
+        let is_known =
+            record.place < places && other < places && usize::from(record.reason) <= self.reasons.len();
         if !is_known {
             return None;
         }
-        if record.defines {
-            if record.content != contents + 1 {
-                return None;
+        let offset = self.stored.len();
+        let stored = match record.given {
+            Given::Before => return Some(()),
+            Given::Whole { stored } => {
+                self.stored.extend_from_slice(body);
+                stored
             }
-            let Record { length, layer, stored, .. } = *record;
-            self.contents.push(ContentAt { offset: body, length, layer, stored });
-        }
-        Some(())
+            Given::Derived { stored, front, back } => {
+                let cause = self.contents.get((record.cause as usize).checked_sub(1)?)?;
+                let (front, back) = (usize::from(front), usize::from(back));
+                // Both end with the same byte.
+                let from = (front + cause.length as usize).checked_sub(record.length as usize)?;
+                let shared = usize::from(stored).checked_sub(front + back)?;
+                if from + shared > usize::from(cause.stored) {
+                    return None;
+                }
+                let from = cause.offset + from;
+                self.stored.extend_from_slice(&body[..front]);
+                self.stored.extend_from_within(from..from + shared);
+                self.stored.extend_from_slice(&body[front..]);
+                stored
+            }
+        };
+        let Record { length, layer, .. } = *record;
+        self.contents.push(ContentAt { offset, length, layer, stored });
+        (usize::from(stored) <= MAX_STORED).then_some(())
     }
 }
 
@@ -328,6 +348,7 @@ impl Log {
 pub struct Events<'l> {
     bytes: &'l [u8],
     offset: usize,
+    coder: Coder,
 }
 
 impl Iterator for Events<'_> {
@@ -335,8 +356,8 @@ impl Iterator for Events<'_> {
 
     fn next(&mut self) -> Option<Event> {
         loop {
-            let record = Record::from_bytes(self.bytes.get(self.offset..)?.first_chunk()?)?;
-            self.offset = self.offset.checked_add(HEADER + body_len(&record))?;
+            let (record, header) = self.coder.decode(self.bytes.get(self.offset..)?)?;
+            self.offset = self.offset.checked_add(header + record.body_len())?;
             let kind = match record.kind {
                 kind::SENT => EventKind::Sent,
                 kind::DELIVERED => EventKind::Delivered { from: record.aux },
@@ -355,12 +376,21 @@ impl Iterator for Events<'_> {
     }
 }
 
-/// Number of bytes behind a record's header.
-fn body_len(record: &Record) -> usize {
-    match record.kind {
-        kind::PLACE | kind::REASON | kind::NAMED => record.length as usize,
-        _ => record.stored.into(),
+/// Number of contents of a log, and of their stored bytes: to let memory grow would take longer than to count.
+fn sizes(bytes: &[u8]) -> (usize, usize) {
+    let (mut offset, mut coder, mut sum) = (MAGIC.len(), Coder::default(), 0);
+    while let Some((record, header)) = bytes.get(offset..).and_then(|rest| coder.decode(rest)) {
+        let Some(behind) = offset.checked_add(header + record.body_len()).filter(|&end| end <= bytes.len())
+        else {
+            break;
+        };
+        offset = behind;
+        sum += match record.given {
+            Given::Before => 0,
+            Given::Whole { stored } | Given::Derived { stored, .. } => usize::from(stored).min(MAX_STORED),
+        };
     }
+    (coder.contents as usize, sum)
 }
 
 fn read_place(text: &str) -> Option<Place> {
@@ -398,6 +428,8 @@ fn read_named(text: &str) -> Option<Named> {
 
 #[cfg(test)]
 mod tests {
+    use hopcast_core::Buffer;
+
     use super::super::MemoryLog;
     use super::*;
 
@@ -444,6 +476,60 @@ mod tests {
     }
 
     #[test]
+    fn what_is_made_of_an_arrival_is_stored_by_what_differs() {
+        let packet: Vec<u8> = (0..200).collect();
+        let mut forwarded = packet.clone();
+        forwarded[22] -= 1;
+        let framed = [&[7; 14][..], &packet].concat();
+        let handed_on = [forwarded, framed, packet[28..].to_vec(), packet[150..].to_vec(), vec![9; 200]];
+        let memory = MemoryLog::default();
+        let mut recorder = memory.recorder(1 << 20);
+        let place = recorder.place(&interface("a"));
+        let port = Port::Above(0);
+        let cause = recorder.arrived(Instant::ZERO, place, port, Layer::Packet, &packet);
+        let mut buffer = Buffer::copy_from(&packet);
+        buffer.set_mark(cause.mark(Layer::Packet));
+        let same = recorder.handed_on(Instant::ZERO, place, port, (Layer::Packet, &buffer), Some(cause));
+        assert_eq!(same, cause);
+        for bytes in &handed_on {
+            recorder.handed_on(Instant::ZERO, place, port, (Layer::Packet, bytes), Some(cause));
+        }
+        let written = recorder.finish().unwrap();
+        let log = Log::read(memory.take()).unwrap();
+        assert_eq!((log.contents(), log.truncation()), (6, None));
+        for (number, bytes) in (2..).zip(&handed_on) {
+            let content = log.content(number).unwrap();
+            assert_eq!(
+                (content.length as usize, content.bytes),
+                (bytes.len(), &bytes[..bytes.len().min(128)])
+            );
+        }
+        // Two are whole, one of them the arrival; of the others 23, 14, 28 and 50 bytes.
+        assert!(written.bytes < 2 * 128 + 23 + 14 + 28 + 50 + 200, "{written:?}");
+    }
+
+    #[test]
+    fn marked_bytes_are_another_content_where_they_are_of_another_layer() {
+        let memory = MemoryLog::default();
+        let mut recorder = memory.recorder(1 << 20);
+        let place = recorder.place(&interface("a"));
+        let (at, port) = (Instant::ZERO, Port::Above(0));
+        let mut buffer = Buffer::copy_from(&[7; 60]);
+        let packet = recorder.arrived(at, place, port, Layer::Packet, &buffer);
+        buffer.set_mark(packet.mark(Layer::Packet));
+        let carried = recorder.handed_on(at, place, port, (Layer::Payload, &buffer), Some(packet));
+        let again = recorder.handed_on(at, place, port, (Layer::Packet, &buffer), Some(packet));
+        recorder.finish().unwrap();
+        let log = Log::read(memory.take()).unwrap();
+        let layers = [packet, carried, again].map(|content| {
+            let number = content.mark(Layer::Frame) >> 2;
+            log.content(number).map(|content| content.layer)
+        });
+        assert_eq!(layers, [Some(Layer::Packet), Some(Layer::Payload), Some(Layer::Packet)]);
+        assert_eq!(log.contents(), 2);
+    }
+
+    #[test]
     fn a_log_that_is_full_says_what_it_has_not() {
         let whole = bytes(10, 1 << 20).len() as u64;
         let log = Log::read(bytes(10, whole - 40)).unwrap();
@@ -462,7 +548,7 @@ mod tests {
             assert_eq!(read, events[..read.len()]);
             assert!(read.len() < events.len());
         }
-        assert_eq!(Log::read(b"hopcast log 2\n\0\0".to_vec()).err(), Some(LogError::OtherVersion));
+        assert_eq!(Log::read(b"hopcast log 1\n\0\0".to_vec()).err(), Some(LogError::OtherVersion));
         assert_eq!(Log::read(b"nothing".to_vec()).err(), Some(LogError::NotALog));
     }
 

@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use hopcast_core::{Instant, Item, Machine, Observer, Port, Slot, StreamItem};
+use hopcast_core::{Buffer, Instant, Item, Machine, Observer, Port, Slot, StreamItem};
 use hopcast_link::{Event, Link};
 use hopcast_stack::PlacedMachine;
 use hopcast_stack::network::NetworkPlan;
@@ -38,7 +38,7 @@ impl World {
         log_names(&self.scenario, &plan).iter().for_each(|named| recorder.name(named));
         let recorder = Rc::new(RefCell::new(recorder));
         for (node, (first, belongs_to_flow)) in self.nodes.iter_mut().zip(machines) {
-            let known = vec![Vec::new(); belongs_to_flow.len()];
+            let known = vec![Known::default(); belongs_to_flow.len()];
             let recorder = recorder.clone();
             let observer = NodeObserver { recorder, first, belongs_to_flow, known, arrival: None };
             node.assembly.observe(Box::new(observer));
@@ -131,7 +131,7 @@ struct NodeObserver {
     first: u32,
     belongs_to_flow: Vec<bool>,
     /// The counters of each machine when they were last read.
-    known: Vec<Vec<(&'static str, u64)>>,
+    known: Vec<Known>,
     /// What a machine is being given.
     arrival: Option<Arrival>,
 }
@@ -142,36 +142,32 @@ struct Arrival {
     content: ContentId,
     length: usize,
     tail: [u8; TAIL],
-    layer: Layer,
-    /// The first bytes, with zeros behind a shorter item.
-    head: [u8; MAX_STORED],
     /// Whether the machine has handed on something like it.
     goes_on: bool,
 }
 
 impl Observer for NodeObserver {
-    fn arriving(&mut self, now: Instant, slot: Slot, port: Port, item: &Item) {
+    fn arriving(&mut self, now: Instant, slot: Slot, port: Port, item: &mut Item) {
         let place = self.first + slot.index() as u32;
         self.arrival = bytes_of(item).map(|(layer, bytes)| {
-            let content = self.recorder.borrow_mut().arrived(now, place, port, layer, bytes);
-            let mut head = [0; MAX_STORED];
-            let kept = bytes.len().min(MAX_STORED);
-            head[..kept].copy_from_slice(&bytes[..kept]);
-            let (length, tail) = (bytes.len(), tail_of(bytes));
-            Arrival { port, content, length, tail, layer, head, goes_on: false }
+            let content = self.recorder.borrow_mut().arrived(now, place, port, layer, &*bytes);
+            bytes.set_mark(content.mark(layer));
+            Arrival { port, content, length: bytes.len(), tail: tail_of(bytes), goes_on: false }
         });
     }
 
-    fn handed_over(&mut self, now: Instant, slot: Slot, port: Port, item: &Item) {
+    fn handed_over(&mut self, now: Instant, slot: Slot, port: Port, item: &mut Item) {
         let Some((layer, bytes)) = bytes_of(item) else { return };
         let place = self.first + slot.index() as u32;
+        let mut recorder = self.recorder.borrow_mut();
         let cause = self.arrival.as_mut().map(|arrival| {
             arrival.goes_on |= arrival.tail == tail_of(bytes)
-                && (port != arrival.port || is_relayed(arrival, layer, bytes))
+                && (port != arrival.port || is_relayed(recorder.last_arrival(), layer, bytes))
                 && !(bytes.len() > arrival.length && is_error(layer, bytes));
             arrival.content
         });
-        self.recorder.borrow_mut().handed_on(now, place, port, (layer, bytes), cause);
+        let content = recorder.handed_on(now, place, port, (layer, &*bytes), cause);
+        bytes.set_mark(content.mark(layer));
     }
 
     fn drained(&mut self, now: Instant, slot: Slot, machine: &dyn Machine) {
@@ -179,12 +175,12 @@ impl Observer for NodeObserver {
         let slot = slot.index();
         let place = self.first + slot as u32;
         // Read each time, or the next arrival would be blamed for what rose now.
-        let reason = risen(&mut self.known[slot], machine);
+        let risen = self.known[slot].risen(machine);
+        let reason = risen.map(|(_, counter)| counter);
         match arrival {
             Some(Arrival { goes_on: true, port, content, .. }) => {
                 // One copy may be dropped where another goes on.
-                let is_drop = |reason: &_| matches!(outcome(reason), Some((Outcome::Dropped, _)));
-                if let Some(reason) = reason.filter(|reason| is_drop(*reason)) {
+                if let Some((Outcome::Dropped, reason)) = risen {
                     self.recorder.borrow_mut().ended(now, place, Some((port, content)), Some(reason));
                 }
             }
@@ -203,13 +199,13 @@ impl Observer for NodeObserver {
 }
 
 /// The bytes that an item carries.
-fn bytes_of(item: &Item) -> Option<(Layer, &[u8])> {
+fn bytes_of(item: &mut Item) -> Option<(Layer, &mut Buffer)> {
     match item {
-        Item::Frame(frame) => Some((Layer::Frame, &frame.bytes)),
+        Item::Frame(frame) => Some((Layer::Frame, &mut frame.bytes)),
         Item::Packet(packet) => Some((Layer::Packet, packet)),
-        Item::Transit(transit) => Some((Layer::Packet, &transit.packet)),
-        Item::Datagram(datagram) => Some((Layer::Payload, &datagram.payload)),
-        Item::Message(message) => Some((Layer::Payload, &message.payload)),
+        Item::Transit(transit) => Some((Layer::Packet, &mut transit.packet)),
+        Item::Datagram(datagram) => Some((Layer::Payload, &mut datagram.payload)),
+        Item::Message(message) => Some((Layer::Payload, &mut message.payload)),
         Item::Stream(_, StreamItem::Data(data)) => Some((Layer::Payload, data)),
         Item::Stream(..)
         | Item::ReportFrameStatus
@@ -227,13 +223,12 @@ fn is_error(layer: Layer, bytes: &[u8]) -> bool {
 }
 
 /// Whether an item that leaves where it arrived is relayed, as in a radio network, and no answer to it.
-fn is_relayed(arrival: &Arrival, layer: Layer, bytes: &[u8]) -> bool {
-    let destination = |layer: Layer, bytes: &[u8], length: usize| {
-        let bytes = &bytes[..length.min(MAX_STORED)];
-        Layers::of(Content { layer, length: length as u32, bytes }).ip.map(|ip| ip.destination)
-    };
-    let before = destination(arrival.layer, &arrival.head, arrival.length);
-    before.is_some() && before == destination(layer, bytes, bytes.len())
+fn is_relayed(arrival: Content<'_>, layer: Layer, bytes: &[u8]) -> bool {
+    let destination = |content| Layers::of(content).ip.map(|ip| ip.destination);
+    let before = destination(arrival);
+    let length = bytes.len() as u32;
+    let content = Content { layer, length, bytes: &bytes[..bytes.len().min(MAX_STORED)] };
+    before.is_some() && before == destination(content)
 }
 
 /// The last bytes of an item; zeros in front of a shorter one.
@@ -248,31 +243,61 @@ fn tail_of(bytes: &[u8]) -> [u8; TAIL] {
     }
 }
 
-/// Reads a machine's counters; returns one that has risen and says what became of a packet, a drop before anything
-/// else.
-fn risen(known: &mut Vec<(&'static str, u64)>, machine: &dyn Machine) -> Option<&'static str> {
-    let mut found: Option<(Outcome, &'static str)> = None;
-    let mut place = 0;
-    machine.counters(&mut |name, value| {
-        let before = match known.get_mut(place) {
-            // Distributions have counters that come and go.
-            Some(known) if !std::ptr::eq(known.0, name) && known.0 != name => {
-                *known = (name, value);
-                value
+/// The counters of a machine, as they were last read.
+#[derive(Clone, Default)]
+struct Known {
+    discards: u64,
+    counters: Vec<Counter>,
+}
+
+#[derive(Clone, Copy)]
+struct Counter {
+    name: &'static str,
+    value: u64,
+    /// What its rise says of a packet.
+    outcome: Option<Outcome>,
+}
+
+impl Known {
+    /// A counter that has risen and says what became of a packet, a drop before anything else.
+    fn risen(&mut self, machine: &dyn Machine) -> Option<(Outcome, &'static str)> {
+        match machine.discards() {
+            Some(discards) if discards == self.discards => {
+                debug_assert_eq!(self.read(machine), None, "a counter that is not among the discards");
+                None
             }
-            Some((_, before)) => std::mem::replace(before, value),
-            None => {
-                known.push((name, value));
-                0
+            discards => {
+                self.discards = discards.unwrap_or(0);
+                self.read(machine)
             }
-        };
-        if before < value
-            && let Some((outcome, _)) = outcome(name)
-            && (found.is_none() || outcome == Outcome::Dropped)
-        {
-            found = Some((outcome, name));
         }
-        place += 1;
-    });
-    found.map(|(_, name)| name)
+    }
+
+    fn read(&mut self, machine: &dyn Machine) -> Option<(Outcome, &'static str)> {
+        let mut found: Option<(Outcome, &'static str)> = None;
+        let mut place = 0;
+        machine.counters(&mut |name, value| {
+            let new = || Counter { name, value, outcome: outcome(name).map(|(outcome, _)| outcome) };
+            let before = match self.counters.get_mut(place) {
+                // Distributions have counters that come and go.
+                Some(known) if !std::ptr::eq(known.name, name) && known.name != name => {
+                    *known = new();
+                    value
+                }
+                Some(known) => std::mem::replace(&mut known.value, value),
+                None => {
+                    self.counters.push(new());
+                    0
+                }
+            };
+            place += 1;
+            if before < value
+                && let Some(outcome) = self.counters[place - 1].outcome
+                && (found.is_none() || outcome == Outcome::Dropped)
+            {
+                found = Some((outcome, name));
+            }
+        });
+        found
+    }
 }
