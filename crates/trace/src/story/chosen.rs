@@ -1,12 +1,13 @@
 //! The contents of a log that a query chooses.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use hopcast_core::Instant;
 use hopcast_wire::ethernet::Mac;
 
 use super::IcmpError;
+use super::quick::{QuickMap, QuickSet};
 use crate::content::{Keys, Layers};
 use crate::log::{Content, Event, EventKind, Layer, Log};
 use crate::query::Query;
@@ -19,15 +20,17 @@ pub(super) struct Chosen<'l> {
     log: &'l Log,
     keys: Vec<Keys>,
     /// The contents that fit the query, each by its first number.
-    pub(super) fitting: HashSet<u32>,
+    pub(super) fitting: QuickSet<u32>,
     /// The first number of each followed content: a recorder that has forgotten a content numbers it anew.
-    first: HashMap<(Layer, u32, &'l [u8]), u32>,
+    first: QuickMap<(Layer, u32, &'l [u8]), u32>,
+    /// The same by number, as far as it was sought; 0 of others.
+    first_numbers: Vec<u32>,
     /// The keys of chosen packets, and of those that carry them.
-    followed: HashSet<u64>,
+    followed: QuickSet<u64>,
     /// Whether any followed key has these last bits: most contents are told apart by a look at it.
     sieve: Vec<bool>,
     /// Contents without a key that were chosen.
-    alone: HashSet<u32>,
+    alone: QuickSet<u32>,
 }
 
 /// What all packets of a log say about others.
@@ -67,14 +70,15 @@ impl<'l> Chosen<'l> {
         let mut chosen = Self {
             log,
             keys,
-            fitting: HashSet::new(),
-            first: HashMap::new(),
-            followed: HashSet::new(),
+            fitting: QuickSet::default(),
+            first: QuickMap::default(),
+            first_numbers: vec![0; log.contents() as usize + 1],
+            followed: QuickSet::default(),
             sieve: vec![false; SIEVE],
-            alone: HashSet::new(),
+            alone: QuickSet::default(),
         };
         if let Some(of_flow) = of_flow {
-            let keys: HashSet<u64> =
+            let keys: QuickSet<u64> =
                 of_flow.iter().flat_map(|&number| chosen.keys_of(number).iter()).collect();
             fitting.retain(|number| {
                 of_flow.contains(number) || chosen.keys_of(*number).iter().any(|key| keys.contains(&key))
@@ -106,18 +110,24 @@ impl<'l> Chosen<'l> {
     }
 
     pub(super) fn has(&self, content: u32) -> bool {
+        if self.first_numbers.get(content as usize).is_some_and(|&first| first != 0) {
+            return true;
+        }
         let is_followed = |key: u64| self.sieve[key as usize % SIEVE] && self.followed.contains(&key);
         self.keys_of(content).iter().any(is_followed) || self.alone.contains(&content)
     }
 
     /// The number by which a content is followed: that of the first followed one with the same bytes.
     pub(super) fn first_number(&mut self, content: u32) -> u32 {
-        match self.log.content(content) {
-            Some(Content { layer, length, bytes }) if self.has(content) => {
-                *self.first.entry((layer, length, bytes)).or_insert(content)
-            }
-            _ => content,
+        match self.first_numbers.get(content as usize) {
+            Some(&first) if first != 0 => return first,
+            Some(_) if self.has(content) => {}
+            Some(_) | None => return content,
         }
+        let Some(Content { layer, length, bytes }) = self.log.content(content) else { return content };
+        let first = *self.first.entry((layer, length, bytes)).or_insert(content);
+        self.first_numbers[content as usize] = first;
+        first
     }
 
     /// Whether two contents are copies of one packet.

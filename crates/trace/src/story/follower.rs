@@ -1,10 +1,12 @@
 //! The steps of chosen packets, each linked to the one before it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use hopcast_core::Port;
 
 use super::chosen::Chosen;
+use super::latest::Latest;
+use super::quick::QuickMap;
 use super::{Packet, Relation, Step};
 use crate::content::{Layers, carries};
 use crate::log::{Event, EventKind, Log, Place};
@@ -39,7 +41,7 @@ const NO_LINK: u32 = u32::MAX;
 
 /// A position between two events.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum At {
+pub(super) enum At {
     /// Inside a node.
     Node(u32),
     /// In the queue in front of the link, at an interface.
@@ -63,13 +65,13 @@ pub(super) struct Follower<'l> {
     /// The packet of each step.
     packet_of: Vec<usize>,
     /// The latest step of a content at a position.
-    at: HashMap<(At, u32), usize>,
+    at: Latest,
     /// The latest step of a key at a position, where bytes change unseen: in captures.
-    by_key: HashMap<(At, u64), usize>,
+    by_key: QuickMap<(At, u64), usize>,
     /// The step at which a machine held a packet back.
-    held: HashMap<(u32, u64), usize>,
+    held: QuickMap<(u32, u64), usize>,
     /// The step at which a packet went into a machine of a flow, and became part of something else.
-    coded: HashMap<(&'l str, u64), usize>,
+    coded: QuickMap<(&'l str, u64), usize>,
 }
 
 impl<'l> Follower<'l> {
@@ -84,10 +86,10 @@ impl<'l> Follower<'l> {
             steps: Vec::new(),
             packets: Vec::new(),
             packet_of: Vec::new(),
-            at: HashMap::new(),
-            by_key: HashMap::new(),
-            held: HashMap::new(),
-            coded: HashMap::new(),
+            at: Latest::new(log.contents()),
+            by_key: QuickMap::default(),
+            held: QuickMap::default(),
+            coded: QuickMap::default(),
         }
     }
 
@@ -154,7 +156,7 @@ impl<'l> Follower<'l> {
 
     fn handed_on(&mut self, event: Event, node: At, cause: u32) {
         let content = event.content;
-        let caused = self.at.get(&(node, cause)).copied().filter(|_| cause != 0);
+        let caused = self.at.get(node, cause).filter(|_| cause != 0);
         let coded = self.coded_before(event);
         let is_alike = self.chosen.alike(cause, content);
         let mut caused = caused.filter(|_| is_alike || self.derives(cause, content));
@@ -220,7 +222,7 @@ impl<'l> Follower<'l> {
     /// Whether an event is the first of a packet that carries a chosen one; it is followed from now on.
     fn is_carrier(&mut self, node: At, event: Event) -> bool {
         let EventKind::HandedOn { cause, .. } = event.kind else { return false };
-        let carries = self.at.contains_key(&(node, cause)) && self.derives(cause, event.content);
+        let carries = self.at.get(node, cause).is_some() && self.derives(cause, event.content);
         if carries {
             self.chosen.follow(event.content);
         }
@@ -240,7 +242,7 @@ impl<'l> Follower<'l> {
 
     /// The latest step of a content at a position, with the same bytes.
     fn find_exactly(&self, at: At, content: u32) -> Option<(usize, Relation)> {
-        self.at.get(&(at, content)).map(|&step| (step, Relation::Same))
+        self.at.get(at, content).map(|step| (step, Relation::Same))
     }
 
     /// The latest step of a content on a link, whoever sent it: captures do not say that.
@@ -259,7 +261,7 @@ impl<'l> Follower<'l> {
     }
 
     fn note(&mut self, at: At, content: u32, step: usize) {
-        self.at.insert((at, content), step);
+        self.at.set(at, content, step);
         if !self.has_machines {
             for key in self.chosen.keys_of(content).iter() {
                 self.by_key.insert((at, key), step);

@@ -2,6 +2,8 @@
 
 mod chosen;
 mod follower;
+mod latest;
+mod quick;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
