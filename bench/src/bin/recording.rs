@@ -1,5 +1,6 @@
 //! The cost of recording what happens to each packet, and of finding packets in the log: six hops with and without, in
-//! turns, by processor time; then one packet, and all of a flow, in the log of a run.
+//! turns, by processor time; then one packet, and all of a flow, in the log of a run, beside a plain scan of all
+//! contents for one packet's bytes.
 
 use std::error::Error;
 use std::fs::{self, File};
@@ -67,6 +68,12 @@ fn search(path: &Path) -> Result<(), Box<dyn Error>> {
         let line = verdicts(&story).first().map(ToString::to_string).unwrap_or_default();
         println!("`{query}`: {} packets, {:.2} s: {line}", story.packets.len(), processor_time() - began);
     }
+    let began = processor_time();
+    let wanted = log.content(log.contents()).ok_or("an empty log")?;
+    let found =
+        (1..=log.contents()).filter_map(|number| log.content(number)).filter(|frame| *frame == wanted);
+    let found = found.count();
+    println!("a scan of {} contents: {found} found, {:.3} s", log.contents(), processor_time() - began);
     Ok(())
 }
 
