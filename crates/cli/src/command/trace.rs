@@ -14,8 +14,9 @@ use hopcast_trace::{Log, Query, follow};
 use crate::failure::Failure;
 use crate::output;
 
-/// Maximum size of a log that is read, in bytes. Chosen: what a computer of today has memory for, as it is read whole.
-const MAX_LOG: u64 = 16 << 30;
+/// Maximum size of a log that is read, in bytes. Chosen: what a computer of today has memory for, as it is read whole,
+/// and takes some three times as much.
+const MAX_LOG: u64 = 4 << 30;
 
 #[derive(clap::Args)]
 pub(crate) struct TraceOptions {
