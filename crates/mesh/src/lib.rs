@@ -34,9 +34,11 @@ pub mod wire;
 mod batman_iv;
 #[cfg(test)]
 mod captured;
+mod routing;
 mod translation;
 mod window;
 
-pub use batman_iv::{BatmanIvConfig, OriginatorStatus};
+pub use batman_iv::BatmanIvConfig;
 pub use node::{Mesh, MeshConfig, MeshInterface};
+pub use routing::{OriginatorStatus, RoutingConfig};
 pub use translation::Key;

@@ -34,7 +34,7 @@ fn qualities_fall_by_the_hop_penalty_and_the_shared_radios() {
         world.run(90);
         let path = |hops, own| link((1..hops).fold(255, |tq, _| hop(tq, own, wireless)), own);
         for to in 1..4 {
-            let found = u32::from(world.tq(0, to).unwrap());
+            let found = world.metric(0, to).unwrap();
             assert!(
                 (path(to, 251)..=path(to, 255)).contains(&found),
                 "{found} over {to} hops, radio {wireless}"
@@ -60,7 +60,7 @@ fn the_better_of_two_paths_is_taken() {
     }
     world.run(120);
     assert_eq!((world.route(0, 3), world.route(3, 0)), (vec![2, 3], vec![2, 0]));
-    let (good, bad) = (world.tq(0, 2).unwrap(), world.tq(0, 1).unwrap());
+    let (good, bad) = (world.metric(0, 2).unwrap(), world.metric(0, 1).unwrap());
     assert!(good > 230 && bad < good, "{good} and {bad}");
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use hopcast_core::{Duration, Instant};
 
+use crate::routing::PRIMARY;
 use crate::wire::Header;
 use crate::wire::ogm::{DIRECT_LINK, Ogm};
 
@@ -16,9 +17,6 @@ const MAX_MESSAGES: usize = 32;
 const HOLD: Duration = Duration::from_millis(100);
 /// Maximum number of packets of forwarded messages that wait (`BATADV_BATMAN_QUEUE_LEN`).
 const MAX_PACKETS: usize = 256;
-
-/// Interface whose messages go through the whole mesh.
-pub(super) const PRIMARY: usize = 0;
 
 /// A packet of messages that waits.
 #[derive(Debug)]

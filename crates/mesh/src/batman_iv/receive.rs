@@ -1,12 +1,12 @@
 //! What an originator message that arrives changes.
 
 use hopcast_core::{Duration, Instant};
-use hopcast_wire::ethernet::Mac;
 
-use super::originators::{Duplicate, Removal, Via};
 use super::queue::Message;
+use super::table::Duplicate;
 use super::tq::{path_quality, with_penalty};
-use super::{JITTER, Routing};
+use super::{BatmanIv, JITTER};
+use crate::routing::{Event, Via};
 use crate::window::WINDOW;
 use crate::wire::ogm::{DIRECT_LINK, NOT_BEST_NEXT_HOP, Ogm, messages};
 use crate::wire::{Header, MAX_TQ};
@@ -14,15 +14,6 @@ use crate::wire::{Header, MAX_TQ};
 /// A message may have taken this many hops more than the first one of its number, and still counts for the quality of
 /// the path by which it came.
 const SIMILAR_TTL: u8 = 3;
-
-/// Consequence of a message for the rest of the mesh.
-#[derive(Debug)]
-pub(crate) enum Event<'a> {
-    /// An originator's containers.
-    Containers(Mac, &'a [u8]),
-    /// There is no route any more, or the originator is forgotten.
-    Removed(Removal),
-}
 
 /// A message that has arrived.
 #[derive(Clone, Copy)]
@@ -40,7 +31,7 @@ impl Arrival<'_> {
     }
 }
 
-impl Routing {
+impl BatmanIv {
     /// Takes a packet of messages. Returns whether it is well formed.
     pub(crate) fn receive<'a>(
         &mut self,
@@ -51,7 +42,7 @@ impl Routing {
     ) -> bool {
         let Ok(messages) = messages(packet) else { return false };
         for (ogm, containers) in messages {
-            self.counters.ogms_received += 1;
+            self.common.counters.ogms_received += 1;
             self.receive_one(Arrival { now, from, ogm, containers }, events);
         }
         true
@@ -59,94 +50,92 @@ impl Routing {
 
     fn receive_one<'a>(&mut self, arrival: Arrival<'a>, events: &mut Vec<Event<'a>>) {
         let Arrival { now, from, ogm, .. } = arrival;
-        if self.is_own(from.address) {
-            self.counters.ogms_of_own += 1;
+        if self.common.is_own(from.address) {
+            self.common.counters.ogms_of_own += 1;
             return;
         }
-        if self.is_own(ogm.originator) {
-            self.counters.ogms_of_own += 1;
+        if self.common.is_own(ogm.originator) {
+            self.common.counters.ogms_of_own += 1;
             self.receive_echo(arrival, events);
             return;
         }
-        if self.is_own(ogm.previous_sender) {
-            self.counters.ogms_of_own += 1;
+        if self.common.is_own(ogm.previous_sender) {
+            self.common.counters.ogms_of_own += 1;
             return;
         }
         if ogm.flags & NOT_BEST_NEXT_HOP != 0 {
-            self.counters.ogms_not_best += 1;
+            self.common.counters.ogms_not_best += 1;
             return;
         }
-        if !self.ensure(now, ogm.originator, events) {
+        if !self.common.ensure(now, ogm.originator, events) {
             return;
         }
         // First for the node's own packets, and then for those that leave by each interface.
-        let own = self.links.len();
+        let own = self.common.own();
         for out in std::iter::once(own).chain(0..own) {
             self.receive_for(arrival, out, events);
         }
     }
 
-    fn ensure(&mut self, now: Instant, originator: Mac, events: &mut Vec<Event<'_>>) -> bool {
-        let (known, forgotten) = self.originators.ensure(now, originator);
-        events.extend(forgotten.map(|forgotten| Event::Removed(Removal::Originator(forgotten))));
-        self.counters.originators_refused += u64::from(!known);
-        known
-    }
-
     /// A message of the node's own that a neighbour has sent back: the link works in both directions.
     fn receive_echo(&mut self, arrival: Arrival<'_>, events: &mut Vec<Event<'_>>) {
         let Arrival { now, from, ogm, .. } = arrival;
-        let of_this_link = ogm.originator == self.links[from.interface].mac;
-        if !self.ensure(now, from.address, events) || ogm.flags & DIRECT_LINK == 0 || !of_this_link {
+        let of_this_link = ogm.originator == self.common.links[from.interface].mac;
+        if !self.common.ensure(now, from.address, events) || ogm.flags & DIRECT_LINK == 0 || !of_this_link {
             return;
         }
         // The next message is made already and waits, so that the last that was sent is two before the next number.
         let last = self.seqnos[from.interface].wrapping_sub(2);
         let behind = last.wrapping_sub(ogm.seqno);
         if behind < WINDOW.cast_unsigned()
-            && let Some(neighbour) = self.originators.get_mut(from.address)
+            && let Some(neighbour) = self.common.originators.get_mut(from.address)
         {
-            neighbour.echoes[from.interface] |= 1 << behind;
+            neighbour.outs[from.interface].state.echoes |= 1 << behind;
         }
     }
 
     fn receive_for<'a>(&mut self, mut arrival: Arrival<'a>, out: usize, events: &mut Vec<Event<'a>>) {
         let Arrival { now, from, ogm, containers } = arrival;
-        let own = self.links.len();
+        let own = self.common.own();
         let count = u64::from(out == own);
-        let Some(originator) = self.originators.get_mut(ogm.originator) else { return };
+        let Some(originator) = self.common.originators.get_mut(ogm.originator) else { return };
         let duplicate = originator.receive(now, out, ogm.seqno, from);
         if duplicate == Duplicate::Refused {
-            self.counters.ogms_of_restart_refused += count;
+            self.common.counters.ogms_of_restart_refused += count;
             return;
         }
         if ogm.tq == 0 {
-            self.counters.ogms_without_quality += count;
+            self.common.counters.ogms_without_quality += count;
             return;
         }
         let router = originator.outs[out].router;
         let by_best = router
-            .is_some_and(|router| router.address == from.address && originator.quality(out, router) != 0);
+            .is_some_and(|router| router.address == from.address && originator.metric(out, router) != 0);
         if let Some(router) = router
             && router.address == ogm.previous_sender
             && ogm.originator != ogm.previous_sender
-            && self.router(router.address, out).is_some_and(|next| next.address == router.address)
+            && self
+                .common
+                .originators
+                .router(router.address, out)
+                .is_some_and(|next| next.address == router.address)
         {
             // It comes from the next hop by another neighbour, to whom this node is the next hop, or soon is.
-            self.counters.ogms_looping += count;
+            self.common.counters.ogms_looping += count;
             return;
         }
         if out == own && !containers.is_empty() {
             events.push(Event::Containers(ogm.originator, containers));
         }
-        if !arrival.is_direct() && self.router(from.address, out).is_none() {
-            self.counters.ogms_by_unknown_neighbours += count;
+        if !arrival.is_direct() && self.common.originators.router(from.address, out).is_none() {
+            self.common.counters.ogms_by_unknown_neighbours += count;
             return;
         }
         let bidirectional = self.measure(&mut arrival, out);
-        let Some(originator) = self.originators.get(ogm.originator) else { return };
+        let Some(originator) = self.common.originators.get(ogm.originator) else { return };
         let entry = &originator.outs[out];
-        let similar = entry.newest == ogm.seqno && entry.last_ttl <= ogm.ttl.saturating_add(SIMILAR_TTL);
+        let similar =
+            entry.newest == ogm.seqno && entry.state.last_ttl <= ogm.ttl.saturating_add(SIMILAR_TTL);
         if bidirectional && (duplicate == Duplicate::No || similar) {
             self.rank(arrival, out, duplicate);
         }
@@ -163,28 +152,24 @@ impl Routing {
         }
     }
 
-    #[inline]
-    fn router(&self, originator: Mac, out: usize) -> Option<Via> {
-        self.originators.get(originator)?.outs[out].router
-    }
-
     /// Gives a message the quality of the path up to here. Returns whether there is any.
     fn measure(&mut self, arrival: &mut Arrival<'_>, out: usize) -> bool {
         let Arrival { now, from, ogm, .. } = *arrival;
         let direct = arrival.is_direct();
-        let Some(path) = self.originators.path(now, from.address, from) else {
-            self.counters.neighbours_refused += 1;
+        let Some(path) = self.common.originators.path(now, from.address, from) else {
+            self.common.counters.neighbours_refused += 1;
             return false;
         };
         if direct {
             path.seen(now);
         }
         let received = path.out(out).received.count_ones();
-        let echoed = self.originators.get(from.address).map_or(0, |sender| sender.echoed(from.interface));
-        if let Some(originator) = self.originators.get_mut(ogm.originator) {
+        let echoed =
+            self.common.originators.get(from.address).map_or(0, |sender| sender.echoed(from.interface));
+        if let Some(originator) = self.common.originators.get_mut(ogm.originator) {
             originator.last_seen = now;
         }
-        let shares_radio = out == from.interface && self.links[out].wireless;
+        let shares_radio = out == from.interface && self.common.links[out].wireless;
         let interface = if shares_radio { with_penalty(MAX_TQ, self.config.hop_penalty) } else { MAX_TQ };
         arrival.ogm.tq = path_quality(ogm.tq, echoed, received, interface);
         arrival.ogm.tq > 0
@@ -193,21 +178,21 @@ impl Routing {
     /// Notes the quality of the path by which a message came, and makes its sender the next hop if it is the best.
     fn rank(&mut self, arrival: Arrival<'_>, out: usize, duplicate: Duplicate) {
         let Arrival { now, from, ogm, .. } = arrival;
-        let Some(path) = self.originators.path(now, ogm.originator, from) else {
-            self.counters.neighbours_refused += 1;
+        let Some(path) = self.common.originators.path(now, ogm.originator, from) else {
+            self.common.counters.neighbours_refused += 1;
             return;
         };
         path.seen(now);
         path.out(out).quality.push(ogm.tq);
-        let quality = path.out(out).quality.get();
-        let Some(originator) = self.originators.get_mut(ogm.originator) else { return };
+        let quality = u32::from(path.out(out).quality.get());
+        let Some(originator) = self.common.originators.get_mut(ogm.originator) else { return };
         if duplicate == Duplicate::No {
             originator.missed_by_others(out, from);
-            originator.outs[out].last_ttl = ogm.ttl;
+            originator.outs[out].state.last_ttl = ogm.ttl;
         }
         let router = originator.outs[out].router;
         if let Some(router) = router {
-            let present = originator.quality(out, router);
+            let present = originator.metric(out, router);
             if router == from
                 || present > quality
                 || present == quality && self.symmetry(router) >= self.symmetry(from)
@@ -215,15 +200,15 @@ impl Routing {
                 return;
             }
         }
-        self.counters.route_changes += u64::from(out == self.links.len());
-        if let Some(originator) = self.originators.get_mut(ogm.originator) {
+        self.common.counters.route_changes += u64::from(out == self.common.own());
+        if let Some(originator) = self.common.originators.get_mut(ogm.originator) {
             originator.outs[out].router = Some(from);
         }
     }
 
     /// Number of own messages that a neighbour has sent back.
     fn symmetry(&self, via: Via) -> u32 {
-        self.originators.get(via.address).map_or(0, |neighbour| neighbour.echoed(via.interface))
+        self.common.originators.get(via.address).map_or(0, |neighbour| neighbour.echoed(via.interface))
     }
 
     /// Sends a message on, by an interface. One that did not come from the next hop is only sent back to its
@@ -232,7 +217,7 @@ impl Routing {
         let Arrival { now, from, mut ogm, containers } = arrival;
         let direct = arrival.is_direct();
         if ogm.ttl <= 1 {
-            self.counters.ogms_expired += 1;
+            self.common.counters.ogms_expired += 1;
             return;
         }
         if !by_best {
@@ -241,20 +226,20 @@ impl Routing {
             }
             ogm.flags |= NOT_BEST_NEXT_HOP;
         }
-        if Ogm::LEN + containers.len() > self.links[out].mtu {
-            self.counters.ogms_too_long += 1;
+        if Ogm::LEN + containers.len() > self.common.links[out].mtu {
+            self.common.counters.ogms_too_long += 1;
             return;
         }
         ogm.ttl -= 1;
         ogm.previous_sender = from.address;
         ogm.tq = with_penalty(ogm.tq, self.config.hop_penalty);
         ogm.flags = if direct { ogm.flags | DIRECT_LINK } else { ogm.flags & !DIRECT_LINK };
-        let jitter = Duration::from_nanos(self.random.below(JITTER.as_nanos() / 2));
+        let jitter = Duration::from_nanos(self.common.random.below(JITTER.as_nanos() / 2));
         let message = Message { ogm, containers, out, interface: from.interface };
-        if self.queue.push_forwarded(now + jitter, &message, self.links[out].mtu) {
-            self.counters.ogms_forwarded += 1;
+        if self.queue.push_forwarded(now + jitter, &message, self.common.links[out].mtu) {
+            self.common.counters.ogms_forwarded += 1;
         } else {
-            self.counters.queue_full += 1;
+            self.common.counters.queue_full += 1;
         }
     }
 }

@@ -68,7 +68,7 @@ impl Mesh {
     }
 
     fn send_unicast(&mut self, client: Key, mut frame: Buffer) {
-        let found = self.translation.find(client, |originator| self.routing.quality(originator));
+        let found = self.translation.find(client, |originator| self.routing.metric(originator));
         let Some(destination) = found else {
             self.counters.client_not_known += 1;
             return frame.recycle();
@@ -122,15 +122,7 @@ impl Mesh {
     /// there is no neighbour, or only the originator or the one from whom it came.
     fn flood(&mut self, now: Instant, originator: Mac, from: Option<Mac>, packet: Buffer) {
         for interface in 0..self.interfaces.len() {
-            let mut neighbours = self.routing.neighbours_on(interface).map(|(_, originator)| originator);
-            let first_two = (neighbours.next(), neighbours.next());
-            drop(neighbours);
-            let needed = match first_two {
-                (None, _) => false,
-                (Some(only), None) => only != originator && Some(only) != from,
-                _ => true,
-            };
-            if !needed {
+            if !self.routing.has_receivers(interface, originator, from) {
                 self.counters.broadcasts_suppressed += 1;
                 continue;
             }

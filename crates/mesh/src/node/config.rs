@@ -2,7 +2,7 @@
 
 use hopcast_wire::ethernet::Mac;
 
-use crate::batman_iv::BatmanIvConfig;
+use crate::routing::RoutingConfig;
 
 /// Settings of a node.
 #[derive(Clone, Debug)]
@@ -12,8 +12,8 @@ pub struct MeshConfig {
     pub interfaces: Vec<MeshInterface>,
     /// Address of the interface above, which is announced as that of a client.
     pub mac: Mac,
-    /// Settings of the routing.
-    pub routing: BatmanIvConfig,
+    /// The routing algorithm, with its settings; default B.A.T.M.A.N. IV.
+    pub routing: RoutingConfig,
     /// Whether packets that are too long for an interface are sent in fragments; default true. Without, they are
     /// dropped.
     pub fragmentation: bool,
@@ -30,7 +30,7 @@ impl MeshConfig {
         Self {
             interfaces,
             mac,
-            routing: BatmanIvConfig::default(),
+            routing: RoutingConfig::default(),
             fragmentation: true,
             max_clients: 16_384,
             max_clients_of_node: 2048,

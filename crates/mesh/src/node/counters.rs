@@ -27,6 +27,8 @@ pub(super) struct Counters {
     pub(super) malformed: u64,
     /// Its type is known, and not supported yet.
     pub(super) not_supported: u64,
+    /// It is of another routing algorithm than the node's.
+    pub(super) of_other_routing: u64,
     /// It is another's, or a group's, and is not of a type that is sent there.
     pub(super) wrong_destination: u64,
     /// It comes from the node itself.
@@ -66,6 +68,7 @@ impl Mesh {
         report("echo_replies", counters.echo_replies);
         report("malformed", counters.malformed);
         report("not_supported", counters.not_supported);
+        report("of_other_routing", counters.of_other_routing);
         report("wrong_destination", counters.wrong_destination);
         report("from_own", counters.from_own);
         report("ttl_exceeded", counters.ttl_exceeded);
@@ -77,7 +80,7 @@ impl Mesh {
         report("not_carried", counters.not_carried);
         report("queue_full", counters.queue_full);
         report("wrong_items", counters.wrong_items);
-        let ogms = &routing.counters;
+        let ogms = routing.counters();
         report("ogms_received", ogms.ogms_received);
         report("ogms_sent", ogms.ogms_sent);
         report("ogms_forwarded", ogms.ogms_forwarded);

@@ -6,7 +6,7 @@ use hopcast_wire::ethernet::{self, Mac};
 use super::clients::ClientFrame;
 use super::fragments::cut;
 use super::{Arrival, Mesh};
-use crate::batman_iv::Via;
+use crate::routing::Via;
 use crate::translation::{Key, PendingTvlv};
 use crate::wire::data::{Fragment, Place, SUBTYPE_DATA, Unicast, Unicast4Addr, UnicastTvlv};
 use crate::wire::icmp::{self, Icmp};
@@ -116,7 +116,7 @@ impl Mesh {
         let (to, ttvn) = if self.translation.is_here(client) {
             (self.address(), self.translation.ttvn())
         } else {
-            let found = self.translation.find(client, |originator| self.routing.quality(originator));
+            let found = self.translation.find(client, |originator| self.routing.metric(originator));
             let Some(to) = found.filter(|&to| to != destination) else { return false };
             (to, self.translation.ttvn_of(to))
         };

@@ -26,7 +26,7 @@ use hopcast_core::{
 };
 use hopcast_wire::ethernet::{self, BROADCAST, Mac};
 
-use crate::batman_iv::{Event, Link, OriginatorStatus, Removal, Routing, Via};
+use crate::routing::{Due, Event, Link, OriginatorStatus, PRIMARY, Removal, Routing, Via};
 use crate::translation::{Key, Limits, Translation};
 use crate::wire::translation::TableData;
 use crate::wire::{self, ETHER_TYPE, PacketType, tvlv};
@@ -125,7 +125,7 @@ impl Mesh {
 
     /// The neighbours on an interface.
     pub fn neighbours(&self, interface: usize) -> Vec<Mac> {
-        self.routing.neighbours_on(interface).map(|(address, _)| address).collect()
+        self.routing.neighbours_on(interface)
     }
 
     /// The clients behind this node, as `batctl tl` shows them.
@@ -151,7 +151,7 @@ impl Mesh {
     fn start(&mut self, now: Instant) {
         let own = Key { vlan: 0, address: self.mac };
         self.translation.register(now, own, true, self.max_packet());
-        (0..self.interfaces.len()).for_each(|interface| self.schedule(now, interface));
+        self.routing.start();
         self.timers.set(Alarm::Purge, now + PURGE_INTERVAL);
         self.timers.set(Alarm::PurgeTable, now + TABLE_PURGE_INTERVAL);
     }
@@ -159,7 +159,7 @@ impl Mesh {
     /// Makes the next message of an interface. Those of the first announce what has changed in the table.
     fn schedule(&mut self, now: Instant, interface: usize) {
         let mut containers = Vec::new();
-        if interface == 0 {
+        if interface == PRIMARY {
             let max = self.mtus.iter().copied().min().unwrap_or(DEFAULT_MTU);
             // The container has headers of its own, and its length 16 bits; see `max_packet`.
             let max = max.min(usize::from(u16::MAX) / 2);
@@ -191,10 +191,12 @@ impl Mesh {
                 }
             }
         }
-        while let Some(outgoing) = self.routing.due(now) {
-            self.transmit(outgoing.interface, Buffer::copy_from(&outgoing.bytes), BROADCAST);
-            if let Some(interface) = outgoing.schedule {
-                self.schedule(now, interface);
+        while let Some(due) = self.routing.due(now) {
+            match due {
+                Due::Packet { interface, destination, bytes } => {
+                    self.transmit(interface, Buffer::copy_from(&bytes), destination);
+                }
+                Due::Schedule(interface) => self.schedule(now, interface),
             }
         }
         while let Some((interface, packet)) = self.broadcasts.due(now) {
@@ -255,7 +257,7 @@ impl Mesh {
 
     fn receive_packet(&mut self, arrival: Arrival, kind: PacketType, packet: Buffer) {
         match kind {
-            PacketType::OgmIv if !arrival.merged => {
+            kind if self.routing.takes(kind) && !arrival.merged => {
                 self.receive_ogms(arrival, &packet);
                 packet.recycle();
             }
@@ -264,10 +266,15 @@ impl Mesh {
             PacketType::UnicastTvlv => self.receive_containers(arrival, packet),
             PacketType::Icmp => self.receive_icmp(arrival, packet),
             PacketType::Fragment if !arrival.merged => self.receive_fragment(arrival, packet),
-            PacketType::OgmIv | PacketType::Broadcast | PacketType::Fragment => self.counters.malformed += 1,
-            PacketType::Coded | PacketType::Elp | PacketType::Ogm2 | PacketType::Multicast => {
-                self.counters.not_supported += 1;
+            PacketType::OgmIv | PacketType::Elp | PacketType::Ogm2 if !arrival.merged => {
+                self.counters.of_other_routing += 1;
             }
+            PacketType::OgmIv
+            | PacketType::Elp
+            | PacketType::Ogm2
+            | PacketType::Broadcast
+            | PacketType::Fragment => self.counters.malformed += 1,
+            PacketType::Coded | PacketType::Multicast => self.counters.not_supported += 1,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::batman_iv::BatmanIvConfig;
+use crate::routing::RoutingConfig;
 use crate::wire::data::{Fragment, Place};
 use crate::wire::ogm::Ogm;
 use crate::wire::{Header as _, MAX_TQ, TTL};
@@ -15,7 +16,7 @@ const SECOND: Mac = [2, 0, 0, 0, 1, 1];
 fn between(fragmentation: bool, mtus: [u32; 2]) -> Mesh {
     let interface = |last| MeshInterface { mac: [2, 0, 0, 0, 0, last], wireless: false };
     let config = MeshConfig::new(vec![interface(0), interface(1)], [6; 6]);
-    let routing = BatmanIvConfig { aggregation: false, ..BatmanIvConfig::default() };
+    let routing = RoutingConfig::BatmanIv(BatmanIvConfig { aggregation: false, ..BatmanIvConfig::default() });
     let mut mesh =
         Mesh::new(MeshConfig { fragmentation, routing, ..config }, Seed::new(1, 0).stream(&["node"], 0));
     mesh.wake(Instant::ZERO);
@@ -68,7 +69,7 @@ fn a_message_longer_than_the_mtu_of_an_interface_is_not_forwarded_there() {
     hear(&mut mesh, 0, FIRST, 2, &containers);
     mesh.wake(NOW + Duration::from_millis(100));
     assert!(sent(&mut mesh).iter().all(|&(interface, len)| interface == 0 || len <= 600));
-    assert_eq!(mesh.routing.counters.ogms_too_long, 1);
+    assert_eq!(mesh.routing.counters().ogms_too_long, 1);
 }
 
 #[test]

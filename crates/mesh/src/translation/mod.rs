@@ -209,12 +209,12 @@ impl Translation {
         self.global.get(key).is_some_and(|entry| entry.roaming.is_some())
     }
 
-    /// The node that has a client: of several, the one of the best path, as `quality` says.
+    /// The node that has a client: of several, the one of the best path, as `metric` says.
     #[inline]
-    pub(crate) fn find(&self, key: Key, quality: impl Fn(Mac) -> Option<u8>) -> Option<Mac> {
-        let mut best: Option<(Mac, u8)> = None;
+    pub(crate) fn find(&self, key: Key, metric: impl Fn(Mac) -> Option<u32>) -> Option<Mac> {
+        let mut best: Option<(Mac, u32)> = None;
         for announcer in self.global.get(key)?.announcers() {
-            if let Some(found) = quality(announcer)
+            if let Some(found) = metric(announcer)
                 && best.is_none_or(|(_, other)| found > other)
             {
                 best = Some((announcer, found));

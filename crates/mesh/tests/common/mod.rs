@@ -239,10 +239,10 @@ impl World {
         route
     }
 
-    /// Quality of the path from a node to another.
-    pub(crate) fn tq(&self, node: usize, to: usize) -> Option<u8> {
+    /// Metric of the path from a node to another.
+    pub(crate) fn metric(&self, node: usize, to: usize) -> Option<u32> {
         let found = self.nodes[node].originators().into_iter().find(|status| status.originator == radio(to));
-        found.map(|status| status.tq)
+        found.map(|status| status.metric)
     }
 
     /// Whether every node has a route to every other, and the clients of every other by the same table as that one.

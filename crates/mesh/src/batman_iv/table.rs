@@ -1,0 +1,89 @@
+//! What B.A.T.M.A.N. IV keeps in the table of originators.
+
+use hopcast_core::Instant;
+
+use super::tq::Average;
+use crate::routing::{Algorithm, Originator, Via};
+use crate::window;
+
+/// The algorithm.
+pub(crate) struct Iv;
+
+impl Algorithm for Iv {
+    type Out = Out;
+    type Path = Path;
+
+    fn metric(path: &Path) -> Option<u32> {
+        Some(u32::from(path.quality.get()))
+    }
+}
+
+/// What is known of an originator for packets that leave by one interface.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Out {
+    pub(super) last_ttl: u8,
+    /// The last of the node's own messages of that interface that came back from the originator: bit 0 is that of the
+    /// message that was sent last.
+    pub(super) echoes: u64,
+}
+
+/// The path by a neighbour.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Path {
+    /// The last sequence numbers that came by it: bit 0 is that of the newest that came by any.
+    pub(super) received: u64,
+    pub(super) quality: Average,
+}
+
+/// How a message's sequence number was known before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Duplicate {
+    No,
+    /// It came by another neighbour.
+    OfOriginator,
+    /// It came by the same neighbour.
+    OfNeighbour,
+    /// The originator may not have restarted so soon.
+    Refused,
+}
+
+impl Originator<Iv> {
+    /// Number of the node's own messages of an interface that came back.
+    #[inline]
+    pub(super) fn echoed(&self, interface: usize) -> u32 {
+        self.outs[interface].state.echoes.count_ones()
+    }
+
+    /// Takes a message's sequence number that came by a neighbour.
+    pub(super) fn receive(&mut self, now: Instant, out: usize, seqno: u32, from: Via) -> Duplicate {
+        let Self { outs, candidates, .. } = self;
+        let entry = &mut outs[out];
+        let ahead = seqno.wrapping_sub(entry.newest).cast_signed();
+        if !candidates.is_empty() && entry.protection.refuses(now, ahead) {
+            return Duplicate::Refused;
+        }
+        let (mut duplicate, mut moved) = (Duplicate::No, false);
+        for candidate in candidates {
+            let by_this = candidate.via == from;
+            let path = candidate.out(out);
+            if window::contains(path.received, entry.newest, seqno) {
+                if by_this {
+                    duplicate = Duplicate::OfNeighbour;
+                } else if duplicate == Duplicate::No {
+                    duplicate = Duplicate::OfOriginator;
+                }
+            }
+            moved |= window::advance(&mut path.received, ahead, by_this);
+        }
+        if moved {
+            entry.newest = seqno;
+        }
+        duplicate
+    }
+
+    /// Notes that a message did not come by any neighbour but one.
+    pub(super) fn missed_by_others(&mut self, out: usize, from: Via) {
+        let others = self.candidates.iter_mut().filter(|candidate| candidate.via != from);
+        others.for_each(|candidate| candidate.out(out).quality.push(0));
+    }
+}

@@ -1,0 +1,269 @@
+//! What a node asks of its routing, whichever algorithm it has.
+//!
+//! | file | state |
+//! |---|---|
+//! | `originators` | by which neighbours each originator's messages come, and how well; the next hops |
+//!
+//! The algorithms have modules of their own.
+
+mod originators;
+
+use hopcast_core::{Instant, Stream};
+use hopcast_wire::ethernet::Mac;
+
+use crate::batman_iv::{BatmanIv, BatmanIvConfig};
+use crate::wire::PacketType;
+pub(crate) use originators::{Algorithm, Originator, Originators};
+
+/// Interface whose messages go through the whole mesh, and whose address is that of the node.
+pub(crate) const PRIMARY: usize = 0;
+
+/// The algorithm by which a node finds its routes, with its settings. All nodes of a mesh have the same.
+#[derive(Clone, Debug)]
+pub enum RoutingConfig {
+    /// B.A.T.M.A.N. IV, whose metric is the share of messages that arrive.
+    BatmanIv(BatmanIvConfig),
+}
+
+impl Default for RoutingConfig {
+    fn default() -> Self {
+        Self::BatmanIv(BatmanIvConfig::default())
+    }
+}
+
+/// An originator, as `batctl o` shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OriginatorStatus {
+    /// Address of the interface whose messages they are.
+    pub originator: Mac,
+    /// Time of its last message.
+    pub last_seen: Instant,
+    /// Metric of the path: with B.A.T.M.A.N. IV the average transmit quality, 0 to 255.
+    pub metric: u32,
+    /// Address of the next hop.
+    pub next_hop: Mac,
+    /// Number of the interface by which packets leave to it.
+    pub interface: usize,
+    /// The other neighbours by which its messages come, with the metric of each path.
+    pub alternatives: Vec<(Mac, u32)>,
+}
+
+/// A neighbour, by its address and the interface on which it is heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Via {
+    pub(crate) interface: usize,
+    pub(crate) address: Mac,
+}
+
+/// An interface below the mesh, as routing sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Link {
+    pub(crate) mac: Mac,
+    pub(crate) wireless: bool,
+    pub(crate) mtu: usize,
+}
+
+/// Something that is due now.
+pub(crate) enum Due {
+    /// A packet, for one station or all on an interface.
+    Packet { interface: usize, destination: Mac, bytes: Vec<u8> },
+    /// The next message of the node's own for an interface, which [`Routing::schedule`] takes.
+    Schedule(usize),
+}
+
+/// Consequence of a message for the rest of the mesh.
+#[derive(Debug)]
+pub(crate) enum Event<'a> {
+    /// An originator's containers.
+    Containers(Mac, &'a [u8]),
+    /// There is no route any more, or the originator is forgotten.
+    Removed(Removal),
+}
+
+/// Consequence of a purge or a full table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Removal {
+    /// There is no next hop to it any more.
+    Route(Mac),
+    /// It is forgotten.
+    Originator(Mac),
+}
+
+/// Figures of any algorithm; what one does not know stays 0.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) ogms_received: u64,
+    pub(crate) ogms_sent: u64,
+    pub(crate) ogms_forwarded: u64,
+    pub(crate) ogm_packets_sent: u64,
+    pub(crate) ogms_of_own: u64,
+    pub(crate) ogms_not_best: u64,
+    pub(crate) ogms_looping: u64,
+    pub(crate) ogms_of_restart_refused: u64,
+    pub(crate) ogms_without_quality: u64,
+    pub(crate) ogms_by_unknown_neighbours: u64,
+    pub(crate) ogms_expired: u64,
+    pub(crate) originators_refused: u64,
+    pub(crate) neighbours_refused: u64,
+    pub(crate) ogms_too_long: u64,
+    pub(crate) queue_full: u64,
+    pub(crate) route_changes: u64,
+}
+
+/// The state that every algorithm has.
+pub(crate) struct Common<A: Algorithm> {
+    pub(crate) links: Vec<Link>,
+    pub(crate) originators: Originators<A>,
+    pub(crate) random: Stream,
+    pub(crate) counters: Counters,
+}
+
+impl<A: Algorithm> Common<A> {
+    pub(crate) fn new(links: Vec<Link>, max_originators: usize, random: Stream) -> Self {
+        let originators = Originators::new(links.len() + 1, max_originators.max(1));
+        Self { links, originators, random, counters: Counters::default() }
+    }
+
+    /// Whether an address is one of the node's own interfaces.
+    #[inline]
+    pub(crate) fn is_own(&self, address: Mac) -> bool {
+        self.links.iter().any(|link| link.mac == address)
+    }
+
+    /// Number by which the table of originators has what is known for the node's own packets, behind the interfaces.
+    #[inline]
+    pub(crate) const fn own(&self) -> usize {
+        self.links.len()
+    }
+
+    /// Makes sure that an originator is known. Returns whether there was room.
+    pub(crate) fn ensure(&mut self, now: Instant, originator: Mac, events: &mut Vec<Event<'_>>) -> bool {
+        let (known, forgotten) = self.originators.ensure(now, originator);
+        events.extend(forgotten.map(|forgotten| Event::Removed(Removal::Originator(forgotten))));
+        self.counters.originators_refused += u64::from(!known);
+        known
+    }
+}
+
+/// The routing of a node.
+pub(crate) enum Routing {
+    BatmanIv(BatmanIv),
+}
+
+/// Does something with the algorithm, or with the state that it has in common with all others.
+macro_rules! with {
+    ($self:ident, $routing:ident => $done:expr) => {
+        match $self {
+            Self::BatmanIv($routing) => $done,
+        }
+    };
+    ($self:ident.common, $common:ident => $done:expr) => {
+        match $self {
+            Self::BatmanIv(BatmanIv { common: $common, .. }) => $done,
+        }
+    };
+}
+
+impl Routing {
+    pub(crate) fn new(config: RoutingConfig, links: Vec<Link>, random: Stream) -> Self {
+        match config {
+            RoutingConfig::BatmanIv(config) => Self::BatmanIv(BatmanIv::new(config, links, random)),
+        }
+    }
+
+    /// Begins: the first messages are due.
+    pub(crate) fn start(&mut self) {
+        with!(self, routing => routing.start());
+    }
+
+    /// Makes the next message of the node's own for an interface. Only those of [`PRIMARY`] have containers.
+    pub(crate) fn schedule(&mut self, now: Instant, interface: usize, containers: &[u8]) {
+        with!(self, routing => routing.schedule(now, interface, containers));
+    }
+
+    /// What is due first.
+    pub(crate) fn due(&mut self, now: Instant) -> Option<Due> {
+        with!(self, routing => routing.due(now))
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        with!(self, routing => routing.deadline())
+    }
+
+    /// Whether the algorithm has packets of a type.
+    pub(crate) const fn takes(&self, kind: PacketType) -> bool {
+        match self {
+            Self::BatmanIv(_) => matches!(kind, PacketType::OgmIv),
+        }
+    }
+
+    /// Takes a packet of a type that the algorithm has. Returns whether it is well formed.
+    pub(crate) fn receive<'a>(
+        &mut self,
+        now: Instant,
+        from: Via,
+        packet: &'a [u8],
+        events: &mut Vec<Event<'a>>,
+    ) -> bool {
+        with!(self, routing => routing.receive(now, from, packet, events))
+    }
+
+    pub(crate) fn set_mtu(&mut self, interface: usize, mtu: usize) {
+        with!(self.common, common => common.links[interface].mtu = mtu);
+    }
+
+    /// Whether an address is one of the node's own interfaces.
+    #[inline]
+    pub(crate) fn is_own(&self, address: Mac) -> bool {
+        with!(self.common, common => common.is_own(address))
+    }
+
+    /// The next hop to an originator for a packet that came by an interface, or for one of the node's own.
+    #[inline]
+    pub(crate) fn next_hop(&self, originator: Mac, came_by: Option<usize>) -> Option<Via> {
+        with!(self.common, common => common.originators.router(originator, came_by.unwrap_or(common.own())))
+    }
+
+    /// Metric of the path to an originator, of which more is better, if there is a route.
+    pub(crate) fn metric(&self, originator: Mac) -> Option<u32> {
+        with!(self.common, common => {
+            let entry = common.originators.get(originator)?;
+            entry.outs[common.own()].router.map(|via| entry.metric(common.own(), via))
+        })
+    }
+
+    /// Whether an originator is known, with a route or without.
+    #[inline]
+    pub(crate) fn knows(&self, originator: Mac) -> bool {
+        with!(self.common, common => common.originators.get(originator).is_some())
+    }
+
+    /// Forgets what has not been heard of for long.
+    pub(crate) fn purge(&mut self, now: Instant, removed: impl FnMut(Removal)) {
+        with!(self.common, common => common.originators.purge(now, removed));
+    }
+
+    /// Number of originators that are known.
+    pub(crate) fn len(&self) -> usize {
+        with!(self.common, common => common.originators.len())
+    }
+
+    /// The addresses of neighbours on an interface.
+    pub(crate) fn neighbours_on(&self, interface: usize) -> Vec<Mac> {
+        with!(self.common, common => common.originators.neighbours_on(interface).map(|(via, _)| via.address).collect())
+    }
+
+    /// See [`Originators::has_receivers`].
+    pub(crate) fn has_receivers(&self, interface: usize, originator: Mac, from: Option<Mac>) -> bool {
+        with!(self.common, common => common.originators.has_receivers(interface, originator, from))
+    }
+
+    /// The originators to which there is a route.
+    pub(crate) fn status(&self) -> Vec<OriginatorStatus> {
+        with!(self.common, common => common.originators.status())
+    }
+
+    pub(crate) fn counters(&self) -> &Counters {
+        with!(self.common, common => &common.counters)
+    }
+}

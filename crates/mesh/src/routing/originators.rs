@@ -1,0 +1,263 @@
+//! What is known of each originator: by which neighbours its messages come, how good those paths are, and which is the
+//! next hop.
+//!
+//! All of it is kept once for each interface by which a packet may leave, and once for the node's own packets, since a
+//! radio that has to send on what it receives is worth less.
+
+use std::collections::BTreeMap;
+
+use hopcast_core::{Duration, Instant};
+use hopcast_wire::ethernet::Mac;
+
+use super::{OriginatorStatus, Removal, Via};
+use crate::window::ResetProtection;
+
+/// Time after which a neighbour that sends no messages of an originator is no way there (`BATADV_PURGE_TIMEOUT`).
+const NEIGHBOUR_TIMEOUT: Duration = Duration::from_secs(200);
+/// Time after which an originator of which no message comes is forgotten.
+const ORIGINATOR_TIMEOUT: Duration = Duration::from_secs(400);
+/// Maximum number of neighbours by which messages of one originator are taken. Chosen: more stations than hear each
+/// other on one channel; beyond, further ones are no next hops to it.
+const MAX_NEIGHBOURS: usize = 256;
+
+/// What a routing algorithm keeps here, and how it compares paths.
+pub(crate) trait Algorithm {
+    /// What it keeps of an originator, for packets that leave by one interface.
+    type Out: Clone + Default;
+    /// What it keeps of the path by a neighbour, for packets that leave by one interface.
+    type Path: Clone + Default;
+
+    /// The metric of a path, of which more is better; `None` if no message has come by it.
+    fn metric(path: &Self::Path) -> Option<u32>;
+}
+
+/// The originators, by their address.
+pub(crate) struct Originators<A: Algorithm> {
+    entries: BTreeMap<Mac, Originator<A>>,
+    /// Neighbours by which messages of any originator come.
+    neighbours: BTreeMap<Via, Neighbour>,
+    outs: usize,
+    max: usize,
+}
+
+/// A neighbour.
+pub(crate) struct Neighbour {
+    /// Originator of whose messages it was first heard to be a sender: its own.
+    pub(crate) originator: Mac,
+    /// Number of originators whose messages come by it.
+    entries: usize,
+}
+
+pub(crate) struct Originator<A: Algorithm> {
+    pub(crate) last_seen: Instant,
+    /// For each interface by which packets may leave; the last for the node's own.
+    pub(crate) outs: Vec<Out<A::Out>>,
+    pub(crate) candidates: Vec<Candidate<A::Path>>,
+}
+
+/// What is known of an originator for packets that leave by one interface.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Out<T> {
+    pub(crate) newest: u32,
+    pub(crate) router: Option<Via>,
+    pub(crate) protection: ResetProtection,
+    pub(crate) state: T,
+}
+
+/// A neighbour by which an originator's messages come, so that it may become the next hop.
+pub(crate) struct Candidate<P> {
+    pub(crate) via: Via,
+    last_seen: Instant,
+    outs: Vec<P>,
+}
+
+impl<A: Algorithm> Originators<A> {
+    /// No originators, for this many outs, and at most this many.
+    pub(crate) const fn new(outs: usize, max: usize) -> Self {
+        Self { entries: BTreeMap::new(), neighbours: BTreeMap::new(), outs, max }
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, address: Mac) -> Option<&Originator<A>> {
+        self.entries.get(&address)
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, address: Mac) -> Option<&mut Originator<A>> {
+        self.entries.get_mut(&address)
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Originator<A>> {
+        self.entries.values_mut()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The next hop to an originator for packets that leave by an interface, or for the node's own.
+    #[inline]
+    pub(crate) fn router(&self, originator: Mac, out: usize) -> Option<Via> {
+        self.get(originator)?.outs[out].router
+    }
+
+    /// The neighbours on an interface.
+    pub(crate) fn neighbours_on(&self, interface: usize) -> impl Iterator<Item = (Via, &Neighbour)> {
+        let first = Via { interface, address: [0; 6] };
+        let last = Via { interface, address: [0xff; 6] };
+        self.neighbours.range(first..=last).map(|(&via, neighbour)| (via, neighbour))
+    }
+
+    /// Whether there is a neighbour on an interface who may not have a flooded packet: another one than the originator
+    /// and the one from whom it came.
+    pub(crate) fn has_receivers(&self, interface: usize, originator: Mac, from: Option<Mac>) -> bool {
+        let mut neighbours = self.neighbours_on(interface).map(|(_, neighbour)| neighbour.originator);
+        match (neighbours.next(), neighbours.next()) {
+            (None, _) => false,
+            (Some(only), None) => only != originator && Some(only) != from,
+            _ => true,
+        }
+    }
+
+    /// Whether there is an originator of this address now: it was known, or is. If there are as many as there may be,
+    /// the one to which there has been no route for longest is forgotten first, and returned.
+    pub(crate) fn ensure(&mut self, now: Instant, address: Mac) -> (bool, Option<Mac>) {
+        if self.entries.contains_key(&address) {
+            return (true, None);
+        }
+        let mut forgotten = None;
+        if self.entries.len() >= self.max {
+            let own = self.outs - 1;
+            let without_route = self.entries.iter().filter(|(_, entry)| entry.outs[own].router.is_none());
+            let oldest = without_route.min_by_key(|(_, entry)| entry.last_seen).map(|(&address, _)| address);
+            let Some(oldest) = oldest else { return (false, None) };
+            self.remove(oldest);
+            forgotten = Some(oldest);
+        }
+        let entry =
+            Originator { last_seen: now, outs: vec![Out::default(); self.outs], candidates: Vec::new() };
+        self.entries.insert(address, entry);
+        (true, forgotten)
+    }
+
+    fn remove(&mut self, address: Mac) {
+        if let Some(entry) = self.entries.remove(&address) {
+            entry.candidates.iter().for_each(|candidate| unlink(&mut self.neighbours, candidate.via));
+        }
+    }
+
+    /// The path by a neighbour to an originator that is known, which is made if there is none; `None` if there are too
+    /// many.
+    pub(crate) fn path(&mut self, now: Instant, address: Mac, via: Via) -> Option<&mut Candidate<A::Path>> {
+        let outs = self.outs;
+        let entry = self.entries.get_mut(&address)?;
+        let place = entry.candidates.iter().position(|candidate| candidate.via == via);
+        let place = match place {
+            Some(place) => place,
+            None if entry.candidates.len() >= MAX_NEIGHBOURS => return None,
+            None => {
+                let neighbour = Neighbour { originator: address, entries: 0 };
+                self.neighbours.entry(via).or_insert(neighbour).entries += 1;
+                entry.candidates.push(Candidate {
+                    via,
+                    last_seen: now,
+                    outs: vec![A::Path::default(); outs],
+                });
+                entry.candidates.len() - 1
+            }
+        };
+        Some(&mut entry.candidates[place])
+    }
+
+    /// Forgets what has not been heard of for long.
+    pub(crate) fn purge(&mut self, now: Instant, mut removed: impl FnMut(Removal)) {
+        let Self { entries, neighbours, outs, .. } = self;
+        let own = *outs - 1;
+        entries.retain(|&address, entry| {
+            if entry.last_seen + ORIGINATOR_TIMEOUT <= now {
+                entry.candidates.iter().for_each(|candidate| unlink(neighbours, candidate.via));
+                removed(Removal::Originator(address));
+                return false;
+            }
+            let before = entry.candidates.len();
+            entry.candidates.retain(|candidate| {
+                let kept = candidate.last_seen + NEIGHBOUR_TIMEOUT > now;
+                if !kept {
+                    unlink(neighbours, candidate.via);
+                }
+                kept
+            });
+            if entry.candidates.len() < before {
+                for out in 0..=own {
+                    let best = entry.best(out);
+                    let before = std::mem::replace(&mut entry.outs[out].router, best);
+                    if out == own && before.is_some() && best.is_none() {
+                        removed(Removal::Route(address));
+                    }
+                }
+            }
+            true
+        });
+    }
+
+    /// The originators to which there is a route.
+    pub(crate) fn status(&self) -> Vec<OriginatorStatus> {
+        let own = self.outs - 1;
+        let reached = self.entries.iter().filter_map(|(&originator, entry)| {
+            let router = entry.outs[own].router?;
+            let others = entry.candidates.iter().filter(|candidate| candidate.via != router);
+            let metric = |candidate: &Candidate<A::Path>| A::metric(&candidate.outs[own]);
+            Some(OriginatorStatus {
+                originator,
+                last_seen: entry.last_seen,
+                metric: entry.metric(own, router),
+                next_hop: router.address,
+                interface: router.interface,
+                alternatives: others.filter_map(|other| Some((other.via.address, metric(other)?))).collect(),
+            })
+        });
+        reached.collect()
+    }
+}
+
+fn unlink(neighbours: &mut BTreeMap<Via, Neighbour>, via: Via) {
+    if let Some(neighbour) = neighbours.get_mut(&via) {
+        neighbour.entries -= 1;
+        if neighbour.entries == 0 {
+            neighbours.remove(&via);
+        }
+    }
+}
+
+impl<A: Algorithm> Originator<A> {
+    /// Metric of the path by a neighbour; 0 if there is none.
+    #[inline]
+    pub(crate) fn metric(&self, out: usize, via: Via) -> u32 {
+        let candidate = self.candidates.iter().find(|candidate| candidate.via == via);
+        candidate.and_then(|candidate| A::metric(&candidate.outs[out])).unwrap_or(0)
+    }
+
+    fn best(&self, out: usize) -> Option<Via> {
+        let mut best: Option<(Via, u32)> = None;
+        for candidate in &self.candidates {
+            if let Some(metric) = A::metric(&candidate.outs[out])
+                && best.is_none_or(|(_, other)| metric > other)
+            {
+                best = Some((candidate.via, metric));
+            }
+        }
+        best.map(|(via, _)| via)
+    }
+}
+
+impl<P> Candidate<P> {
+    #[inline]
+    pub(crate) const fn seen(&mut self, now: Instant) {
+        self.last_seen = now;
+    }
+
+    #[inline]
+    pub(crate) fn out(&mut self, out: usize) -> &mut P {
+        &mut self.outs[out]
+    }
+}
