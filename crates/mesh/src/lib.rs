@@ -7,24 +7,33 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`node`] | a node of a mesh of B.A.T.M.A.N. IV: [`Mesh`] |
+//! | [`node`] | a node of a mesh, by B.A.T.M.A.N. IV or V: [`Mesh`] |
 //! | [`wire`] | every packet format: originator messages of versions IV and V, data, fragments, TVLV containers |
 //!
 //! # Bounds
 //!
 //! Nobody is authenticated: a station may announce anything, and is believed. What it can cost is bounded: originators
-//! by [`BatmanIvConfig::max_originators`], of whom those without a route are forgotten first, clients by
-//! [`MeshConfig::max_clients`] and [`MeshConfig::max_clients_of_node`], fragments by a megabyte, and packets that
-//! wait by 256. A packet makes at most three copies of itself on each interface, and goes 50 hops.
+//! by [`BatmanIvConfig::max_originators`] and [`BatmanVConfig::max_originators`], of whom those without a route are
+//! forgotten first, clients by [`MeshConfig::max_clients`] and [`MeshConfig::max_clients_of_node`], fragments by a
+//! megabyte, and packets that wait by 256. A packet makes at most three copies of itself on each interface, and goes 50
+//! hops.
+//!
+//! A node that lies about its paths draws the packets of those who have no better ones. With B.A.T.M.A.N. V it is
+//! believed up to the throughput of the link to it, so that who has a path of more than that keeps it.
 //!
 //! # Scope and departures
 //!
-//! - B.A.T.M.A.N. V, multicast packets, group announcements, the distributed ARP table, gateways, bridge-loop
-//!   avoidance, bonding and isolation are not there yet; of all but the last three the formats are.
+//! - Multicast packets, group announcements, the distributed ARP table, gateways, bridge-loop avoidance, bonding and
+//!   isolation are not there yet; of all but the last three the formats are.
 //! - Frames to groups are flooded. A node without the container of multicast flags is taken to want all of them, so
 //!   that the kernel's nodes send them all here.
 //! - Answers for a table that was not asked for are ignored; the kernel takes them.
 //! - VLANs are learned from clients' frames; the kernel knows those that have an interface.
+//! - The throughput of a link of B.A.T.M.A.N. V is configured, or a third of the rate at which a radio's neighbour
+//!   sends to this node; the kernel asks the driver for the rate at which it sends itself. A radio is half duplex, and
+//!   nothing else is.
+//! - An originator message of B.A.T.M.A.N. V with a throughput of 0, which nobody takes, is not forwarded. One after a
+//!   restart makes its sender the next hop, since numbers from before cannot be compared with those from then on.
 //! - Packets of a type that is not known are not forwarded.
 //! - A packet that is reassembled from fragments and is a fragment itself is malformed.
 
@@ -32,6 +41,7 @@ pub mod node;
 pub mod wire;
 
 mod batman_iv;
+mod batman_v;
 #[cfg(test)]
 mod captured;
 mod routing;
@@ -39,6 +49,7 @@ mod translation;
 mod window;
 
 pub use batman_iv::BatmanIvConfig;
+pub use batman_v::BatmanVConfig;
 pub use node::{Mesh, MeshConfig, MeshInterface};
 pub use routing::{OriginatorStatus, RoutingConfig};
 pub use translation::Key;

@@ -32,6 +32,12 @@ pub(crate) fn advance(bits: &mut u64, ahead: i32, mark: bool) -> bool {
     true
 }
 
+/// Whether a number that is this far ahead of the newest is that of a sender that has restarted.
+#[inline]
+pub(crate) const fn is_restart(ahead: i32) -> bool {
+    ahead <= -WINDOW || ahead >= RESTART_AHEAD
+}
+
 /// The last time that a sender was taken to have restarted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ResetProtection(Option<Instant>);
@@ -40,7 +46,7 @@ impl ResetProtection {
     /// Whether a number that is this far ahead is refused: it says that the sender has restarted, too soon after the
     /// last time. Otherwise a restart is noted.
     pub(crate) fn refuses(&mut self, now: Instant, ahead: i32) -> bool {
-        if ahead > -WINDOW && ahead < RESTART_AHEAD {
+        if !is_restart(ahead) {
             return false;
         }
         if self.0.is_some_and(|last| now < last + RESET_PROTECTION) {

@@ -18,14 +18,12 @@ use std::collections::VecDeque;
 use hopcast_core::{Duration, Instant, Stream};
 use hopcast_wire::ethernet::BROADCAST;
 
-use crate::routing::{Common, Due, Link, PRIMARY};
+use crate::routing::{Common, Due, Link, PRIMARY, jittered};
 use crate::wire::ogm::{self, Ogm};
 use crate::wire::{MAX_TQ, TTL};
 use queue::{Message, OgmQueue};
 use table::Iv;
 
-/// Largest deviation of the interval of own messages (`BATADV_JITTER`).
-const JITTER: Duration = Duration::from_millis(20);
 /// Hops of the messages of an interface that is not the first: its neighbours send them back, and no others.
 const SECONDARY_TTL: u8 = 2;
 
@@ -95,8 +93,7 @@ impl BatmanIv {
         };
         self.seqnos[interface] = self.seqnos[interface].wrapping_add(1);
         self.common.originators.iter_mut().for_each(|entry| entry.outs[interface].state.echoes <<= 1);
-        let jitter = Duration::from_nanos(self.common.random.below(2 * JITTER.as_nanos()));
-        let at = now + self.config.interval.saturating_sub(JITTER) + jitter + Duration::from_nanos(1);
+        let at = jittered(now, self.config.interval, &mut self.common.random);
         let outs = if primary { 0..self.common.links.len() } else { interface..interface + 1 };
         for out in outs {
             self.queue.push_own(at, &Message { ogm, containers, out, interface });

@@ -2,11 +2,11 @@
 
 use hopcast_core::{Duration, Instant};
 
+use super::BatmanIv;
 use super::queue::Message;
 use super::table::Duplicate;
 use super::tq::{path_quality, with_penalty};
-use super::{BatmanIv, JITTER};
-use crate::routing::{Event, Via};
+use crate::routing::{Event, JITTER, Via};
 use crate::window::WINDOW;
 use crate::wire::ogm::{DIRECT_LINK, NOT_BEST_NEXT_HOP, Ogm, messages};
 use crate::wire::{Header, MAX_TQ};

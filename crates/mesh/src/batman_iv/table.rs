@@ -10,6 +10,7 @@ use crate::window;
 pub(crate) struct Iv;
 
 impl Algorithm for Iv {
+    type Neighbour = ();
     type Out = Out;
     type Path = Path;
 

@@ -113,7 +113,7 @@ impl Mesh {
         }
         Broadcast { ttl: header.ttl - 1, ..header }.emit(&mut packet);
         self.counters.broadcasts_forwarded += 1;
-        self.flood(now, header.originator, Some(from.address), packet.clone());
+        self.flood(now, header.originator, self.routing.originator_of(from), packet.clone());
         packet.advance(Broadcast::LEN);
         self.deliver(now, Some(header.originator), packet);
     }

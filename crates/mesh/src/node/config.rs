@@ -1,5 +1,6 @@
 //! Settings of a node of a mesh.
 
+use hopcast_core::Rate;
 use hopcast_wire::ethernet::Mac;
 
 use crate::routing::RoutingConfig;
@@ -46,4 +47,8 @@ pub struct MeshInterface {
     /// Whether it is a radio: broadcasts are sent three times there instead of once, and a path that enters and leaves
     /// by it is worth less.
     pub wireless: bool,
+    /// Throughput to every neighbour there, for B.A.T.M.A.N. V: the speed of the link, or one that is chosen, as
+    /// `batctl hardif throughput_override` sets it. Too high, slow links are preferred to fast ones. Default `None`: a
+    /// third of the rate at which a radio's neighbour sends, and 1 Mbit/s if that is not known.
+    pub throughput: Option<Rate>,
 }

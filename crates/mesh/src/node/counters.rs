@@ -87,6 +87,7 @@ impl Mesh {
         report("ogm_packets_sent", ogms.ogm_packets_sent);
         report("ogms_of_own", ogms.ogms_of_own);
         report("ogms_not_best", ogms.ogms_not_best);
+        report("ogms_outdated", ogms.ogms_outdated);
         report("ogms_looping", ogms.ogms_looping);
         report("ogms_of_restart_refused", ogms.ogms_of_restart_refused);
         report("ogms_without_quality", ogms.ogms_without_quality);
@@ -98,6 +99,12 @@ impl Mesh {
         report("originators_refused", ogms.originators_refused);
         report("neighbours_refused", ogms.neighbours_refused);
         report("route_changes", ogms.route_changes);
+        report("elps_sent", ogms.elps_sent);
+        report("elps_received", ogms.elps_received);
+        report("elps_of_own", ogms.elps_of_own);
+        report("elps_outdated", ogms.elps_outdated);
+        report("elp_probes_sent", ogms.elp_probes_sent);
+        report("elp_probes_received", ogms.elp_probes_received);
         let table = &translation.counters;
         report("tt_clients", translation.len() as u64);
         report("tt_requests_sent", table.requests_sent);

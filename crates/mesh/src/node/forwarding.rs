@@ -22,10 +22,15 @@ impl Mesh {
             return packet.recycle();
         };
         if packet.len() <= self.mtus[via.interface] {
-            self.transmit(via.interface, packet, via.address);
+            self.transmit_to(via, packet);
         } else {
             self.send_fragments(destination, via, packet);
         }
+    }
+
+    fn transmit_to(&mut self, via: Via, packet: Buffer) {
+        self.routing.note_sent(via);
+        self.transmit(via.interface, packet, via.address);
     }
 
     pub(super) fn send_fragments(&mut self, destination: Mac, via: Via, packet: Buffer) {
@@ -43,7 +48,7 @@ impl Mesh {
             let mut fragment = Buffer::copy_from(payload);
             Fragment { ttl: TTL, place, destination, originator, seqno, total_len }.prepend(&mut fragment);
             self.counters.fragments_sent += 1;
-            self.transmit(via.interface, fragment, via.address);
+            self.transmit_to(via, fragment);
         }
     }
 

@@ -59,7 +59,7 @@ impl Timer for Alarm {
     }
 }
 
-/// A node of a mesh of B.A.T.M.A.N. IV; see the [module's documentation](self).
+/// A node of a mesh; see the [module's documentation](self).
 pub struct Mesh {
     interfaces: Vec<MeshInterface>,
     mtus: Vec<usize>,
@@ -92,8 +92,8 @@ impl Mesh {
         assert!(!config.interfaces.is_empty(), "a node of a mesh has an interface");
         let MeshConfig { interfaces, mac, routing, fragmentation, max_clients, max_clients_of_node } = config;
         let link = |interface: &MeshInterface| {
-            let MeshInterface { mac, wireless } = *interface;
-            Link { mac, wireless, mtu: DEFAULT_MTU }
+            let MeshInterface { mac, wireless, throughput } = *interface;
+            Link { mac, wireless, throughput, mtu: DEFAULT_MTU }
         };
         let links = interfaces.iter().map(link).collect();
         let mut timers = Timers::default();
@@ -128,6 +128,12 @@ impl Mesh {
         self.routing.neighbours_on(interface)
     }
 
+    /// Throughput of the link to a neighbour, in units of 100 kbit/s, as `batctl n` shows it. `None` if it is not one,
+    /// and with B.A.T.M.A.N. IV.
+    pub fn throughput(&self, interface: usize, neighbour: Mac) -> Option<u32> {
+        self.routing.throughput(interface, neighbour)
+    }
+
     /// The clients behind this node, as `batctl tl` shows them.
     pub fn local_clients(&self) -> Vec<Key> {
         self.translation.local_clients().collect()
@@ -151,7 +157,7 @@ impl Mesh {
     fn start(&mut self, now: Instant) {
         let own = Key { vlan: 0, address: self.mac };
         self.translation.register(now, own, true, self.max_packet());
-        self.routing.start();
+        self.routing.start(now);
         self.timers.set(Alarm::Purge, now + PURGE_INTERVAL);
         self.timers.set(Alarm::PurgeTable, now + TABLE_PURGE_INTERVAL);
     }
@@ -224,7 +230,7 @@ impl Mesh {
     }
 
     /// Takes a frame of an interface.
-    fn receive(&mut self, now: Instant, interface: usize, mut bytes: Buffer) {
+    fn receive(&mut self, now: Instant, interface: usize, Frame { mut bytes, reception, .. }: Frame) {
         let header = match ethernet::parse(&bytes) {
             Ok(header) if header.ether_type == ETHER_TYPE && !ethernet::is_group(header.source) => header,
             _ => {
@@ -237,11 +243,11 @@ impl Mesh {
             self.counters.malformed += 1;
             return bytes.recycle();
         };
-        let flooded =
-            matches!(kind, PacketType::OgmIv | PacketType::Broadcast | PacketType::Elp | PacketType::Ogm2);
-        let fits = match flooded {
-            true => header.destination == BROADCAST,
-            false => self.routing.is_own(header.destination),
+        let for_all = header.destination == BROADCAST;
+        let fits = match kind {
+            PacketType::OgmIv | PacketType::Broadcast | PacketType::Ogm2 => for_all,
+            PacketType::Elp => for_all || self.routing.is_own(header.destination),
+            _ => self.routing.is_own(header.destination),
         };
         if !fits {
             self.counters.wrong_destination += 1;
@@ -252,13 +258,19 @@ impl Mesh {
             return bytes.recycle();
         }
         let from = Via { interface, address: header.source };
+        if !for_all {
+            self.routing.note_received(from, kind, reception.and_then(|reception| reception.rate));
+            if kind == PacketType::Elp {
+                return bytes.recycle();
+            }
+        }
         self.receive_packet(Arrival { now, from, merged: false }, kind, bytes);
     }
 
     fn receive_packet(&mut self, arrival: Arrival, kind: PacketType, packet: Buffer) {
         match kind {
             kind if self.routing.takes(kind) && !arrival.merged => {
-                self.receive_ogms(arrival, &packet);
+                self.receive_routing(arrival, kind, &packet);
                 packet.recycle();
             }
             PacketType::Broadcast if !arrival.merged => self.receive_broadcast(arrival, packet),
@@ -278,9 +290,9 @@ impl Mesh {
         }
     }
 
-    fn receive_ogms(&mut self, Arrival { now, from, .. }: Arrival, packet: &[u8]) {
+    fn receive_routing(&mut self, Arrival { now, from, .. }: Arrival, kind: PacketType, packet: &[u8]) {
         let mut events = Vec::new();
-        if !self.routing.receive(now, from, packet, &mut events) {
+        if !self.routing.receive(now, from, kind, packet, &mut events) {
             self.counters.malformed += 1;
         }
         for event in events {
@@ -319,7 +331,7 @@ impl Machine for Mesh {
         self.work(now);
         match (port, item) {
             (Port::Below(number), Item::Frame(frame)) if (number as usize) < self.interfaces.len() => {
-                self.receive(now, number as usize, frame.bytes);
+                self.receive(now, number as usize, frame);
             }
             (Port::Above(0), Item::Frame(frame)) => self.send(now, frame.bytes),
             (Port::Below(number), Item::Mtu(mtu)) if (number as usize) < self.interfaces.len() => {

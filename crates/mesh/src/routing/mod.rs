@@ -8,10 +8,11 @@
 
 mod originators;
 
-use hopcast_core::{Instant, Stream};
+use hopcast_core::{Duration, Instant, Rate, Stream};
 use hopcast_wire::ethernet::Mac;
 
 use crate::batman_iv::{BatmanIv, BatmanIvConfig};
+use crate::batman_v::{BatmanV, BatmanVConfig};
 use crate::wire::PacketType;
 pub(crate) use originators::{Algorithm, Originator, Originators};
 
@@ -23,6 +24,8 @@ pub(crate) const PRIMARY: usize = 0;
 pub enum RoutingConfig {
     /// B.A.T.M.A.N. IV, whose metric is the share of messages that arrive.
     BatmanIv(BatmanIvConfig),
+    /// B.A.T.M.A.N. V, whose metric is throughput.
+    BatmanV(BatmanVConfig),
 }
 
 impl Default for RoutingConfig {
@@ -38,7 +41,8 @@ pub struct OriginatorStatus {
     pub originator: Mac,
     /// Time of its last message.
     pub last_seen: Instant,
-    /// Metric of the path: with B.A.T.M.A.N. IV the average transmit quality, 0 to 255.
+    /// Metric of the path: with B.A.T.M.A.N. IV the average transmit quality, 0 to 255, with V the
+    /// throughput in units of 100 kbit/s.
     pub metric: u32,
     /// Address of the next hop.
     pub next_hop: Mac,
@@ -60,6 +64,7 @@ pub(crate) struct Via {
 pub(crate) struct Link {
     pub(crate) mac: Mac,
     pub(crate) wireless: bool,
+    pub(crate) throughput: Option<Rate>,
     pub(crate) mtu: usize,
 }
 
@@ -98,6 +103,7 @@ pub(crate) struct Counters {
     pub(crate) ogm_packets_sent: u64,
     pub(crate) ogms_of_own: u64,
     pub(crate) ogms_not_best: u64,
+    pub(crate) ogms_outdated: u64,
     pub(crate) ogms_looping: u64,
     pub(crate) ogms_of_restart_refused: u64,
     pub(crate) ogms_without_quality: u64,
@@ -108,6 +114,21 @@ pub(crate) struct Counters {
     pub(crate) ogms_too_long: u64,
     pub(crate) queue_full: u64,
     pub(crate) route_changes: u64,
+    pub(crate) elps_sent: u64,
+    pub(crate) elps_received: u64,
+    pub(crate) elps_of_own: u64,
+    pub(crate) elps_outdated: u64,
+    pub(crate) elp_probes_sent: u64,
+    pub(crate) elp_probes_received: u64,
+}
+
+/// Largest deviation of the interval of a node's own packets (`BATADV_JITTER`).
+pub(crate) const JITTER: Duration = Duration::from_millis(20);
+
+/// The time of the next packet of the node's own, an interval later but for the jitter.
+pub(crate) fn jittered(now: Instant, interval: Duration, random: &mut Stream) -> Instant {
+    let jitter = Duration::from_nanos(random.below(2 * JITTER.as_nanos()));
+    now + interval.saturating_sub(JITTER) + jitter + Duration::from_nanos(1)
 }
 
 /// The state that every algorithm has.
@@ -148,6 +169,7 @@ impl<A: Algorithm> Common<A> {
 /// The routing of a node.
 pub(crate) enum Routing {
     BatmanIv(BatmanIv),
+    BatmanV(BatmanV),
 }
 
 /// Does something with the algorithm, or with the state that it has in common with all others.
@@ -155,11 +177,13 @@ macro_rules! with {
     ($self:ident, $routing:ident => $done:expr) => {
         match $self {
             Self::BatmanIv($routing) => $done,
+            Self::BatmanV($routing) => $done,
         }
     };
     ($self:ident.common, $common:ident => $done:expr) => {
         match $self {
             Self::BatmanIv(BatmanIv { common: $common, .. }) => $done,
+            Self::BatmanV(BatmanV { common: $common, .. }) => $done,
         }
     };
 }
@@ -168,17 +192,25 @@ impl Routing {
     pub(crate) fn new(config: RoutingConfig, links: Vec<Link>, random: Stream) -> Self {
         match config {
             RoutingConfig::BatmanIv(config) => Self::BatmanIv(BatmanIv::new(config, links, random)),
+            RoutingConfig::BatmanV(config) => Self::BatmanV(BatmanV::new(config, links, random)),
         }
     }
 
-    /// Begins: the first messages are due.
-    pub(crate) fn start(&mut self) {
-        with!(self, routing => routing.start());
+    /// Begins.
+    pub(crate) fn start(&mut self, now: Instant) {
+        match self {
+            Self::BatmanIv(routing) => routing.start(),
+            Self::BatmanV(routing) => routing.start(now),
+        }
     }
 
-    /// Makes the next message of the node's own for an interface. Only those of [`PRIMARY`] have containers.
+    /// Makes the next message of the node's own for an interface. Only those of [`PRIMARY`] have containers, and
+    /// B.A.T.M.A.N. V has no others.
     pub(crate) fn schedule(&mut self, now: Instant, interface: usize, containers: &[u8]) {
-        with!(self, routing => routing.schedule(now, interface, containers));
+        match self {
+            Self::BatmanIv(routing) => routing.schedule(now, interface, containers),
+            Self::BatmanV(routing) => routing.schedule(now, containers),
+        }
     }
 
     /// What is due first.
@@ -194,18 +226,54 @@ impl Routing {
     pub(crate) const fn takes(&self, kind: PacketType) -> bool {
         match self {
             Self::BatmanIv(_) => matches!(kind, PacketType::OgmIv),
+            Self::BatmanV(_) => matches!(kind, PacketType::Elp | PacketType::Ogm2),
         }
     }
 
-    /// Takes a packet of a type that the algorithm has. Returns whether it is well formed.
+    /// Takes a packet of a type that the algorithm has, for all. Returns whether it is well formed.
     pub(crate) fn receive<'a>(
         &mut self,
         now: Instant,
         from: Via,
+        kind: PacketType,
         packet: &'a [u8],
         events: &mut Vec<Event<'a>>,
     ) -> bool {
-        with!(self, routing => routing.receive(now, from, packet, events))
+        match self {
+            Self::BatmanIv(routing) => routing.receive(now, from, packet, events),
+            Self::BatmanV(routing) => routing.receive(now, from, kind, packet, events),
+        }
+    }
+
+    /// Notes a packet that was received from a neighbour for this node alone, and the rate at which it was sent, if it
+    /// was measured.
+    #[inline]
+    pub(crate) fn note_received(&mut self, from: Via, kind: PacketType, rate: Option<Rate>) {
+        if let Self::BatmanV(routing) = self {
+            routing.note_received(from, kind, rate);
+        }
+    }
+
+    /// Notes a packet that is sent to a neighbour alone.
+    #[inline]
+    pub(crate) fn note_sent(&mut self, to: Via) {
+        if let Self::BatmanV(routing) = self {
+            routing.note_sent(to);
+        }
+    }
+
+    /// Throughput of the link to a neighbour, in units of 100 kbit/s, if the algorithm measures it.
+    pub(crate) fn throughput(&self, interface: usize, address: Mac) -> Option<u32> {
+        match self {
+            Self::BatmanIv(_) => None,
+            Self::BatmanV(routing) => routing.throughput(interface, address),
+        }
+    }
+
+    /// Address of the node whose interface a neighbour is, if it is known.
+    #[inline]
+    pub(crate) fn originator_of(&self, via: Via) -> Option<Mac> {
+        with!(self.common, common => Some(common.originators.neighbour(via)?.originator))
     }
 
     pub(crate) fn set_mtu(&mut self, interface: usize, mtu: usize) {

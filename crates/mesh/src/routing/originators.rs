@@ -5,6 +5,7 @@
 //! radio that has to send on what it receives is worth less.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use hopcast_core::{Duration, Instant};
 use hopcast_wire::ethernet::Mac;
@@ -22,6 +23,8 @@ const MAX_NEIGHBOURS: usize = 256;
 
 /// What a routing algorithm keeps here, and how it compares paths.
 pub(crate) trait Algorithm {
+    /// What it keeps of a neighbour.
+    type Neighbour: Default;
     /// What it keeps of an originator, for packets that leave by one interface.
     type Out: Clone + Default;
     /// What it keeps of the path by a neighbour, for packets that leave by one interface.
@@ -35,17 +38,18 @@ pub(crate) trait Algorithm {
 pub(crate) struct Originators<A: Algorithm> {
     entries: BTreeMap<Mac, Originator<A>>,
     /// Neighbours by which messages of any originator come.
-    neighbours: BTreeMap<Via, Neighbour>,
+    neighbours: BTreeMap<Via, Neighbour<A::Neighbour>>,
     outs: usize,
     max: usize,
 }
 
 /// A neighbour.
-pub(crate) struct Neighbour {
+pub(crate) struct Neighbour<T> {
     /// Originator of whose messages it was first heard to be a sender: its own.
     pub(crate) originator: Mac,
     /// Number of originators whose messages come by it.
     entries: usize,
+    pub(crate) state: T,
 }
 
 pub(crate) struct Originator<A: Algorithm> {
@@ -101,11 +105,30 @@ impl<A: Algorithm> Originators<A> {
         self.get(originator)?.outs[out].router
     }
 
+    #[inline]
+    pub(crate) fn neighbour(&self, via: Via) -> Option<&Neighbour<A::Neighbour>> {
+        self.neighbours.get(&via)
+    }
+
+    #[inline]
+    pub(crate) fn neighbour_mut(&mut self, via: Via) -> Option<&mut Neighbour<A::Neighbour>> {
+        self.neighbours.get_mut(&via)
+    }
+
     /// The neighbours on an interface.
-    pub(crate) fn neighbours_on(&self, interface: usize) -> impl Iterator<Item = (Via, &Neighbour)> {
-        let first = Via { interface, address: [0; 6] };
-        let last = Via { interface, address: [0xff; 6] };
-        self.neighbours.range(first..=last).map(|(&via, neighbour)| (via, neighbour))
+    pub(crate) fn neighbours_on(
+        &self,
+        interface: usize,
+    ) -> impl Iterator<Item = (Via, &Neighbour<A::Neighbour>)> {
+        self.neighbours.range(on(interface)).map(|(&via, neighbour)| (via, neighbour))
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn neighbours_on_mut(
+        &mut self,
+        interface: usize,
+    ) -> impl Iterator<Item = (Via, &mut Neighbour<A::Neighbour>)> {
+        self.neighbours.range_mut(on(interface)).map(|(&via, neighbour)| (via, neighbour))
     }
 
     /// Whether there is a neighbour on an interface who may not have a flooded packet: another one than the originator
@@ -156,8 +179,8 @@ impl<A: Algorithm> Originators<A> {
             Some(place) => place,
             None if entry.candidates.len() >= MAX_NEIGHBOURS => return None,
             None => {
-                let neighbour = Neighbour { originator: address, entries: 0 };
-                self.neighbours.entry(via).or_insert(neighbour).entries += 1;
+                let new = || Neighbour { originator: address, entries: 0, state: A::Neighbour::default() };
+                self.neighbours.entry(via).or_insert_with(new).entries += 1;
                 entry.candidates.push(Candidate {
                     via,
                     last_seen: now,
@@ -220,7 +243,12 @@ impl<A: Algorithm> Originators<A> {
     }
 }
 
-fn unlink(neighbours: &mut BTreeMap<Via, Neighbour>, via: Via) {
+/// Every address on an interface.
+const fn on(interface: usize) -> RangeInclusive<Via> {
+    Via { interface, address: [0; 6] }..=Via { interface, address: [0xff; 6] }
+}
+
+fn unlink<T>(neighbours: &mut BTreeMap<Via, Neighbour<T>>, via: Via) {
     if let Some(neighbour) = neighbours.get_mut(&via) {
         neighbour.entries -= 1;
         if neighbour.entries == 0 {

@@ -90,7 +90,7 @@ impl World {
     }
 
     fn make(&self, node: usize, life: u64) -> Mesh {
-        let interfaces = vec![MeshInterface { mac: radio(node), wireless: self.wireless }];
+        let interfaces = vec![MeshInterface { mac: radio(node), wireless: self.wireless, throughput: None }];
         let random = self.seed.stream(&["node", &node.to_string()], life);
         Mesh::new(MeshConfig::new(interfaces, host(node)), random)
     }
