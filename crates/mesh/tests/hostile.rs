@@ -120,13 +120,64 @@ fn an_answer_that_was_not_asked_for_is_ignored() {
     let value = table_data(flags, 1, [Checksum { crc: 0, vlan: 0 }].into_iter(), [stolen].into_iter());
     let mut bytes = Vec::new();
     tvlv::put(&mut bytes, tvlv::TRANSLATION, translation::VERSION, &value);
-    let mut packet = Buffer::copy_from(&bytes);
-    let (destination, source, tvlv_len) = (radio(0), radio(1), bytes.len() as u16);
-    hopcast_mesh::wire::data::UnicastTvlv { ttl: TTL, destination, source, tvlv_len }.prepend(&mut packet);
-    let header = Header { destination: radio(0), source: radio(1), ether_type: ETHER_TYPE };
-    ethernet::prepend(&mut packet, header);
+    let packet = for_one(radio(0), radio(1), &bytes, radio(0), radio(1));
     world.forge(0, &packet);
     assert_eq!(world.counter(0, "tt_responses_not_asked_for"), 1);
+    assert!(world.agrees());
+}
+
+/// A packet of containers for a node, as a neighbour sends it on.
+fn for_one(destination: Mac, source: Mac, containers: &[u8], next_hop: Mac, by: Mac) -> Vec<u8> {
+    let mut packet = Buffer::copy_from(containers);
+    let tvlv_len = containers.len() as u16;
+    hopcast_mesh::wire::data::UnicastTvlv { ttl: TTL, destination, source, tvlv_len }.prepend(&mut packet);
+    let header = Header { destination: next_hop, source: by, ether_type: ETHER_TYPE };
+    ethernet::prepend(&mut packet, header);
+    packet.to_vec()
+}
+
+/// Containers of requests for a whole table, all alike.
+fn requests(number: usize, ttvn: u8, crc: u32) -> Vec<u8> {
+    let flags = translation::REQUEST | translation::FULL_TABLE;
+    let value = table_data(flags, ttvn, [Checksum { crc, vlan: 0 }].into_iter(), std::iter::empty());
+    let mut bytes = Vec::new();
+    (0..number).for_each(|_| tvlv::put(&mut bytes, tvlv::TRANSLATION, translation::VERSION, &value));
+    bytes
+}
+
+#[test]
+fn a_packet_of_many_requests_has_one_answer() {
+    let mut world = World::wires(3, 9);
+    world.run(30);
+    let answered = world.counter(0, "tt_responses_sent");
+    let packet = for_one(radio(0), radio(2), &requests(80, 1, 0), radio(0), radio(1));
+    world.forge(0, &packet);
+    assert_eq!(world.counter(0, "tt_responses_sent") - answered, 1);
+    assert_eq!(world.counter(0, "malformed"), 79);
+}
+
+#[test]
+fn a_node_that_asks_for_a_table_again_and_again_gets_four_answers_in_three_seconds() {
+    let mut world = World::wires(3, 9);
+    world.run(30);
+    let answered = |world: &World, node| world.counter(node, "tt_responses_sent");
+    // For the table of the node itself, and for that of the one behind it, which node 1 has.
+    let (ttvn, crc) = world.nodes[2].table(0);
+    let forged = requests(1, ttvn, crc.unwrap());
+    for (at, of) in [(0, 0), (1, 2)] {
+        let before = (answered(&world, at), answered(&world, 2));
+        let packet = for_one(radio(of), radio(1 - at), &forged, radio(at), radio(1 - at));
+        for _ in 0..100 {
+            world.forge(at, &packet);
+            world.until(world.now + Duration::from_millis(10));
+        }
+        assert_eq!(answered(&world, at) - before.0, 4);
+        // What node 1 does not answer goes on to the node whose table it is, which counts for itself.
+        assert_eq!(answered(&world, 2) - before.1, if of == 2 { 4 } else { 0 });
+        world.run(3);
+        world.forge(at, &packet);
+        assert_eq!(answered(&world, at) - before.0, 5, "the next three seconds");
+    }
     assert!(world.agrees());
 }
 

@@ -198,11 +198,16 @@ impl Mesh {
             return packet.recycle();
         };
         let for_this = self.routing.is_own(header.destination);
-        let mut done = for_this;
+        let (mut done, mut has_table) = (for_this, false);
         for container in containers(bytes) {
             match (container.kind, container.version) {
+                // No node sends two tables in a packet, which would have two answers.
+                (tvlv::TRANSLATION, wire::translation::VERSION) if has_table => self.counters.malformed += 1,
                 (tvlv::TRANSLATION, wire::translation::VERSION) => match TableData::parse(container.value) {
-                    Ok(data) => done |= self.receive_table(arrival.now, header, data),
+                    Ok(data) => {
+                        has_table = true;
+                        done |= self.receive_table(arrival.now, header, data);
+                    }
                     Err(_) => self.counters.malformed += 1,
                 },
                 (tvlv::ROAMING, 1) if for_this => match Roaming::parse(container.value) {
@@ -229,7 +234,7 @@ impl Mesh {
         match data.flags & 0x0f {
             REQUEST if self.routing.knows(header.source) => {
                 let of = (!for_this).then_some(header.destination);
-                self.translation.receive_request(header.source, of, data, self.max_packet())
+                self.translation.receive_request(now, header.source, of, data, self.max_packet())
             }
             RESPONSE if for_this && self.routing.knows(header.source) => {
                 self.translation.receive_response(now, header.source, data);

@@ -83,7 +83,7 @@ fn a_table_of_a_long_mtu_still_fits_the_length_of_its_container() {
     mesh.schedule(NOW, 0);
     assert!(mesh.translation.counters.clients_refused > 0);
     let request = TableData::parse(&[0x12, 1, 0, 0]).unwrap();
-    mesh.translation.receive_request(FIRST, None, request, mesh.max_packet());
+    mesh.translation.receive_request(NOW, FIRST, None, request, mesh.max_packet());
     mesh.send_pending();
     assert_eq!(mesh.translation.counters.responses_sent, 1);
 }

@@ -3,7 +3,7 @@
 use hopcast_core::Instant;
 use hopcast_wire::ethernet::Mac;
 
-use super::{PendingTvlv, REQUEST_TIMEOUT, Translation};
+use super::{MAX_ANSWERED, MAX_ANSWERS, PendingTvlv, REQUEST_TIMEOUT, Translation};
 use crate::wire::translation::{Change, FULL_TABLE, REQUEST, RESPONSE, TableData, table_data};
 use crate::wire::{Header, data, tvlv};
 
@@ -50,31 +50,40 @@ impl Translation {
         });
     }
 
-    /// Takes a request for the table of this node, or of another (`of`). Returns whether it is answered.
+    /// Takes a request for the table of this node, or of another (`of`). Returns whether it need not go on: it is
+    /// answered, or nobody else has this node's table.
     pub(crate) fn receive_request(
         &mut self,
+        now: Instant,
         from: Mac,
         of: Option<Mac>,
         data: TableData<'_>,
         max_len: usize,
     ) -> bool {
         self.counters.requests_received += 1;
+        let has_it = of.is_none_or(|of| {
+            self.global.node(of).is_some_and(|node| node.initialised && node.ttvn == data.ttvn)
+                && self.global.agrees(of, data.checksums())
+        });
+        if !has_it {
+            return false;
+        }
+        if !self.may_answer(now, from, of) {
+            self.counters.requests_too_many += 1;
+            return of.is_none();
+        }
         let whole = data.flags & FULL_TABLE != 0;
-        let value = match of {
+        let value = match of.and_then(|of| Some((of, self.global.node(of)?))) {
             None => match self.local.last_changes() {
                 Some(changes) if !whole && data.ttvn == self.local.ttvn() => {
                     self.local.data(RESPONSE, changes)
                 }
                 _ => self.local.data(RESPONSE | FULL_TABLE, &self.local.table()),
             },
-            Some(of) => {
-                let Some(node) = self.global.node(of) else { return false };
-                if !node.initialised || node.ttvn != data.ttvn || !self.global.agrees(of, data.checksums()) {
-                    return false;
-                }
-                let is_full = whole || node.last_changes.is_empty();
-                let flags = RESPONSE | if is_full { FULL_TABLE } else { 0 };
-                let changes = if is_full { self.global.table(of) } else { node.last_changes.clone() };
+            Some((of, node)) => {
+                let whole = whole || node.last_changes.is_empty();
+                let flags = RESPONSE | if whole { FULL_TABLE } else { 0 };
+                let changes = if whole { self.global.table(of) } else { node.last_changes.clone() };
                 table_data(flags, node.ttvn, node.checksums(), changes.into_iter())
             }
         };
@@ -85,6 +94,20 @@ impl Translation {
         self.counters.responses_sent += 1;
         self.pending.push(PendingTvlv { source: of, destination: from, kind: tvlv::TRANSLATION, value });
         true
+    }
+
+    /// Counts an answer about a table to a node. Returns whether it may have one.
+    fn may_answer(&mut self, now: Instant, from: Mac, of: Option<Mac>) -> bool {
+        if self.answered.len() >= MAX_ANSWERED && !self.answered.contains_key(&(from, of)) {
+            return false;
+        }
+        let (since, left) = self.answered.entry((from, of)).or_insert((now, MAX_ANSWERS));
+        if *since + REQUEST_TIMEOUT <= now {
+            (*since, *left) = (now, MAX_ANSWERS);
+        }
+        let may = *left > 0;
+        *left = left.saturating_sub(1);
+        may
     }
 
     /// Takes the answer to a request.

@@ -28,6 +28,13 @@ use local::Local;
 
 /// Time for which the answer to a request is waited for (`BATADV_TT_REQUEST_TIMEOUT`).
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
+/// Number of answers that a node gets about one table within [`REQUEST_TIMEOUT`]. Chosen: an honest node asks again as
+/// soon as an answer did not bring what the next message announces, once a second, and else waits for the timeout; the
+/// kernel answers without end.
+const MAX_ANSWERS: u8 = 4;
+/// Maximum number of pairs of nodes and tables that answers are counted for, some 0.5 MB. Chosen: twice as many as there
+/// are originators, since a node that joins asks for the table of each. Beyond, there are no answers.
+const MAX_ANSWERED: usize = 8192;
 /// A client may come here from others this often within [`ROAMING_SPAN`], and further times are not told to the node
 /// before (`BATADV_ROAMING_MAX_COUNT`).
 const MAX_ROAMINGS: u8 = 5;
@@ -104,6 +111,7 @@ pub(crate) struct Counters {
     pub(crate) responses_received: u64,
     pub(crate) responses_not_asked_for: u64,
     pub(crate) responses_too_long: u64,
+    pub(crate) requests_too_many: u64,
     pub(crate) roamings_sent: u64,
     pub(crate) roamings_received: u64,
     pub(crate) roamings_too_often: u64,
@@ -118,6 +126,9 @@ pub(crate) struct Translation {
     limits: Limits,
     /// The requests that are not answered, with their time.
     requests: BTreeMap<Mac, Instant>,
+    /// For nodes that ask, and the tables that they get (`None` is this node's): how often they may yet, and since
+    /// when.
+    answered: BTreeMap<(Mac, Option<Mac>), (Instant, u8)>,
     /// For clients that have come here: how often they may yet, and since when.
     roamings: BTreeMap<Key, (Instant, u8)>,
     pending: Vec<PendingTvlv>,
@@ -131,6 +142,7 @@ impl Translation {
             global: Global::default(),
             limits,
             requests: BTreeMap::new(),
+            answered: BTreeMap::new(),
             roamings: BTreeMap::new(),
             pending: Vec::new(),
             counters: Counters::default(),
@@ -264,6 +276,7 @@ impl Translation {
         self.local.purge(now);
         self.global.purge(now);
         self.requests.retain(|_, asked| *asked + REQUEST_TIMEOUT > now);
+        self.answered.retain(|_, (since, _)| *since + REQUEST_TIMEOUT > now);
         self.roamings.retain(|_, (since, _)| *since + ROAMING_SPAN > now);
     }
 
