@@ -20,7 +20,11 @@ const CHAINS: u16 = 8;
 /// Time after which the fragments of an incomplete packet are dropped (`BATADV_FRAG_TIMEOUT`).
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of bytes in incomplete packets. Chosen: 50 packets of the longest; beyond, the oldest are dropped.
+/// The kernel has no bound but that of each originator.
 const MAX_BYTES: usize = 1 << 20;
+/// Maximum number of incomplete packets, each of which takes half a kilobyte beside its bytes. Chosen: as many as 32
+/// nodes can have under way to this one; beyond, the oldest are dropped.
+const MAX_CHAINS: usize = 256;
 
 /// The fragments of an incomplete packet.
 #[derive(Debug)]
@@ -51,7 +55,8 @@ impl Fragments {
     pub(super) fn receive(&mut self, now: Instant, header: Fragment, payload: &[u8]) -> Option<Vec<u8>> {
         let key = (header.originator, header.seqno % CHAINS);
         let total = usize::from(header.total_len);
-        if total > MAX_PACKET || payload.len() > total {
+        // One without a byte brings nothing, but would be kept.
+        if total > MAX_PACKET || payload.is_empty() || payload.len() > total {
             return None;
         }
         if self.chains.get(&key).is_some_and(|chain| chain.seqno != header.seqno || chain.total != total) {
@@ -74,7 +79,7 @@ impl Fragments {
             // The fragment with the highest number is the first.
             return (bytes == total).then(|| chain.fragments.into_iter().rev().flatten().flatten().collect());
         }
-        while self.bytes > MAX_BYTES
+        while (self.bytes > MAX_BYTES || self.chains.len() > MAX_CHAINS)
             && let Some(oldest) = self.chains.iter().min_by_key(|(_, chain)| chain.since).map(|(&key, _)| key)
         {
             self.drop_chain(oldest);
@@ -86,6 +91,12 @@ impl Fragments {
         let chain = self.chains.remove(&key)?;
         self.bytes -= chain.bytes;
         Some(chain)
+    }
+
+    /// Drops the fragments of an originator.
+    pub(super) fn forget(&mut self, originator: Mac) {
+        let dropped = self.chains.extract_if((originator, 0)..(originator, CHAINS), |_, _| true);
+        self.bytes -= dropped.map(|(_, chain)| chain.bytes).sum::<usize>();
     }
 
     /// Drops the fragments of packets that will not be complete any more.
@@ -156,7 +167,7 @@ mod tests {
             for seqno in 0..20 {
                 let header = Fragment { originator: [originator; 6], ..header(0, seqno, 20_000) };
                 fragments.receive(NOW, header, &[0; 1400]);
-                assert!(fragments.bytes <= MAX_BYTES);
+                assert!(fragments.bytes <= MAX_BYTES && fragments.chains.len() <= MAX_CHAINS);
             }
         }
         let held: usize = fragments.chains.values().map(|chain| chain.bytes).sum();
@@ -167,5 +178,34 @@ mod tests {
         assert_eq!(fragments.receive(NOW, header(0, 1, 10), &[0; 9]), None);
         assert_eq!(fragments.receive(NOW, header(1, 1, 10), &[0; 2]), None, "more than its length");
         assert_eq!(fragments.bytes, 0);
+    }
+
+    #[test]
+    fn packets_of_one_byte_fragments_are_bounded_by_their_number_and_the_oldest_go_first() {
+        let mut fragments = Fragments::default();
+        let of = |originator: u8| Fragment { originator: [originator; 6], ..header(0, 1, 2) };
+        for (millis, originator) in (0..).zip(0..=255) {
+            let now = NOW + Duration::from_millis(millis);
+            assert_eq!(fragments.receive(now, of(originator), b"b"), None);
+        }
+        assert_eq!(fragments.chains.len(), MAX_CHAINS);
+        let late = NOW + Duration::from_secs(1);
+        assert_eq!(fragments.receive(late, Fragment { seqno: 2, ..of(255) }, b"b"), None);
+        assert_eq!(fragments.chains.len(), MAX_CHAINS);
+        let end = |originator| Fragment { place: Place { number: 1, priority: 0 }, ..of(originator) };
+        assert_eq!(fragments.receive(late, end(1), b"a").as_deref(), Some(&b"ab"[..]));
+        assert_eq!(fragments.receive(late, end(0), b"a"), None, "the oldest was dropped");
+    }
+
+    #[test]
+    fn a_fragment_without_a_byte_is_not_kept_and_those_of_a_forgotten_originator_are_dropped() {
+        let mut fragments = Fragments::default();
+        assert_eq!(fragments.receive(NOW, header(0, 1, 10), b""), None);
+        assert!(fragments.chains.is_empty());
+        for (originator, seqno) in [([2; 6], 0), ([2; 6], 7), ([3; 6], 0)] {
+            fragments.receive(NOW, Fragment { originator, ..header(0, seqno, 10) }, b"abc");
+        }
+        fragments.forget([2; 6]);
+        assert_eq!((fragments.bytes, fragments.chains.len()), (3, 1));
     }
 }

@@ -218,6 +218,7 @@ impl Mesh {
             Removal::Originator(originator) => {
                 self.translation.forget(originator, true);
                 self.broadcasts.forget(originator);
+                self.fragments.forget(originator);
             }
         }
     }
