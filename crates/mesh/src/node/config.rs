@@ -18,8 +18,8 @@ pub struct MeshConfig {
     /// Whether packets that are too long for an interface are sent in fragments; default true. Without, they are
     /// dropped.
     pub fragmentation: bool,
-    /// Maximum number of clients behind other nodes that are known; default 16,384, some 3 MB. Beyond, further ones are
-    /// not reached.
+    /// Maximum number of clients behind other nodes that are known, where one that several nodes announce counts
+    /// several times; default 16,384, some 4 MB. Beyond, further ones are not reached.
     pub max_clients: usize,
     /// The same of clients behind one node; default 2048, more than fit one answer to a request.
     pub max_clients_of_node: usize,

@@ -21,9 +21,10 @@ impl Translation {
             } else {
                 let changes: Vec<Change> = data.changes().collect();
                 self.apply(now, originator, &changes);
+                self.global.keep_changes(originator, changes, self.limits);
                 let node = self.global.node_mut(originator);
-                (node.last_changes, node.ttvn) = (changes, data.ttvn);
-                self.global.update_checksums(originator);
+                node.ttvn = data.ttvn;
+                node.update_checksums();
                 self.global.agrees(originator, data.checksums())
             }
         } else {
@@ -81,9 +82,9 @@ impl Translation {
                 _ => self.local.data(RESPONSE | FULL_TABLE, &self.local.table()),
             },
             Some((of, node)) => {
-                let whole = whole || node.last_changes.is_empty();
+                let whole = whole || node.last_changes().is_empty();
                 let flags = RESPONSE | if whole { FULL_TABLE } else { 0 };
-                let changes = if whole { self.global.table(of) } else { node.last_changes.clone() };
+                let changes = if whole { self.global.table(of) } else { node.last_changes().to_vec() };
                 table_data(flags, node.ttvn, node.checksums(), changes.into_iter())
             }
         };
@@ -123,9 +124,9 @@ impl Translation {
             self.global.clear_node(originator);
         }
         self.apply(now, originator, &changes);
+        self.global.keep_changes(originator, if full { Vec::new() } else { changes }, self.limits);
         let node = self.global.node_mut(originator);
         node.ttvn = data.ttvn;
-        node.last_changes = if full { Vec::new() } else { changes };
-        self.global.update_checksums(originator);
+        node.update_checksums();
     }
 }

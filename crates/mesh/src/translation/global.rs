@@ -3,22 +3,26 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hopcast_core::{Duration, Instant};
-use hopcast_wire::ethernet::Mac;
+use hopcast_wire::ethernet::{self, Mac};
 
-use super::{Key, Limits, VlanSummaries, crc};
+use super::{Key, Limits, crc};
 use crate::wire::translation::{CHECKED_FLAGS, Change, Checksum};
 
 /// Time after which a client is forgotten that has gone to another node, or has sent without being announced, if no
 /// node announces it (`BATADV_TT_CLIENT_ROAM_TIMEOUT`, `BATADV_TT_CLIENT_TEMP_TIMEOUT`).
 const UNCLAIMED_TIMEOUT: Duration = Duration::from_secs(600);
+/// Maximum number of nodes that announce one client, but for groups, which every node may announce. Chosen: far more
+/// than nodes share a bridge; each frame for the client looks at all of them. The kernel has no bound.
+const MAX_ANNOUNCERS: usize = 64;
 
 /// A client behind one or several nodes.
 #[derive(Debug)]
 pub(super) struct Entry {
     /// Since when it is between two nodes.
-    pub(super) roaming: Option<Instant>,
+    roaming: Option<Instant>,
     /// Since when it has sent without having been announced.
-    pub(super) unannounced: Option<Instant>,
+    unannounced: Option<Instant>,
+    /// The nodes that announce it, at least one, in the order of their addresses.
     announcers: Vec<Announcer>,
 }
 
@@ -35,9 +39,22 @@ pub(super) struct NodeTable {
     /// Whether there is a table at all.
     pub(super) initialised: bool,
     pub(super) ttvn: u8,
-    pub(super) last_changes: Vec<Change>,
+    last_changes: Vec<Change>,
     keys: BTreeSet<Key>,
-    summaries: VlanSummaries,
+    vlans: BTreeMap<u16, Vlan>,
+    /// VLANs whose checksum has changed since the checksums were updated.
+    changed: BTreeSet<u16>,
+}
+
+/// The clients of a node in one VLAN.
+#[derive(Clone, Copy, Debug, Default)]
+struct Vlan {
+    clients: usize,
+    /// The checksum that was right when the checksums were updated. A client that roams meanwhile does not change it,
+    /// since its node has not announced that yet.
+    crc: u32,
+    /// The checksum of those that count now.
+    present: u32,
 }
 
 /// The clients behind other nodes.
@@ -45,16 +62,16 @@ pub(super) struct NodeTable {
 pub(super) struct Global {
     entries: BTreeMap<Key, Entry>,
     nodes: BTreeMap<Mac, NodeTable>,
+    /// Number of pairs of a client and a node that announces it.
+    announcements: usize,
+    /// Number of changes that are kept, of all nodes.
+    changes: usize,
 }
 
 impl Global {
     #[inline]
     pub(super) fn get(&self, key: Key) -> Option<&Entry> {
         self.entries.get(&key)
-    }
-
-    pub(super) fn get_mut(&mut self, key: Key) -> Option<&mut Entry> {
-        self.entries.get_mut(&key)
     }
 
     pub(super) fn node(&self, originator: Mac) -> Option<&NodeTable> {
@@ -69,70 +86,111 @@ impl Global {
         self.entries.len()
     }
 
+    /// Number of pairs of a client and a node that announces it.
+    #[cfg(test)]
+    pub(super) const fn announcements(&self) -> usize {
+        self.announcements
+    }
+
     /// The clients, with the nodes that have them.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Key, Mac)> {
-        self.entries.iter().flat_map(|(&key, entry)| {
-            entry.announcers.iter().map(move |announcer| (key, announcer.originator))
-        })
+        self.entries
+            .iter()
+            .flat_map(|(&key, entry)| entry.announcers().map(move |announcer| (key, announcer)))
     }
 
     /// Notes that a node has a client, and makes an entry if there is none. Returns whether there was room.
     pub(super) fn add_announcer(&mut self, key: Key, originator: Mac, flags: u8, limits: Limits) -> bool {
-        let known = self.entries.contains_key(&key);
-        let node = self.nodes.entry(originator).or_default();
-        if !known && self.entries.len() >= limits.max_clients
-            || !node.keys.contains(&key) && node.keys.len() >= limits.max_clients_of_node
-        {
-            return false;
-        }
-        let entry = self.entries.entry(key).or_insert(Entry {
-            roaming: None,
-            unannounced: None,
-            announcers: Vec::new(),
-        });
         let flags = flags & CHECKED_FLAGS;
-        match entry.announcers.iter_mut().find(|announcer| announcer.originator == originator) {
-            Some(announcer) => announcer.flags = flags,
-            None => {
-                entry.announcers.push(Announcer { originator, flags });
-                node.keys.insert(key);
-                node.summaries.count(key.vlan);
+        let node = self.nodes.entry(originator).or_default();
+        let entry = self.entries.get_mut(&key);
+        let place = entry.as_ref().map_or(Err(0), |entry| entry.place(originator));
+        let announcers = entry.as_ref().map_or(0, |entry| entry.announcers.len());
+        match (entry, place) {
+            (Some(entry), Ok(place)) => {
+                let before = std::mem::replace(&mut entry.announcers[place].flags, flags);
+                if entry.counts() && before != flags {
+                    node.toggle(key, before);
+                    node.toggle(key, flags);
+                }
+                return true;
+            }
+            _ if self.announcements >= limits.max_clients
+                || node.keys.len() >= limits.max_clients_of_node
+                || announcers >= MAX_ANNOUNCERS && !ethernet::is_group(key.address) =>
+            {
+                return false;
+            }
+            (Some(entry), Err(place)) => {
+                entry.announcers.insert(place, Announcer { originator, flags });
+                node.insert(key, flags, entry.counts());
+            }
+            (None, _) => {
+                let announcers = vec![Announcer { originator, flags }];
+                self.entries.insert(key, Entry { roaming: None, unannounced: None, announcers });
+                node.insert(key, flags, true);
             }
         }
+        self.announcements += 1;
         true
     }
 
     /// Notes that a node has a client no more. The entry is forgotten with its last node.
     pub(super) fn remove_announcer(&mut self, key: Key, originator: Mac) {
-        if let Some(entry) = self.entries.get_mut(&key) {
-            entry.announcers.retain(|announcer| announcer.originator != originator);
-            if entry.announcers.is_empty() {
-                self.entries.remove(&key);
-            }
-        }
-        if let Some(node) = self.nodes.get_mut(&originator)
-            && node.keys.remove(&key)
-        {
-            node.summaries.discount(key.vlan);
-        }
-    }
-
-    /// Notes that no node has a client any more, and keeps its entry.
-    pub(super) fn remove_announcers(&mut self, key: Key) {
         let Some(entry) = self.entries.get_mut(&key) else { return };
-        for Announcer { originator, .. } in std::mem::take(&mut entry.announcers) {
-            if let Some(node) = self.nodes.get_mut(&originator)
-                && node.keys.remove(&key)
-            {
-                node.summaries.discount(key.vlan);
-            }
+        let Ok(place) = entry.place(originator) else { return };
+        let (flags, counted) = (entry.announcers.remove(place).flags, entry.counts());
+        if entry.announcers.is_empty() {
+            self.entries.remove(&key);
+        }
+        self.announcements -= 1;
+        if let Some(node) = self.nodes.get_mut(&originator) {
+            node.remove(key, flags, counted);
         }
     }
 
     /// Forgets a client.
     pub(super) fn remove(&mut self, key: Key) {
-        self.remove_announcers(key);
-        self.entries.remove(&key);
+        let Some(entry) = self.entries.remove(&key) else { return };
+        self.announcements -= entry.announcers.len();
+        for &Announcer { originator, flags } in &entry.announcers {
+            if let Some(node) = self.nodes.get_mut(&originator) {
+                node.remove(key, flags, entry.counts());
+            }
+        }
+    }
+
+    /// Notes that a client is between two nodes since then, or is not.
+    pub(super) fn set_roaming(&mut self, key: Key, since: Option<Instant>) {
+        self.set(key, |entry| entry.roaming = since);
+    }
+
+    /// Notes that a client has sent since then without having been announced.
+    pub(super) fn set_unannounced(&mut self, key: Key, since: Instant) {
+        self.set(key, |entry| entry.unannounced = Some(since));
+    }
+
+    fn set(&mut self, key: Key, change: impl FnOnce(&mut Entry)) {
+        let Some(entry) = self.entries.get_mut(&key) else { return };
+        let counted = entry.counts();
+        change(entry);
+        if entry.counts() == counted {
+            return;
+        }
+        for &Announcer { originator, flags } in &entry.announcers {
+            if let Some(node) = self.nodes.get_mut(&originator) {
+                node.toggle(key, flags);
+            }
+        }
+    }
+
+    /// Keeps what a node has changed last, for those who ask. If there is no room, they get its whole table.
+    pub(super) fn keep_changes(&mut self, originator: Mac, changes: Vec<Change>, limits: Limits) {
+        let node = self.nodes.entry(originator).or_default();
+        self.changes -= node.last_changes.len();
+        let fits = self.changes + changes.len() <= limits.max_clients;
+        node.last_changes = if fits { changes } else { Vec::new() };
+        self.changes += node.last_changes.len();
     }
 
     /// Forgets the clients of a node: its table is not known any more.
@@ -140,10 +198,14 @@ impl Global {
         let Some(node) = self.nodes.get_mut(&originator) else { return };
         node.initialised = false;
         let keys = std::mem::take(&mut node.keys);
-        node.summaries = VlanSummaries::default();
+        node.vlans.clear();
+        node.changed.clear();
+        self.announcements -= keys.len();
         for key in keys {
             if let Some(entry) = self.entries.get_mut(&key) {
-                entry.announcers.retain(|announcer| announcer.originator != originator);
+                if let Ok(place) = entry.place(originator) {
+                    entry.announcers.remove(place);
+                }
                 if entry.announcers.is_empty() {
                     self.entries.remove(&key);
                 }
@@ -154,33 +216,22 @@ impl Global {
     /// Forgets a node, and its clients.
     pub(super) fn remove_node(&mut self, originator: Mac) {
         self.clear_node(originator);
-        self.nodes.remove(&originator);
-    }
-
-    /// Computes the checksums of a node's table anew. Clients that are not announced, or between two nodes, do not
-    /// count.
-    pub(super) fn update_checksums(&mut self, originator: Mac) {
-        let Some(node) = self.nodes.get_mut(&originator) else { return };
-        node.summaries.0.values_mut().for_each(|summary| summary.crc = 0);
-        for key in &node.keys {
-            let Some(entry) = self.entries.get(key) else { continue };
-            let announcer = entry.announcers.iter().find(|announcer| announcer.originator == originator);
-            if let Some(announcer) = announcer.filter(|_| entry.counts())
-                && let Some(summary) = node.summaries.0.get_mut(&key.vlan)
-            {
-                summary.crc ^= crc::of_entry(key.vlan, announcer.flags, key.address);
-            }
+        if let Some(node) = self.nodes.remove(&originator) {
+            self.changes -= node.last_changes.len();
         }
     }
 
     /// Whether a node's table has these checksums, and no other VLANs.
-    pub(super) fn agrees(&self, originator: Mac, checksums: impl ExactSizeIterator<Item = Checksum>) -> bool {
-        let empty = VlanSummaries::default();
-        let summaries = self.nodes.get(&originator).map_or(&empty, |node| &node.summaries);
-        summaries.0.len() <= checksums.len()
-            && checksums.into_iter().all(|Checksum { crc, vlan }| {
-                summaries.0.get(&vlan).is_some_and(|summary| summary.crc == crc)
-            })
+    pub(super) fn agrees(
+        &self,
+        originator: Mac,
+        mut checksums: impl ExactSizeIterator<Item = Checksum>,
+    ) -> bool {
+        let empty = BTreeMap::new();
+        let vlans = self.nodes.get(&originator).map_or(&empty, |node| &node.vlans);
+        vlans.len() <= checksums.len()
+            && checksums
+                .all(|Checksum { crc, vlan }| vlans.get(&vlan).is_some_and(|summary| summary.crc == crc))
     }
 
     /// The whole table of a node.
@@ -188,8 +239,8 @@ impl Global {
         let keys = self.nodes.get(&originator).into_iter().flat_map(|node| &node.keys);
         let change = |key: &Key| {
             let entry = self.entries.get(key).filter(|entry| entry.counts())?;
-            let announcer = entry.announcers.iter().find(|announcer| announcer.originator == originator)?;
-            Some(Change { flags: announcer.flags, address: key.address, vlan: key.vlan })
+            let Announcer { flags, .. } = entry.announcers[entry.place(originator).ok()?];
+            Some(Change { flags, address: key.address, vlan: key.vlan })
         };
         keys.filter_map(change).collect()
     }
@@ -205,9 +256,29 @@ impl Global {
 }
 
 impl Entry {
+    /// Whether it is between two nodes.
+    pub(super) const fn is_roaming(&self) -> bool {
+        self.roaming.is_some()
+    }
+
+    /// Since when it has sent without having been announced.
+    pub(super) const fn unannounced(&self) -> Option<Instant> {
+        self.unannounced
+    }
+
+    /// Whether it is between two nodes, or not announced yet.
+    pub(super) const fn is_provisional(&self) -> bool {
+        self.roaming.is_some() || self.unannounced.is_some()
+    }
+
     /// Whether it belongs to what its nodes have announced.
     const fn counts(&self) -> bool {
-        self.roaming.is_none() && self.unannounced.is_none()
+        !self.is_provisional()
+    }
+
+    /// Where a node is among the announcers, or would be.
+    fn place(&self, originator: Mac) -> Result<usize, usize> {
+        self.announcers.binary_search_by_key(&originator, |announcer| announcer.originator)
     }
 
     /// The nodes that have it.
@@ -216,13 +287,56 @@ impl Entry {
     }
 
     pub(super) fn is_announced_by(&self, originator: Mac) -> bool {
-        self.announcers().any(|announcer| announcer == originator)
+        self.place(originator).is_ok()
     }
 }
 
 impl NodeTable {
+    pub(super) fn last_changes(&self) -> &[Change] {
+        &self.last_changes
+    }
+
     /// The checksums, in the order of the VLANs.
     pub(super) fn checksums(&self) -> impl ExactSizeIterator<Item = Checksum> {
-        self.summaries.checksums()
+        self.vlans.iter().map(|(&vlan, summary)| Checksum { crc: summary.crc, vlan })
+    }
+
+    /// Takes the checksums for right that its clients have now.
+    pub(super) fn update_checksums(&mut self) {
+        while let Some(vlan) = self.changed.pop_first() {
+            if let Some(vlan) = self.vlans.get_mut(&vlan) {
+                vlan.crc = vlan.present;
+            }
+        }
+    }
+
+    /// Adds a client that counts, or takes it out.
+    fn toggle(&mut self, key: Key, flags: u8) {
+        if let Some(vlan) = self.vlans.get_mut(&key.vlan) {
+            vlan.present ^= crc::of_entry(key.vlan, flags, key.address);
+            self.changed.insert(key.vlan);
+        }
+    }
+
+    fn insert(&mut self, key: Key, flags: u8, counts: bool) {
+        self.keys.insert(key);
+        self.vlans.entry(key.vlan).or_default().clients += 1;
+        if counts {
+            self.toggle(key, flags);
+        }
+    }
+
+    fn remove(&mut self, key: Key, flags: u8, counted: bool) {
+        self.keys.remove(&key);
+        if counted {
+            self.toggle(key, flags);
+        }
+        if let Some(vlan) = self.vlans.get_mut(&key.vlan) {
+            vlan.clients -= 1;
+            if vlan.clients == 0 {
+                self.vlans.remove(&key.vlan);
+                self.changed.remove(&key.vlan);
+            }
+        }
     }
 }

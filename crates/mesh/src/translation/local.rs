@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use hopcast_core::{Duration, Instant};
 
-use super::{Key, VlanSummaries, VlanSummary, crc};
+use super::{Key, crc};
 use crate::wire::ogm::Ogm;
-use crate::wire::translation::{CHECKED_FLAGS, Change, DELETED, DIFFERENCE, ROAMED, table_data};
+use crate::wire::translation::{CHECKED_FLAGS, Change, Checksum, DELETED, DIFFERENCE, ROAMED, table_data};
 use crate::wire::{Header, translation};
 use crate::wire::{data, tvlv};
 
@@ -44,7 +44,8 @@ pub(super) struct Local {
     last_changes: Vec<Change>,
     ttvn: u8,
     repeats: u8,
-    summaries: VlanSummaries,
+    /// Checksum of each VLAN that has clients, as it was announced last.
+    checksums: BTreeMap<u16, u32>,
     /// Value of the container that messages of the node's own have.
     container: Vec<u8>,
 }
@@ -91,7 +92,7 @@ impl Local {
             }
             return true;
         }
-        let vlans = self.summaries.0.len() + usize::from(!self.summaries.0.contains_key(&key.vlan));
+        let vlans = self.checksums.len() + usize::from(!self.checksums.contains_key(&key.vlan));
         let header = data::UnicastTvlv::LEN + tvlv::HEADER + translation::HEADER;
         let len = header + vlans * translation::CHECKSUM + (self.entries.len() + 1) * translation::CHANGE;
         if len > max_len {
@@ -153,15 +154,16 @@ impl Local {
         }
         self.entries.retain(|_, entry| entry.state != State::Leaving);
         self.entries.values_mut().for_each(|entry| entry.state = State::Announced);
-        self.summaries = VlanSummaries::default();
+        self.checksums.clear();
         for (key, entry) in &self.entries {
-            self.summaries.add(key.vlan, crc::of_entry(key.vlan, entry.flags & CHECKED_FLAGS, key.address));
+            *self.checksums.entry(key.vlan).or_default() ^=
+                crc::of_entry(key.vlan, entry.flags & CHECKED_FLAGS, key.address);
         }
         self.ttvn = self.ttvn.wrapping_add(1);
         self.repeats = REPEATS;
         let changes: Vec<Change> = std::mem::take(&mut self.changes).into_values().collect();
         let headers = Ogm::LEN + tvlv::HEADER + translation::HEADER;
-        let checksums = self.summaries.0.len() * translation::CHECKSUM;
+        let checksums = self.checksums.len() * translation::CHECKSUM;
         let fits = headers + checksums + changes.len() * translation::CHANGE <= max_len;
         self.last_changes = if fits { changes } else { Vec::new() };
         self.container = self.data(DIFFERENCE, &self.last_changes);
@@ -183,12 +185,13 @@ impl Local {
 
     /// Value of a container with these changes.
     pub(super) fn data(&self, flags: u8, changes: &[Change]) -> Vec<u8> {
-        table_data(flags, self.ttvn, self.summaries.checksums(), changes.iter().copied())
+        let checksums = self.checksums.iter().map(|(&vlan, &crc)| Checksum { crc, vlan });
+        table_data(flags, self.ttvn, checksums, changes.iter().copied())
     }
 
     /// The checksum of a VLAN, as it was announced last.
-    pub(super) fn summary(&self, vlan: u16) -> Option<VlanSummary> {
-        self.summaries.0.get(&vlan).copied()
+    pub(super) fn checksum(&self, vlan: u16) -> Option<u32> {
+        self.checksums.get(&vlan).copied()
     }
 }
 

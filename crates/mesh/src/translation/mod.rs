@@ -15,15 +15,17 @@ mod crc;
 mod exchange;
 mod global;
 mod local;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 
 use hopcast_core::{Duration, Instant};
 use hopcast_wire::ethernet::{self, Mac};
 
-use crate::wire::translation::{Change, Checksum, DELETED, ROAMED};
+use crate::wire::translation::{Change, DELETED, ROAMED};
 use crate::wire::tvlv;
-use global::Global;
+use global::{Entry, Global};
 use local::Local;
 
 /// Time for which the answer to a request is waited for (`BATADV_TT_REQUEST_TIMEOUT`).
@@ -32,8 +34,8 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
 /// soon as an answer did not bring what the next message announces, once a second, and else waits for the timeout; the
 /// kernel answers without end.
 const MAX_ANSWERS: u8 = 4;
-/// Maximum number of pairs of nodes and tables that answers are counted for, some 0.5 MB. Chosen: twice as many as there
-/// are originators, since a node that joins asks for the table of each. Beyond, there are no answers.
+/// Maximum number of pairs of nodes and tables that answers are counted for, some 0.5 MB. Chosen: twice as many as
+/// there are originators, since a node that joins asks for the table of each. Beyond, there are no answers.
 const MAX_ANSWERED: usize = 8192;
 /// A client may come here from others this often within [`ROAMING_SPAN`], and further times are not told to the node
 /// before (`BATADV_ROAMING_MAX_COUNT`).
@@ -65,42 +67,6 @@ pub(crate) struct PendingTvlv {
     pub(crate) destination: Mac,
     pub(crate) kind: u8,
     pub(crate) value: Vec<u8>,
-}
-
-/// The number of clients of a VLAN, and their checksum.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct VlanSummary {
-    clients: usize,
-    crc: u32,
-}
-
-/// Those of each VLAN that has clients.
-#[derive(Debug, Default)]
-struct VlanSummaries(BTreeMap<u16, VlanSummary>);
-
-impl VlanSummaries {
-    fn add(&mut self, vlan: u16, crc: u32) {
-        let summary = self.0.entry(vlan).or_default();
-        summary.clients += 1;
-        summary.crc ^= crc;
-    }
-
-    fn count(&mut self, vlan: u16) {
-        self.0.entry(vlan).or_default().clients += 1;
-    }
-
-    fn discount(&mut self, vlan: u16) {
-        if let Some(summary) = self.0.get_mut(&vlan) {
-            summary.clients -= 1;
-            if summary.clients == 0 {
-                self.0.remove(&vlan);
-            }
-        }
-    }
-
-    fn checksums(&self) -> impl ExactSizeIterator<Item = Checksum> {
-        self.0.iter().map(|(&vlan, summary)| Checksum { crc: summary.crc, vlan })
-    }
 }
 
 #[derive(Debug, Default)]
@@ -161,13 +127,11 @@ impl Translation {
             self.counters.clients_refused += 1;
             return false;
         }
-        let elsewhere = self.global.get(key).filter(|entry| entry.roaming.is_none());
+        let elsewhere = self.global.get(key).filter(|entry| !entry.is_roaming());
         if let Some(entry) = elsewhere.filter(|_| !ethernet::is_group(key.address)) {
             let announcers: Vec<Mac> = entry.announcers().collect();
             announcers.into_iter().for_each(|announcer| self.tell_of_roaming(now, key, announcer));
-            if let Some(entry) = self.global.get_mut(key) {
-                entry.roaming = Some(now);
-            }
+            self.global.set_roaming(key, Some(now));
         }
         true
     }
@@ -218,7 +182,7 @@ impl Translation {
     /// Whether a client is between two nodes.
     #[inline]
     pub(crate) fn is_roaming(&self, key: Key) -> bool {
-        self.global.get(key).is_some_and(|entry| entry.roaming.is_some())
+        self.global.get(key).is_some_and(Entry::is_roaming)
     }
 
     /// The node that has a client: of several, the one of the best path, as `metric` says.
@@ -252,7 +216,7 @@ impl Translation {
 
     /// The checksum of this node's clients of a VLAN.
     pub(crate) fn checksum(&self, vlan: u16) -> Option<u32> {
-        self.local.summary(vlan).map(|summary| summary.crc)
+        self.local.checksum(vlan)
     }
 
     /// The checksum of an originator's clients of a VLAN.
@@ -291,19 +255,17 @@ impl Translation {
         if ethernet::is_group(key.address) || self.local.is_announced(key) {
             return;
         }
-        match self.global.get(key) {
-            Some(entry) if entry.unannounced.is_none() => return,
-            Some(entry) if entry.is_announced_by(originator) => {}
-            Some(_) => {
-                self.global.remove_announcers(key);
-                self.add_announcer(key, originator, 0);
+        let since = match self.global.get(key) {
+            None => now,
+            Some(entry) => {
+                let Some(since) = entry.unannounced() else { return };
+                since
             }
-            None => {
-                if self.add_announcer(key, originator, 0)
-                    && let Some(entry) = self.global.get_mut(key)
-                {
-                    entry.unannounced = Some(now);
-                }
+        };
+        if !self.global.get(key).is_some_and(|entry| entry.is_announced_by(originator)) {
+            self.global.remove(key);
+            if self.add_announcer(key, originator, 0) {
+                self.global.set_unannounced(key, since);
             }
         }
         self.local.remove(key, false);
@@ -328,7 +290,7 @@ impl Translation {
     }
 
     fn delete(&mut self, now: Instant, originator: Mac, key: Key, roamed: bool) {
-        let Some(entry) = self.global.get_mut(key) else { return };
+        let Some(entry) = self.global.get(key) else { return };
         if !roamed {
             self.global.remove_announcer(key, originator);
         } else if self.local.contains(key) {
@@ -336,36 +298,23 @@ impl Translation {
         } else if entry.announcers().any(|announcer| announcer != originator) {
             self.global.remove_announcer(key, originator);
         } else {
-            entry.roaming = Some(now);
+            self.global.set_roaming(key, Some(now));
         }
     }
 
     /// Adds a client that an originator has, or has just got from another node, if `flags` say that it roamed.
     fn add(&mut self, now: Instant, originator: Mac, key: Key, flags: u8) -> bool {
         let roamed = flags & ROAMED != 0;
-        let known = match self.global.get(key) {
-            None => false,
-            Some(entry) => {
-                if entry.unannounced.is_some() || entry.roaming.is_some() || roamed {
-                    self.global.remove_announcers(key);
-                    if let Some(entry) = self.global.get_mut(key) {
-                        (entry.unannounced, entry.roaming) = (None, None);
-                    }
-                }
-                true
-            }
-        };
+        let entry = self.global.get(key);
+        let (known, moved) = (entry.is_some(), entry.is_some_and(|entry| entry.is_provisional() || roamed));
+        if moved {
+            self.global.remove(key);
+        }
         if !self.add_announcer(key, originator, flags) {
-            if known && self.global.get(key).is_some_and(|entry| entry.announcers().next().is_none()) {
-                self.global.remove(key);
-            }
             return false;
         }
-        if !known
-            && roamed
-            && let Some(entry) = self.global.get_mut(key)
-        {
-            entry.roaming = Some(now);
+        if !known && roamed {
+            self.global.set_roaming(key, Some(now));
         }
         if !ethernet::is_group(key.address) {
             self.local.remove(key, roamed);
