@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, dead_code)] // each test file uses its part
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use hopcast_core::{Buffer, Duration, Frame, Instant, Item, Machine, Port, Seed, Stream};
 use hopcast_mesh::{Mesh, MeshConfig, MeshInterface};
@@ -11,9 +12,20 @@ use hopcast_wire::ethernet::{self, Header, Mac};
 /// Delay of a link.
 const DELAY: Duration = Duration::from_micros(500);
 
-/// Address of a node's interface.
+/// An interface of a node, by the numbers of both.
+pub(crate) type Station = (usize, usize);
+
+/// A frame on its way to an interface.
+type Arriving = (Station, Rc<[u8]>);
+
+/// Address of a node's first interface.
 pub(crate) const fn radio(node: usize) -> Mac {
-    [0x02, 0, 0, 0, (node >> 8) as u8, node as u8]
+    station((node, 0))
+}
+
+/// Address of an interface.
+pub(crate) const fn station((node, interface): Station) -> Mac {
+    [0x02, 0, 0, interface as u8, (node >> 8) as u8, node as u8]
 }
 
 /// Address of the interface that a node's mesh makes.
@@ -43,13 +55,18 @@ pub(crate) fn tagged(to: Mac, from: Mac, vlan: u16, payload: &[u8]) -> Vec<u8> {
     frame.to_vec()
 }
 
-/// Nodes with one radio each, and who hears whom.
+/// Nodes with one radio each or several, and who hears whom.
 pub(crate) struct World {
     pub(crate) nodes: Vec<Mesh>,
+    /// Number of interfaces of each node.
+    interfaces: Vec<usize>,
     pub(crate) now: Instant,
     /// Loss of a link in one direction; there is none that is not here.
-    links: BTreeMap<(usize, usize), f64>,
-    in_flight: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
+    links: BTreeMap<(Station, Station), f64>,
+    in_flight: BTreeMap<(Instant, u64), Arriving>,
+    /// When each node is to wake, and the same in the order of the times.
+    deadlines: Vec<Option<Instant>>,
+    wakings: BTreeSet<(Instant, usize)>,
     ever: u64,
     random: Stream,
     seed: Seed,
@@ -66,13 +83,17 @@ pub(crate) struct World {
 impl World {
     /// Nodes with radios, and no links.
     pub(crate) fn new(nodes: usize, seed: u64) -> Self {
-        Self::with(nodes, true, seed)
+        Self::with(vec![1; nodes], true, seed)
     }
 
-    fn with(nodes: usize, wireless: bool, seed: u64) -> Self {
+    /// Nodes with these numbers of interfaces, and no links.
+    pub(crate) fn with(interfaces: Vec<usize>, wireless: bool, seed: u64) -> Self {
         let seed = Seed::new(seed, 0);
         let mut world = Self {
             nodes: Vec::new(),
+            deadlines: vec![None; interfaces.len()],
+            wakings: BTreeSet::new(),
+            interfaces,
             now: Instant::ZERO,
             links: BTreeMap::new(),
             in_flight: BTreeMap::new(),
@@ -85,19 +106,24 @@ impl World {
             captured: Vec::new(),
             max_captured: 0,
         };
-        world.nodes = (0..nodes).map(|node| world.make(node, 0)).collect();
+        let nodes = world.interfaces.len();
+        world.nodes = (0..nodes).map(|node| world.make(node, node, 0)).collect();
+        (0..nodes).for_each(|node| world.plan(node));
         world
     }
 
-    fn make(&self, node: usize, life: u64) -> Mesh {
-        let interfaces = vec![MeshInterface { mac: radio(node), wireless: self.wireless, throughput: None }];
+    /// A node with the interfaces of one and the addresses of another.
+    fn make(&self, place: usize, node: usize, life: u64) -> Mesh {
+        let wireless = self.wireless;
+        let interface = |number| MeshInterface { mac: station((node, number)), wireless, throughput: None };
+        let interfaces = (0..self.interfaces[place]).map(interface).collect();
         let random = self.seed.stream(&["node", &node.to_string()], life);
         Mesh::new(MeshConfig::new(interfaces, host(node)), random)
     }
 
     /// Nodes in a row, by links that are no radios.
     pub(crate) fn wires(nodes: usize, seed: u64) -> Self {
-        let mut world = Self::with(nodes, false, seed);
+        let mut world = Self::with(vec![1; nodes], false, seed);
         (1..nodes).for_each(|node| world.link(node - 1, node, 0.0));
         world
     }
@@ -125,37 +151,43 @@ impl World {
 
     /// Sets a link's loss in both directions.
     pub(crate) fn link(&mut self, a: usize, b: usize, loss: f64) {
+        self.join((a, 0), (b, 0), loss);
+    }
+
+    /// The same of a link between any interfaces.
+    pub(crate) fn join(&mut self, a: Station, b: Station, loss: f64) {
         self.links.insert((a, b), loss);
         self.links.insert((b, a), loss);
     }
 
     pub(crate) fn cut(&mut self, a: usize, b: usize) {
-        self.links.remove(&(a, b));
-        self.links.remove(&(b, a));
+        self.links.remove(&((a, 0), (b, 0)));
+        self.links.remove(&((b, 0), (a, 0)));
     }
 
     /// Puts a new node, which knows nothing, in the place of one.
     pub(crate) fn restart(&mut self, node: usize) {
-        self.nodes[node] = self.make(node, self.now.as_nanos());
+        self.nodes[node] = self.make(node, node, self.now.as_nanos());
+        self.plan(node);
     }
 
     /// Puts a node in the place of one that takes itself for another.
     pub(crate) fn impersonate(&mut self, node: usize, victim: usize) {
-        self.nodes[node] = self.make(victim, 1 + node as u64);
+        self.nodes[node] = self.make(node, victim, 1 + node as u64);
+        self.plan(node);
     }
 
     /// Lets time pass until then.
     pub(crate) fn until(&mut self, end: Instant) {
         loop {
-            let timer =
-                self.nodes.iter().enumerate().filter_map(|(n, node)| Some((node.deadline()?, n))).min();
+            let timer = self.wakings.first().copied();
             let frame = self.in_flight.first_key_value().map(|(&(at, _), _)| at);
             let next = timer.map(|(at, _)| at).into_iter().chain(frame).min();
             let Some(next) = next.filter(|next| *next <= end) else { break };
             self.now = self.now.max(next);
             if frame.is_some_and(|frame| frame <= next) {
-                let (_, (node, bytes)) = self.in_flight.pop_first().unwrap();
-                self.give(node, Port::Below(0), &bytes);
+                let (_, ((node, interface), bytes)) = self.in_flight.pop_first().unwrap();
+                self.give(node, Port::Below(interface as u32), &bytes);
             } else if let Some((_, node)) = timer {
                 self.nodes[node].wake(self.now);
                 self.drain(node);
@@ -179,6 +211,12 @@ impl World {
         self.give(node, Port::Below(0), frame);
     }
 
+    /// Tells a node the MTU of its first interface.
+    pub(crate) fn set_mtu(&mut self, node: usize, mtu: u32) {
+        self.nodes[node].handle(self.now, Port::Below(0), Item::Mtu(mtu));
+        self.drain(node);
+    }
+
     fn give(&mut self, node: usize, port: Port, bytes: &[u8]) {
         self.nodes[node].handle(self.now, port, Item::Frame(Frame::new(Buffer::copy_from(bytes))));
         self.drain(node);
@@ -186,19 +224,34 @@ impl World {
 
     fn drain(&mut self, node: usize) {
         while let Some((port, item)) = self.nodes[node].poll(self.now) {
-            let Item::Frame(frame) = item else { panic!("{item:?}") };
-            match port {
-                Port::Above(0) => self.delivered.push((self.now, node, frame.bytes.to_vec())),
-                Port::Below(0) => self.transmit(node, &frame.bytes),
+            match (port, item) {
+                (Port::Above(0), Item::Frame(frame)) => {
+                    self.delivered.push((self.now, node, frame.bytes.to_vec()));
+                }
+                (Port::Above(0), Item::Mtu(_)) => {}
+                (Port::Below(interface), Item::Frame(frame)) => {
+                    self.transmit((node, interface as usize), &frame.bytes);
+                    frame.bytes.recycle();
+                }
                 other => panic!("{other:?}"),
             }
         }
+        self.plan(node);
+        assert!(self.deadlines[node].is_none_or(|next| next > self.now), "a deadline that has passed");
+    }
+
+    /// Notes when a node is to wake.
+    fn plan(&mut self, node: usize) {
         let deadline = self.nodes[node].deadline();
-        assert!(deadline.is_none_or(|next| next > self.now), "a deadline that has passed");
+        let before = std::mem::replace(&mut self.deadlines[node], deadline);
+        if before != deadline {
+            before.map(|at| self.wakings.remove(&(at, node)));
+            deadline.map(|at| self.wakings.insert((at, node)));
+        }
     }
 
     /// A frame to one station is sent again up to seven times, as a radio's are.
-    fn transmit(&mut self, node: usize, frame: &[u8]) {
+    fn transmit(&mut self, from: Station, frame: &[u8]) {
         self.sent += 1;
         if self.captured.len() < self.max_captured {
             self.captured.push(frame.to_vec());
@@ -206,12 +259,11 @@ impl World {
         assert!(frame.len() <= 1514, "{} bytes", frame.len());
         let destination = ethernet::parse(frame).unwrap().destination;
         let tries = if ethernet::is_group(destination) { 1 } else { 8 };
-        let hearers: Vec<(usize, f64)> =
-            self.links.range((node, 0)..(node + 1, 0)).map(|(&(_, to), &loss)| (to, loss)).collect();
-        for (to, loss) in hearers {
-            let wanted = ethernet::is_group(destination) || destination == radio(to);
+        let frame: Rc<[u8]> = frame.into();
+        for (&(_, to), &loss) in self.links.range((from, (0, 0))..=(from, (usize::MAX, 0))) {
+            let wanted = ethernet::is_group(destination) || destination == station(to);
             if wanted && (0..tries).any(|_| !self.random.chance(loss)) {
-                self.in_flight.insert((self.now + DELAY, self.ever), (to, frame.to_vec()));
+                self.in_flight.insert((self.now + DELAY, self.ever), (to, frame.clone()));
                 self.ever += 1;
             }
         }
