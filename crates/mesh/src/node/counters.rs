@@ -114,6 +114,7 @@ impl Mesh {
         report("tt_responses_not_asked_for", table.responses_not_asked_for);
         report("tt_responses_too_long", table.responses_too_long);
         report("tt_requests_too_many", table.requests_too_many);
+        report("tt_requests_held_back", table.requests_held_back);
         report("tt_roamings_sent", table.roamings_sent);
         report("tt_roamings_received", table.roamings_received);
         report("tt_roamings_too_often", table.roamings_too_often);

@@ -39,6 +39,10 @@ impl Translation {
         if self.requests.get(&originator).is_some_and(|&asked| asked + REQUEST_TIMEOUT > now) {
             return;
         }
+        if !self.global.node(originator).is_none_or(|node| node.may_be_asked(now)) {
+            self.counters.requests_held_back += 1;
+            return;
+        }
         self.requests.insert(originator, now);
         self.counters.requests_sent += 1;
         let flags = REQUEST | if full { FULL_TABLE } else { 0 };

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hopcast_core::{Duration, Instant};
 use hopcast_wire::ethernet::{self, Mac};
 
-use super::{Key, Limits, crc};
+use super::{Key, Limits, REQUEST_TIMEOUT, crc};
 use crate::wire::translation::{CHECKED_FLAGS, Change, Checksum};
 
 /// Time after which a client is forgotten that has gone to another node, or has sent without being announced, if no
@@ -14,6 +14,11 @@ const UNCLAIMED_TIMEOUT: Duration = Duration::from_secs(600);
 /// Maximum number of nodes that announce one client, but for groups, which every node may announce. Chosen: far more
 /// than nodes share a bridge; each frame for the client looks at all of them. The kernel has no bound.
 const MAX_ANNOUNCERS: usize = 64;
+
+/// Number of times that the pause doubles after which a node is asked again whose clients there was no room for: up to
+/// 192 seconds. Chosen: a whole table may take 16 packets on each hop, and room comes when others are forgotten, after
+/// 200 seconds. The kernel, where only memory is a bound, asks every three seconds for ever.
+const MAX_DOUBLINGS: u32 = 6;
 
 /// A client behind one or several nodes.
 #[derive(Debug)]
@@ -42,6 +47,9 @@ pub(super) struct NodeTable {
     last_changes: Vec<Change>,
     keys: BTreeSet<Key>,
     vlans: BTreeMap<u16, Vlan>,
+    /// Number of times in a row that there was no room for its clients, and when it may be asked again.
+    refusals: u32,
+    ask_after: Option<Instant>,
     /// VLANs whose checksum has changed since the checksums were updated.
     changed: BTreeSet<u16>,
 }
@@ -292,6 +300,17 @@ impl Entry {
 }
 
 impl NodeTable {
+    /// Notes whether there was room for all of its clients. Where there was not, its table would be asked for in vain.
+    pub(super) fn note_room(&mut self, now: Instant, room: bool) {
+        self.refusals = if room { 0 } else { (self.refusals + 1).min(MAX_DOUBLINGS) };
+        self.ask_after = (!room).then(|| now + REQUEST_TIMEOUT * (1 << self.refusals));
+    }
+
+    /// Whether it may be asked for its table.
+    pub(super) fn may_be_asked(&self, now: Instant) -> bool {
+        self.ask_after.is_none_or(|after| after <= now)
+    }
+
     pub(super) fn last_changes(&self) -> &[Change] {
         &self.last_changes
     }

@@ -78,6 +78,7 @@ pub(crate) struct Counters {
     pub(crate) responses_not_asked_for: u64,
     pub(crate) responses_too_long: u64,
     pub(crate) requests_too_many: u64,
+    pub(crate) requests_held_back: u64,
     pub(crate) roamings_sent: u64,
     pub(crate) roamings_received: u64,
     pub(crate) roamings_too_often: u64,
@@ -277,16 +278,24 @@ impl Translation {
         added
     }
 
+    /// Takes changes of an originator's table, up to the first for which there is no room.
     fn apply(&mut self, now: Instant, originator: Mac, changes: &[Change]) {
+        let room = self.apply_all(now, originator, changes);
+        let node = self.global.node_mut(originator);
+        node.initialised |= room;
+        node.note_room(now, room);
+    }
+
+    fn apply_all(&mut self, now: Instant, originator: Mac, changes: &[Change]) -> bool {
         for &Change { flags, address, vlan } in changes {
             let key = Key { vlan, address };
             if flags & DELETED != 0 {
                 self.delete(now, originator, key, flags & ROAMED != 0);
             } else if !self.add(now, originator, key, flags) {
-                return;
+                return false;
             }
         }
-        self.global.node_mut(originator).initialised = true;
+        true
     }
 
     fn delete(&mut self, now: Instant, originator: Mac, key: Key, roamed: bool) {

@@ -118,3 +118,35 @@ fn changes_are_kept_for_others_as_long_as_there_is_room() {
     table.receive_response(NOW, node(2), TableData::parse(&value).unwrap());
     assert!(table.global.node(node(2)).unwrap().last_changes().is_empty());
 }
+
+#[test]
+fn a_node_whose_clients_find_no_room_is_asked_less_and_less_often_until_there_is_room() {
+    let mut table = Translation::new(LIMITS);
+    let clients = |from: u8| (from..from + 55).map(|last| change(0, Key { vlan: 0, ..client(last) }));
+    for at in [1, 2] {
+        announce(&mut table, node(at), 1, &clients(at * 60).collect::<Vec<_>>());
+    }
+    assert_eq!((table.len(), table.counters.foreign_clients_refused), (100, 1));
+    // Node 2 announces the same once a second, and answers each time that it is asked.
+    let checksum = [Checksum { crc: 7, vlan: 0 }];
+    let message = table_data(DIFFERENCE, 1, checksum.into_iter(), std::iter::empty());
+    let whole: Vec<Change> = clients(120).collect();
+    let answer = table_data(RESPONSE | FULL_TABLE, 1, checksum.into_iter(), whole.iter().copied());
+    let second = |table: &mut Translation, seconds: u64| {
+        let now = NOW + Duration::from_secs(seconds);
+        table.receive_announcement(now, node(2), TableData::parse(&message).unwrap());
+        let asked = table.take_pending().len();
+        if asked > 0 {
+            table.receive_response(now, node(2), TableData::parse(&answer).unwrap());
+        }
+        asked > 0
+    };
+    table.take_pending();
+    let asked: Vec<u64> = (1..1000).filter(|&seconds| second(&mut table, seconds)).collect();
+    assert_eq!(asked, [6, 18, 42, 90, 186, 378, 570, 762, 954]);
+    assert!(table.counters.requests_held_back > 900);
+    // Another makes room: the next answer is taken whole, and its wrong checksum has it asked for each time, as always.
+    table.forget(node(1), true);
+    let asked: Vec<u64> = (1100..1160).filter(|&seconds| second(&mut table, seconds)).collect();
+    assert_eq!((asked.len(), asked[0], table.len()), (14, 1146, 55));
+}
