@@ -213,6 +213,85 @@ fn a_broadcast_that_is_repeated_for_ever_is_flooded_once() {
     assert!(world.counter(0, "broadcast_duplicates") >= 1000);
 }
 
+#[test]
+fn broadcasts_and_long_frames_of_a_node_that_has_restarted_are_taken_at_once() {
+    let mut world = World::wires(3, 12);
+    world.run(20);
+    let arrive = |world: &mut World, life: u8| {
+        let (all, long) = (frame(BROADCAST, host(2), &[life]), frame(host(0), host(2), &[life; 1500]));
+        world.delivered.clear();
+        world.send(2, &all);
+        world.send(2, &long);
+        world.run(1);
+        let to =
+            |frame: &[u8]| world.delivered.iter().filter(|found| found.1 == 0 && found.2 == frame).count();
+        (to(&all), to(&long))
+    };
+    assert_eq!(arrive(&mut world, 1), (1, 1));
+    world.restart(2);
+    // It has a route to node 0 again, and a table that others ask for.
+    world.run(15);
+    assert_eq!(arrive(&mut world, 2), (1, 1));
+    assert_eq!(world.counter(0, "broadcast_duplicates") + world.counter(1, "broadcast_duplicates"), 0);
+}
+
+#[test]
+fn sequence_numbers_that_wrap_are_those_of_the_next_messages_and_broadcasts() {
+    let mut world = World::wires(2, 13);
+    world.run(20);
+    let (sender, first) = ([2, 0x99, 0, 0, 0, 1], u32::MAX - 5);
+    let on_radio = |packet: Buffer| {
+        let mut packet = packet;
+        ethernet::prepend(
+            &mut packet,
+            Header { destination: BROADCAST, source: sender, ether_type: ETHER_TYPE },
+        );
+        packet.to_vec()
+    };
+    for step in 0..12_u32 {
+        let seqno = first.wrapping_add(step);
+        world.forge(0, &on_air(ogm(sender, sender, seqno), b"", sender));
+        let mut packet = Buffer::copy_from(&frame(BROADCAST, sender, &[step as u8]));
+        hopcast_mesh::wire::data::Broadcast { ttl: TTL, seqno, originator: sender }.prepend(&mut packet);
+        (0..2).for_each(|_| world.forge(0, &on_radio(packet.clone())));
+    }
+    assert_eq!(world.counter(0, "ogms_of_restart_refused"), 0);
+    assert_eq!((world.delivered.len(), world.counter(0, "broadcast_duplicates")), (12, 12));
+    // One that goes back by more than a window is a restart, once in 30 seconds.
+    for back in [70, 200] {
+        world.forge(0, &on_air(ogm(sender, sender, first.wrapping_sub(back)), b"", sender));
+    }
+    assert_eq!(world.counter(0, "ogms_of_restart_refused"), 1);
+}
+
+#[test]
+fn packets_whose_hops_are_used_up_go_no_further() {
+    let mut world = World::wires(3, 14);
+    world.run(20);
+    world.max_captured = 1000;
+    world.captured.clear();
+    let packets: [(u8, Vec<u8>); 4] =
+        [(0x40, vec![0; 60]), (0x41, vec![0; 60]), (0x43, vec![5; 30]), (0x44, requests(1, 1, 0))];
+    for (kind, payload) in packets {
+        for ttl in 0..2 {
+            // The destination, behind four bytes, and the sender: those that every one of them has.
+            let mut packet = vec![kind, 15, ttl, 3];
+            packet.extend(radio(2));
+            if kind > 0x40 {
+                packet.extend(radio(0));
+                packet.extend([0, 0, 0, 0].map(|zero: u8| if kind == 0x44 { zero } else { 0xff }));
+            }
+            packet.extend(&payload);
+            let mut packet = Buffer::copy_from(&packet);
+            let header = Header { destination: radio(1), source: radio(0), ether_type: ETHER_TYPE };
+            ethernet::prepend(&mut packet, header);
+            world.forge(1, &packet);
+        }
+    }
+    assert!(world.captured.iter().all(|frame| frame[14] == 0), "only messages of the node's own");
+    assert_eq!(world.counter(1, "ttl_exceeded"), 8);
+}
+
 /// Changes to a frame: bytes that are set, and its length.
 fn damage() -> impl Strategy<Value = (usize, Vec<(usize, u8)>, usize)> {
     (

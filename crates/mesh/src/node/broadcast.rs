@@ -7,7 +7,7 @@ use hopcast_wire::ethernet::Mac;
 
 use crate::window::{self, ResetProtection};
 
-/// Time between two transmissions of a broadcast on one interface.
+/// Time between two transmissions of a broadcast on one interface (`batadv_forw_bcast_packet`).
 const GAP: Duration = Duration::from_millis(5);
 /// Number of transmissions on a radio (`BATADV_NUM_BCASTS_WIRELESS`); elsewhere there is one.
 pub(super) const TRANSMISSIONS_BY_RADIO: u8 = 3;
@@ -15,7 +15,7 @@ pub(super) const TRANSMISSIONS_BY_RADIO: u8 = 3;
 const MAX_WAITING: usize = 256;
 
 /// The broadcasts of an originator that have been heard.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Heard {
     bits: u64,
     newest: u32,
@@ -32,7 +32,7 @@ pub(super) struct Repeat {
 }
 
 /// The state of broadcasts.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Broadcasts {
     heard: BTreeMap<Mac, Heard>,
     repeats: BTreeMap<(Instant, u64), Repeat>,
@@ -41,6 +41,12 @@ pub(super) struct Broadcasts {
 }
 
 impl Broadcasts {
+    /// No broadcasts yet, and the number before that of the first one. It is another in each life of a node, or those
+    /// after a restart would be taken for ones that were heard before.
+    pub(super) const fn new(last_seqno: u32) -> Self {
+        Self { heard: BTreeMap::new(), repeats: BTreeMap::new(), ever: 0, last_seqno }
+    }
+
     /// Number of the node's next broadcast.
     pub(super) const fn next_seqno(&mut self) -> u32 {
         self.last_seqno = self.last_seqno.wrapping_add(1);
@@ -50,7 +56,11 @@ impl Broadcasts {
     /// Whether a broadcast of an originator has not been heard before. One that jumps out of the window counts as
     /// heard, but for the first in a while: the originator has restarted then.
     pub(super) fn is_first(&mut self, now: Instant, originator: Mac, seqno: u32) -> bool {
-        let heard = self.heard.entry(originator).or_default();
+        let Some(heard) = self.heard.get_mut(&originator) else {
+            let heard = Heard { bits: 1, newest: seqno, protection: ResetProtection::default() };
+            self.heard.insert(originator, heard);
+            return true;
+        };
         let ahead = seqno.wrapping_sub(heard.newest).cast_signed();
         if window::contains(heard.bits, heard.newest, seqno) || heard.protection.refuses(now, ahead) {
             return false;

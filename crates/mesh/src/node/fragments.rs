@@ -45,6 +45,12 @@ pub(super) struct Fragments {
 }
 
 impl Fragments {
+    /// No fragments yet, and the number before that of the first packet that is cut: random in each life of a node, as
+    /// the kernel's.
+    pub(super) fn new(last_seqno: u16) -> Self {
+        Self { last_seqno, ..Self::default() }
+    }
+
     /// Number of the next packet that is cut.
     pub(super) const fn next_seqno(&mut self) -> u16 {
         self.last_seqno = self.last_seqno.wrapping_add(1);

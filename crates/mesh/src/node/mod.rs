@@ -88,7 +88,7 @@ impl Mesh {
     ///
     /// # Panics
     /// If it has no interface.
-    pub fn new(config: MeshConfig, random: Stream) -> Self {
+    pub fn new(config: MeshConfig, mut random: Stream) -> Self {
         assert!(!config.interfaces.is_empty(), "a node of a mesh has an interface");
         let MeshConfig { interfaces, mac, routing, fragmentation, max_clients, max_clients_of_node } = config;
         let link = |interface: &MeshInterface| {
@@ -96,6 +96,7 @@ impl Mesh {
             Link { mac, wireless, throughput, mtu: DEFAULT_MTU }
         };
         let links = interfaces.iter().map(link).collect();
+        let mut seqnos = random.fork();
         let mut timers = Timers::default();
         timers.set(Alarm::Start, Instant::ZERO);
         Self {
@@ -105,8 +106,8 @@ impl Mesh {
             fragmentation,
             routing: Routing::new(routing, links, random),
             translation: Translation::new(Limits { max_clients, max_clients_of_node }),
-            broadcasts: Broadcasts::default(),
-            fragments: Fragments::default(),
+            broadcasts: Broadcasts::new(seqnos.bits() as u32),
+            fragments: Fragments::new(seqnos.bits() as u16),
             timers,
             counters: Counters::default(),
             out: Outbox::new(),
