@@ -3,8 +3,11 @@
 mod common;
 
 use common::{World, at, frame, host, radio};
+use hopcast_core::Buffer;
+use hopcast_mesh::wire::icmp::{self, Icmp};
 use hopcast_mesh::wire::ogm::{self, DIRECT_LINK, NOT_BEST_NEXT_HOP};
-use hopcast_wire::ethernet::BROADCAST;
+use hopcast_mesh::wire::{ETHER_TYPE, Header as _, TTL};
+use hopcast_wire::ethernet::{self, BROADCAST, Header};
 
 #[test]
 fn chains_have_routes_and_tables_to_all_and_carry_frames() {
@@ -157,6 +160,45 @@ fn a_neighbour_by_whom_no_path_leads_still_gets_its_messages_back() {
     let messages = by_0.flat_map(|frame| ogm::messages(&frame[14..]).unwrap()).map(|(ogm, _)| ogm);
     let of_2: Vec<u8> = messages.filter(|ogm| ogm.originator == radio(2)).map(|ogm| ogm.flags).collect();
     assert!(of_2.contains(&(DIRECT_LINK | NOT_BEST_NEXT_HOP)) && !of_2.contains(&DIRECT_LINK), "{of_2:?}");
+}
+
+#[test]
+fn an_echo_that_records_its_way_comes_back_with_the_hops_of_both_directions() {
+    let mut world = World::wires(4, 11);
+    world.run(30);
+    world.max_captured = 1000;
+    let echo = |recorded: u8, len| {
+        let mut packet = Buffer::copy_from(&vec![0; len]);
+        let (destination, originator) = (radio(3), radio(0));
+        let kind = icmp::ECHO_REQUEST;
+        Icmp { ttl: TTL, kind, destination, originator, uid: 1, recorded, seqno: 2 }.prepend(&mut packet);
+        let header = Header { destination: radio(1), source: radio(0), ether_type: ETHER_TYPE };
+        ethernet::prepend(&mut packet, header);
+        packet.to_vec()
+    };
+    let mut last = |recorded, len| {
+        world.captured.clear();
+        world.forge(1, &echo(recorded, len));
+        let now = world.now;
+        world.until(now + hopcast_core::Duration::from_millis(50));
+        let echoes = world.captured.iter().filter(|frame| frame[14] == 0x43);
+        echoes.map(|frame| frame[14..].to_vec()).next_back().unwrap_or_default()
+    };
+    let reply = last(0, 96);
+    let (header, rest) = Icmp::parse(&reply).unwrap();
+    assert_eq!((header.kind, header.recorded, rest.len()), (icmp::ECHO_REPLY, 5, 96));
+    let hops: Vec<&[u8]> = rest.chunks(6).take(5).collect();
+    assert_eq!(hops, [radio(1), radio(2), radio(3), radio(2), radio(1)]);
+    assert!(rest[30..].iter().all(|&byte| byte == 0));
+    // One that is too short for it records nothing, and one that is full goes no further.
+    let reply = last(0, 95);
+    let (header, rest) = Icmp::parse(&reply).unwrap();
+    assert_eq!((header.kind, header.recorded, rest), (icmp::ECHO_REPLY, 0, &[0; 95][..]));
+    assert!(last(16, 96).is_empty());
+    // 11 are there, and five places left: the answer stops behind the second hop back.
+    let reply = last(11, 96);
+    assert_eq!((reply[2], reply[3], reply[17]), (TTL - 2, icmp::ECHO_REPLY, 16));
+    assert_eq!(world.counter(1, "malformed"), 1);
 }
 
 #[test]

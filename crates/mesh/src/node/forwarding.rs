@@ -161,10 +161,24 @@ impl Mesh {
 
     /// Takes an echo of the mesh's own, or an error.
     pub(super) fn receive_icmp(&mut self, arrival: Arrival, mut packet: Buffer) {
-        let Ok((header, _)) = Icmp::parse(&packet) else {
+        let Ok((mut header, _)) = Icmp::parse(&packet) else {
             self.counters.malformed += 1;
             return packet.recycle();
         };
+        if matches!(header.kind, icmp::ECHO_REQUEST | icmp::ECHO_REPLY) && packet.len() >= icmp::RECORDING_LEN
+        {
+            // Each hop adds the address by which the packet came to it, the last one too, and one that finds no room
+            // drops the packet.
+            let recorded = usize::from(header.recorded);
+            if recorded >= icmp::MAX_RECORDED {
+                self.counters.malformed += 1;
+                return packet.recycle();
+            }
+            let place = Icmp::LEN + 6 * recorded;
+            packet[place..place + 6].copy_from_slice(&self.interfaces[arrival.from.interface].mac);
+            header.recorded += 1;
+            header.emit(&mut packet);
+        }
         let for_this = self.routing.is_own(header.destination);
         let answer = match (for_this, header.kind) {
             (true, icmp::ECHO_REQUEST) => icmp::ECHO_REPLY,

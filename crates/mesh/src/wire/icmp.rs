@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  0      1         2     3      4             10           16   17         18       20
-//! | type | version | TTL | kind | destination | originator | id | reserved | number |
+//! | type | version | TTL | kind | destination | originator | id | recorded | number | addresses of hops, 16 or none |
 //! ```
 
 use hopcast_wire::ethernet::Mac;
@@ -22,8 +22,13 @@ pub const PARAMETER_PROBLEM: u8 = 12;
 /// Kind: the throughput meter's packets, which have other fields behind the identifier.
 pub const THROUGHPUT_METER: u8 = 15;
 
+/// Number of hops that a packet has room for, if it records its way (`BATADV_RR_LEN`).
+pub const MAX_RECORDED: usize = 16;
+/// Length of a packet that records its way (`struct batadv_icmp_packet_rr`).
+pub const RECORDING_LEN: usize = 20 + 6 * MAX_RECORDED;
+
 header! {
-    /// An echo, or an error about one. A packet may be longer: it records the addresses of the hops on its way.
+    /// An echo, or an error about one.
     Icmp of Icmp, 20 bytes {
         /// Hops that it may go yet.
         ttl: u8;
@@ -34,7 +39,10 @@ header! {
         /// Originator that sent it.
         originator: Mac;
         /// Identifier of who asked, on the originator.
-        uid: u8, reserved 1;
+        uid: u8;
+        /// Number of hops whose addresses the packet has recorded, behind the header and in the order of its way. A
+        /// packet that records has room for [`MAX_RECORDED`].
+        recorded: u8;
         /// Number of the request.
         seqno: u16;
     }

@@ -97,9 +97,12 @@ fn the_meshs_echo_and_errors_are_20_bytes() {
         (icmp::TTL_EXCEEDED, 11),
         (icmp::DESTINATION_UNREACHABLE, 3),
     ] {
-        let mut bytes = *b"\x43\x0f\x32\x00\x02\xa0\xa1\xa2\xa3\xa4\x02\xb0\xb1\xb2\xb3\xb4\x09\x00\x00\x03";
+        let mut bytes = *b"\x43\x0f\x32\x00\x02\xa0\xa1\xa2\xa3\xa4\x02\xb0\xb1\xb2\xb3\xb4\x09\x02\x00\x03";
         bytes[3] = byte;
-        assert_bytes(Icmp { ttl: 50, kind, destination: A, originator: B, uid: 9, seqno: 3 }, &bytes);
+        assert_bytes(
+            Icmp { ttl: 50, kind, destination: A, originator: B, uid: 9, recorded: 2, seqno: 3 },
+            &bytes,
+        );
     }
 }
 
