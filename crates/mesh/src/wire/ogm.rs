@@ -54,6 +54,8 @@ pub fn messages(packet: &[u8]) -> Result<Messages<'_>, Malformed> {
 
 fn first(packet: &[u8]) -> Result<(Ogm, &[u8], &[u8]), Malformed> {
     let (ogm, rest) = Ogm::parse(packet)?;
+    // The next message begins at an even place (`batadv_iv_ogm_aggr_packet`, `batadv_v_ogm_aggr_packet`).
+    Malformed::unless(ogm.tvlv_len.is_multiple_of(2), "tvlv_len")?;
     let mut reader = Reader::new(rest);
     let containers = reader.take(usize::from(ogm.tvlv_len), "tvlv_len")?;
     Ok((ogm, containers, reader.rest()))

@@ -118,17 +118,24 @@ fn a_packet_holds_several_messages_and_ends_before_padding() {
         tvlv_len,
     };
     let mut packet = Vec::new();
-    for (seqno, value) in [(1, &b""[..]), (2, b"container"), (3, b"")] {
+    for (seqno, value) in [(1, &b""[..]), (2, b"containers"), (3, b"")] {
         let mut one = Buffer::copy_from(value);
         message(seqno, value.len() as u16).prepend(&mut one);
         packet.extend(&one[..]);
     }
     packet.extend([0; 40]);
     let found: Vec<_> = ogm::messages(&packet).unwrap().map(|(ogm, value)| (ogm.seqno, value)).collect();
-    assert_eq!(found, [(1, &b""[..]), (2, b"container"), (3, b"")]);
+    assert_eq!(found, [(1, &b""[..]), (2, b"containers"), (3, b"")]);
     // A message whose containers are cut off ends the packet.
     let cut = ogm::messages(&packet[..24 + 24 + 8]).unwrap().count();
     assert_eq!(cut, 1);
+    // So does one whose containers have an odd length.
+    packet[24 + 23] = 9;
+    assert_eq!(ogm::messages(&packet).unwrap().count(), 1);
+    assert_eq!(ogm::messages(&packet[24..]).err(), Some(Malformed { field: "tvlv_len" }));
+    let mut v = vec![0; Ogm2::LEN + 4];
+    Ogm2 { ttl: 50, flags: 0, seqno: 9, originator: A, tvlv_len: 3, throughput: 1 }.emit(&mut v);
+    assert_eq!(batman_v::messages(&v).err(), Some(Malformed { field: "tvlv_len" }));
     assert!(ogm::messages(&packet[..23]).is_err());
 }
 
@@ -149,6 +156,9 @@ fn containers_are_read_up_to_one_that_is_cut_off() {
     use tvlv::multicast::{HAS_MULTICAST_PACKETS, WANT_NO_ROUTER_IPV4, WANT_NO_ROUTER_IPV6};
     assert_eq!(flags, Ok(WANT_NO_ROUTER_IPV4 | WANT_NO_ROUTER_IPV6 | HAS_MULTICAST_PACKETS));
     assert_eq!(containers(&bytes[..bytes.len() - 1]).count(), 2);
+    // Or has an odd length.
+    bytes[7] = 7;
+    assert_eq!(containers(&bytes).count(), 1);
 }
 
 #[test]

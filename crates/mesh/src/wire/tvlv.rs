@@ -37,12 +37,14 @@ pub struct Container<'a> {
     pub value: &'a [u8],
 }
 
-/// Reads containers one after another, up to the end or to one that is cut off.
+/// Reads containers one after another, up to the end or to one that is cut off or of an odd length: the next one begins
+/// at an even place (`batadv_tvlv_hdr_next`).
 pub fn containers(bytes: &[u8]) -> impl Iterator<Item = Container<'_>> {
     let mut reader = Reader::new(bytes);
     std::iter::from_fn(move || {
         let [kind, version, high, low] = reader.array("container").ok()?;
-        let value = reader.take(usize::from(u16::from_be_bytes([high, low])), "length").ok()?;
+        let len = u16::from_be_bytes([high, low]);
+        let value = reader.take(usize::from(len), "length").ok().filter(|_| len.is_multiple_of(2))?;
         Some(Container { kind, version, value })
     })
 }
