@@ -102,3 +102,52 @@ fn long_frames_cross_in_fragments() {
     assert!(world.delivered.iter().any(|(_, node, bytes)| *node == 2 && *bytes == long));
     assert_eq!(world.counter(0, "fragments_sent"), 2);
 }
+
+#[test]
+fn a_vlan_in_which_nothing_is_sent_is_gone_after_ten_minutes_and_the_host_without_a_tag_stays() {
+    let mut world = World::chain(2, 0.0, 6);
+    world.run(20);
+    world.send(1, &tagged(BROADCAST, host(1), 7, b"here"));
+    world.run(590);
+    assert!(world.nodes[0].table_of(radio(1), 0x8007).1.is_some());
+    world.run(20);
+    assert_eq!(world.nodes[0].table_of(radio(1), 0x8007).1, None);
+    assert_eq!(world.nodes[1].local_clients(), [Key { vlan: 0, address: host(1) }]);
+    assert!(world.agrees());
+}
+
+#[test]
+fn vlans_are_as_many_as_a_message_has_room_for_checksums() {
+    let mut world = World::wires(2, 7);
+    world.run(20);
+    for vlan in 1..4095 {
+        world.send(1, &tagged(BROADCAST, CLIENT, vlan, b"here"));
+    }
+    world.run(5);
+    // Of 1500 bytes, 24 are the message's, 8 the container's, and 8 each VLAN's; one is that without a tag.
+    assert_eq!(world.counter(1, "tt_clients_refused"), 4094 - ((1500 - 32) / 8 - 1));
+    assert!(world.agrees() && world.pings(0, 1));
+}
+
+#[test]
+fn a_table_shrinks_with_the_mtu_to_the_clients_that_sent_last() {
+    let mut world = World::wires(2, 8);
+    world.run(20);
+    let client = |number: u16| [2, 0x66, 0, 0, (number >> 8) as u8, number as u8];
+    for number in 0..1000 {
+        world.send(1, &frame(BROADCAST, client(number), b"here"));
+        world.until(world.now + Duration::from_millis(1));
+    }
+    world.run(10);
+    assert!(world.agrees());
+    world.set_mtu(1, 576);
+    world.run(10);
+    // A packet is 16 fragments of 556 bytes, of which 36 are headers and a checksum.
+    let room = (16 * (576 - 20) - 36) / 12;
+    assert!(world.agrees());
+    let known = world.nodes[0].global_clients();
+    let of_1: Vec<Mac> =
+        known.iter().filter(|(_, node)| *node == radio(1)).map(|(key, _)| key.address).collect();
+    assert_eq!(of_1.len(), room);
+    assert!(of_1.contains(&client(999)) && !of_1.contains(&client(0)) && of_1.contains(&host(1)));
+}

@@ -53,7 +53,8 @@ impl Mesh {
             return frame.recycle();
         };
         if !ethernet::is_group(source.address)
-            && !self.translation.register(now, source, source.address == self.mac, self.max_packet())
+            // The host's own address without a tag stays. In a VLAN it goes with the VLAN, when nothing is sent there.
+            && !self.translation.register(now, source, false, self.room())
         {
             return frame.recycle();
         }

@@ -27,7 +27,7 @@ use hopcast_core::{
 use hopcast_wire::ethernet::{self, BROADCAST, Mac};
 
 use crate::routing::{Due, Event, Link, OriginatorStatus, PRIMARY, Removal, Routing, Via};
-use crate::translation::{Key, Limits, Translation};
+use crate::translation::{Key, Limits, Room, Translation};
 use crate::wire::translation::TableData;
 use crate::wire::{self, ETHER_TYPE, PacketType, tvlv};
 use broadcast::Broadcasts;
@@ -157,7 +157,7 @@ impl Mesh {
 
     fn start(&mut self, now: Instant) {
         let own = Key { vlan: 0, address: self.mac };
-        self.translation.register(now, own, true, self.max_packet());
+        self.translation.register(now, own, true, self.room());
         self.routing.start(now);
         self.timers.set(Alarm::Purge, now + PURGE_INTERVAL);
         self.timers.set(Alarm::PurgeTable, now + TABLE_PURGE_INTERVAL);
@@ -167,15 +167,8 @@ impl Mesh {
     fn schedule(&mut self, now: Instant, interface: usize) {
         let mut containers = Vec::new();
         if interface == PRIMARY {
-            let max = self.mtus.iter().copied().min().unwrap_or(DEFAULT_MTU);
-            // The container has headers of its own, and its length 16 bits; see `max_packet`.
-            let max = max.min(usize::from(u16::MAX) / 2);
-            tvlv::put(
-                &mut containers,
-                tvlv::TRANSLATION,
-                wire::translation::VERSION,
-                self.translation.announce(max),
-            );
+            let announced = self.translation.announce(self.room().message);
+            tvlv::put(&mut containers, tvlv::TRANSLATION, wire::translation::VERSION, announced);
         }
         self.routing.schedule(now, interface, &containers);
     }
@@ -315,14 +308,25 @@ impl Mesh {
 
     /// Maximum length of a packet that the node sends for others to receive whole.
     fn max_packet(&self) -> usize {
-        let mtu = self.mtus.iter().copied().min().unwrap_or(DEFAULT_MTU);
+        let mtu = self.min_mtu();
         // A table's container has a length of 16 bits.
         if self.fragmentation { fragments::max_packet(mtu) } else { mtu.min(usize::from(u16::MAX)) }
+    }
+
+    fn min_mtu(&self) -> usize {
+        self.mtus.iter().copied().min().unwrap_or(DEFAULT_MTU)
+    }
+
+    /// Bounds of the table of the node's own clients.
+    fn room(&self) -> Room {
+        // The container has headers of its own, and its length 16 bits; see `max_packet`.
+        Room { packet: self.max_packet(), message: self.min_mtu().min(usize::from(u16::MAX) / 2) }
     }
 
     fn set_mtu(&mut self, interface: usize, mtu: u32) {
         self.mtus[interface] = mtu as usize;
         self.routing.set_mtu(interface, mtu as usize);
+        self.translation.shrink(self.room());
         let longest = self.max_packet().saturating_sub(clients::OVERHEAD);
         self.out.up(Item::Mtu(longest.min(DEFAULT_MTU) as u32));
     }

@@ -78,7 +78,7 @@ fn a_table_of_a_long_mtu_still_fits_the_length_of_its_container() {
     for client in 0..6000_u16 {
         let [high, low] = client.to_be_bytes();
         let key = Key { vlan: 0, address: [2, 9, 0, 0, high, low] };
-        mesh.translation.register(NOW, key, false, mesh.max_packet());
+        mesh.translation.register(NOW, key, false, mesh.room());
     }
     mesh.schedule(NOW, 0);
     assert!(mesh.translation.counters.clients_refused > 0);

@@ -2,6 +2,8 @@
 //!
 //! A client is *new* until the next message of the node's own is made, which announces it; one that goes is *leaving*
 //! until then, so that a table that is asked for meanwhile is the one that was announced.
+//!
+//! A VLAN is there as long as it has clients.
 
 use std::collections::BTreeMap;
 
@@ -35,10 +37,29 @@ struct Entry {
     last_seen: Instant,
 }
 
+/// Bounds of the table of a node's own clients, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    /// Maximum length of a packet, in which the whole table has to be sent.
+    pub(crate) packet: usize,
+    /// Maximum length of an originator message, which has the checksum of each VLAN.
+    pub(crate) message: usize,
+}
+
+impl Room {
+    const fn has(self, clients: usize, vlans: usize) -> bool {
+        let vlans = tvlv::HEADER + translation::HEADER + vlans * translation::CHECKSUM;
+        data::UnicastTvlv::LEN + vlans + clients * translation::CHANGE <= self.packet
+            && Ogm::LEN + vlans <= self.message
+    }
+}
+
 /// The clients behind this node.
 #[derive(Debug, Default)]
 pub(super) struct Local {
     entries: BTreeMap<Key, Entry>,
+    /// Number of the entries in each VLAN, those that are new or leave included.
+    vlans: BTreeMap<u16, usize>,
     changes: BTreeMap<Key, Change>,
     /// What the last change of the version consisted of, as long as it fitted a message.
     last_changes: Vec<Change>,
@@ -79,9 +100,8 @@ impl Local {
         self.entries.iter().filter(|(_, entry)| entry.state != State::Leaving).map(|(&key, _)| key)
     }
 
-    /// Notes that a client has sent a frame. The table must fit a packet of `max_len` bytes; returns whether there was
-    /// room.
-    pub(super) fn add(&mut self, now: Instant, key: Key, permanent: bool, max_len: usize) -> bool {
+    /// Notes that a client has sent a frame. Returns whether there was room for it.
+    pub(super) fn add(&mut self, now: Instant, key: Key, permanent: bool, room: Room) -> bool {
         if let Some(entry) = self.entries.get_mut(&key) {
             entry.last_seen = now;
             if entry.state == State::Leaving {
@@ -92,16 +112,36 @@ impl Local {
             }
             return true;
         }
-        let vlans = self.checksums.len() + usize::from(!self.checksums.contains_key(&key.vlan));
-        let header = data::UnicastTvlv::LEN + tvlv::HEADER + translation::HEADER;
-        let len = header + vlans * translation::CHECKSUM + (self.entries.len() + 1) * translation::CHANGE;
-        if len > max_len {
+        let vlans = self.vlans.len() + usize::from(!self.vlans.contains_key(&key.vlan));
+        if !room.has(self.entries.len() + 1, vlans) {
             return false;
         }
         let entry = Entry { flags: 0, state: State::New, roamed: false, permanent, last_seen: now };
         self.entries.insert(key, entry);
+        *self.vlans.entry(key.vlan).or_default() += 1;
         self.note(key, 0);
         true
+    }
+
+    /// Has the clients leave that have been silent longest, until the others find room. Those that are permanent stay.
+    pub(super) fn shrink(&mut self, room: Room) {
+        let staying = self.entries.iter().filter(|(_, entry)| entry.state != State::Leaving);
+        let mut silent: Vec<(Instant, Key)> = Vec::new();
+        let (mut clients, mut vlans) = (0, BTreeMap::<u16, usize>::new());
+        for (&key, entry) in staying {
+            clients += 1;
+            *vlans.entry(key.vlan).or_default() += 1;
+            silent.extend((!entry.permanent).then_some((entry.last_seen, key)));
+        }
+        silent.sort_unstable();
+        for (_, key) in silent {
+            if room.has(clients, vlans.len()) {
+                return;
+            }
+            self.remove(key, false);
+            clients -= 1;
+            discount(&mut vlans, key.vlan);
+        }
     }
 
     /// Removes a client that another node announces.
@@ -109,6 +149,7 @@ impl Local {
         let Some(entry) = self.entries.get_mut(&key) else { return };
         if entry.state == State::New {
             self.entries.remove(&key);
+            discount(&mut self.vlans, key.vlan);
             self.note(key, DELETED);
             return;
         }
@@ -155,9 +196,11 @@ impl Local {
         self.entries.retain(|_, entry| entry.state != State::Leaving);
         self.entries.values_mut().for_each(|entry| entry.state = State::Announced);
         self.checksums.clear();
+        self.vlans.clear();
         for (key, entry) in &self.entries {
             *self.checksums.entry(key.vlan).or_default() ^=
                 crc::of_entry(key.vlan, entry.flags & CHECKED_FLAGS, key.address);
+            *self.vlans.entry(key.vlan).or_default() += 1;
         }
         self.ttvn = self.ttvn.wrapping_add(1);
         self.repeats = REPEATS;
@@ -195,10 +238,20 @@ impl Local {
     }
 }
 
+fn discount(vlans: &mut BTreeMap<u16, usize>, vlan: u16) {
+    if let Some(clients) = vlans.get_mut(&vlan) {
+        *clients -= 1;
+        if *clients == 0 {
+            vlans.remove(&vlan);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const ROOM: Room = Room { packet: 20_160, message: 1500 };
     const NOW: Instant = Instant::ZERO;
     const CLIENT: Key = Key { vlan: 0, address: [2, 0, 0, 0, 0, 7] };
     const OTHER: Key = Key { vlan: 0, address: [2, 0, 0, 0, 0, 8] };
@@ -206,9 +259,9 @@ mod tests {
     #[test]
     fn a_client_that_goes_before_it_is_announced_was_never_there() {
         let mut local = Local::default();
-        local.add(NOW, OTHER, true, 20_160);
+        local.add(NOW, OTHER, true, ROOM);
         local.announce(1500);
-        local.add(NOW, CLIENT, false, 20_160);
+        local.add(NOW, CLIENT, false, ROOM);
         local.remove(CLIENT, false);
         local.announce(1500);
         assert_eq!((local.ttvn(), local.table().len(), local.contains(CLIENT)), (1, 1, false));
@@ -217,8 +270,8 @@ mod tests {
     #[test]
     fn a_client_that_leaves_is_in_the_table_until_that_is_announced() {
         let mut local = Local::default();
-        local.add(NOW, CLIENT, false, 20_160);
-        local.add(NOW, OTHER, false, 20_160);
+        local.add(NOW, CLIENT, false, ROOM);
+        local.add(NOW, OTHER, false, ROOM);
         local.announce(1500);
         local.remove(CLIENT, true);
         assert_eq!((local.table().len(), local.is_here(CLIENT), local.has_roamed(CLIENT)), (2, false, true));
@@ -231,17 +284,63 @@ mod tests {
     #[test]
     fn changes_are_repeated_three_times_and_left_out_if_they_are_too_long() {
         let mut local = Local::default();
-        local.add(NOW, CLIENT, false, 20_160);
+        local.add(NOW, CLIENT, false, ROOM);
         let lengths: Vec<usize> = (0..5).map(|_| local.announce(1500).len()).collect();
         assert_eq!(lengths, [24, 24, 24, 24, 12]);
-        local.add(NOW, OTHER, false, 20_160);
+        local.add(NOW, OTHER, false, ROOM);
         assert_eq!(local.announce(11).len(), 12);
         assert_eq!((local.ttvn(), local.last_changes()), (2, None));
         // The table has to fit one packet.
         let third = Key { vlan: 0, address: [2, 0, 0, 0, 0, 9] };
         let len = 20 + 4 + 4 + 8 + 3 * 12;
-        assert!(!local.add(NOW, third, false, len - 1));
-        assert!(local.add(NOW, third, false, len));
+        assert!(!local.add(NOW, third, false, Room { packet: len - 1, ..ROOM }));
+        assert!(local.add(NOW, third, false, Room { packet: len, ..ROOM }));
+    }
+
+    #[test]
+    fn vlans_are_counted_before_they_are_announced_and_forgotten_with_their_last_client() {
+        let mut local = Local::default();
+        let client = |vlan: u16| Key { vlan: 0x8000 | vlan, ..CLIENT };
+        // The checksums of a message: 8 bytes each behind 32.
+        let room = Room { message: 32 + 3 * 8, ..ROOM };
+        let added: Vec<bool> = (1..=4).map(|vlan| local.add(NOW, client(vlan), false, room)).collect();
+        assert_eq!(added, [true, true, true, false]);
+        local.remove(client(3), false);
+        assert!(local.add(NOW, client(4), false, room), "one that was never announced makes room at once");
+        local.announce(1500);
+        local.remove(client(4), false);
+        assert!(!local.add(NOW, client(5), false, room), "another with the next message");
+        local.announce(1500);
+        assert!(local.add(NOW, client(5), false, room));
+        local.announce(1500);
+        assert_eq!(
+            [1, 2, 4, 5].map(|vlan| local.checksum(0x8000 | vlan).is_some()),
+            [true, true, false, true]
+        );
+        local.purge(NOW + TIMEOUT);
+        local.announce(1500);
+        assert!(local.checksums.is_empty() && local.vlans.is_empty());
+    }
+
+    #[test]
+    fn a_table_that_has_less_room_loses_those_that_have_been_silent_longest() {
+        let mut local = Local::default();
+        let client = |last: u8| Key { vlan: 0, address: [2, 0, 0, 0, 1, last] };
+        let at = |seconds| NOW + Duration::from_secs(seconds);
+        assert!(local.add(NOW, CLIENT, true, ROOM));
+        for last in 0..10 {
+            local.add(at(u64::from(20 - last)), client(last), false, ROOM);
+        }
+        local.announce(1500);
+        local.remove(client(0), false);
+        let room = |clients: usize| Room { packet: 20 + 4 + 4 + 8 + clients * 12, ..ROOM };
+        local.shrink(room(5));
+        let left = |local: &Local| local.iter().map(|key| key.address[5]).collect::<Vec<_>>();
+        assert_eq!(left(&local), [7, 1, 2, 3, 4], "the permanent one, and the four that sent last");
+        local.announce(1500);
+        assert_eq!(local.table().len(), 5);
+        local.shrink(room(0));
+        assert_eq!(left(&local), [7]);
     }
 
     #[test]
@@ -249,7 +348,7 @@ mod tests {
         for (clients, announced) in [(121, 121), (122, 0)] {
             let mut local = Local::default();
             for client in 0..clients {
-                local.add(NOW, Key { vlan: 0, address: [2, 0, 0, 0, 1, client] }, false, 20_160);
+                local.add(NOW, Key { vlan: 0, address: [2, 0, 0, 0, 1, client] }, false, ROOM);
             }
             assert_eq!(local.announce(1500).len(), 12 + 12 * announced);
         }

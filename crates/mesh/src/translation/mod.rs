@@ -27,6 +27,7 @@ use crate::wire::translation::{Change, DELETED, ROAMED};
 use crate::wire::tvlv;
 use global::{Entry, Global};
 use local::Local;
+pub(crate) use local::Room;
 
 /// Time for which the answer to a request is waited for (`BATADV_TT_REQUEST_TIMEOUT`).
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
@@ -121,10 +122,9 @@ impl Translation {
         std::mem::take(&mut self.pending)
     }
 
-    /// Notes that a client of this node has sent a frame. The table of them must fit a packet of `max_len` bytes;
-    /// returns whether there was room.
-    pub(crate) fn register(&mut self, now: Instant, key: Key, permanent: bool, max_len: usize) -> bool {
-        if !self.local.add(now, key, permanent, max_len) {
+    /// Notes that a client of this node has sent a frame. Returns whether there was room for it.
+    pub(crate) fn register(&mut self, now: Instant, key: Key, permanent: bool, room: Room) -> bool {
+        if !self.local.add(now, key, permanent, room) {
             self.counters.clients_refused += 1;
             return false;
         }
@@ -150,6 +150,11 @@ impl Translation {
         self.counters.roamings_sent += 1;
         let value = tvlv::Roaming { client: key.address, vlan: key.vlan }.bytes().to_vec();
         self.pending.push(PendingTvlv { source: None, destination: announcer, kind: tvlv::ROAMING, value });
+    }
+
+    /// Has clients of this node leave for which there is no room any more.
+    pub(crate) fn shrink(&mut self, room: Room) {
+        self.local.shrink(room);
     }
 
     /// The container of the next message of the node's own; see [`Local::announce`].

@@ -7,6 +7,8 @@ use proptest::prelude::*;
 const NOW: Instant = Instant::from_nanos(1_000_000_000_000);
 const LIMITS: Limits = Limits { max_clients: 100, max_clients_of_node: 60 };
 
+const ROOM: Room = Room { packet: 20_160, message: 1500 };
+
 const fn node(last: u8) -> Mac {
     [2, 0, 0, 0, 0, last]
 }
@@ -45,7 +47,7 @@ proptest! {
                 }
                 2 => table.hear(NOW, originator, key),
                 3 => table.receive_roaming(NOW, originator, key),
-                _ => _ = table.register(NOW, key, false, 20_160),
+                _ => _ = table.register(NOW, key, false, ROOM),
             }
             let mut pairs = 0;
             for at in 0..4 {
@@ -74,7 +76,7 @@ fn a_client_that_roams_changes_no_checksum_before_its_node_announces_that() {
     let (first, second) = (Key { vlan: 0, ..client(1) }, Key { vlan: 0, ..client(2) });
     announce(&mut table, node(1), 1, &[change(0, first), change(0, second)]);
     let both = table.checksum_of(node(1), 0);
-    table.register(NOW, first, false, 20_160);
+    table.register(NOW, first, false, ROOM);
     assert_eq!((table.is_roaming(first), table.checksum_of(node(1), 0)), (true, both));
     announce(&mut table, node(1), 2, &[change(DELETED | ROAMED, first)]);
     let one = crc::of_entry(0, 0, second.address);
