@@ -19,7 +19,7 @@ use hopcast_core::{Duration, Instant, Stream};
 use hopcast_wire::ethernet::BROADCAST;
 
 use crate::routing::{Common, Due, Link, PRIMARY, jittered};
-use crate::wire::ogm::{self, Ogm};
+use crate::wire::ogm::Ogm;
 use crate::wire::{MAX_TQ, TTL};
 use queue::{Message, OgmQueue};
 use table::Iv;
@@ -92,7 +92,6 @@ impl BatmanIv {
             tvlv_len: containers.len() as u16,
         };
         self.seqnos[interface] = self.seqnos[interface].wrapping_add(1);
-        self.common.originators.iter_mut().for_each(|entry| entry.outs[interface].state.echoes <<= 1);
         let at = jittered(now, self.config.interval, &mut self.common.random);
         let outs = if primary { 0..self.common.links.len() } else { interface..interface + 1 };
         for out in outs {
@@ -108,7 +107,7 @@ impl BatmanIv {
         let packet = self.queue.due(now)?;
         let counters = &mut self.common.counters;
         counters.ogm_packets_sent += 1;
-        counters.ogms_sent += ogm::messages(&packet.bytes).map_or(0, |messages| messages.count() as u64);
+        counters.ogms_sent += packet.messages as u64;
         if packet.own && packet.interface == packet.out {
             self.to_schedule.push_back(packet.interface);
         }

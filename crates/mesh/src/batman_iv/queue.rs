@@ -28,7 +28,7 @@ pub(super) struct Packet {
     pub(super) own: bool,
     /// The messages as they are sent, one behind the other.
     pub(super) bytes: Vec<u8>,
-    messages: usize,
+    pub(super) messages: usize,
     /// Flags and hops of the first message.
     first: (u8, u8),
 }

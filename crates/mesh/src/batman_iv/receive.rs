@@ -84,14 +84,19 @@ impl BatmanIv {
         if !self.common.ensure(now, from.address, events) || ogm.flags & DIRECT_LINK == 0 || !of_this_link {
             return;
         }
-        // The next message is made already and waits, so that the last that was sent is two before the next number.
-        let last = self.seqnos[from.interface].wrapping_sub(2);
-        let behind = last.wrapping_sub(ogm.seqno);
+        let last_sent = self.last_sent(from.interface);
+        let behind = last_sent.wrapping_sub(ogm.seqno);
         if behind < WINDOW.cast_unsigned()
             && let Some(neighbour) = self.common.originators.get_mut(from.address)
         {
-            neighbour.outs[from.interface].state.echoes |= 1 << behind;
+            neighbour.echo(from.interface, last_sent, behind);
         }
+    }
+
+    /// Number of the node's own message of an interface that was sent last: the next one is made already and waits, so
+    /// that it is two before the number that comes next.
+    fn last_sent(&self, interface: usize) -> u32 {
+        self.seqnos[interface].wrapping_sub(2)
     }
 
     fn receive_for<'a>(&mut self, mut arrival: Arrival<'a>, out: usize, events: &mut Vec<Event<'a>>) {
@@ -109,6 +114,9 @@ impl BatmanIv {
             return;
         }
         let router = originator.outs[out].router;
+        // Each copy of a message has the same containers.
+        let announced = originator.outs[out].state.announced;
+        let is_new = out == own && !containers.is_empty() && announced != Some(ogm.seqno);
         let by_best = router
             .is_some_and(|router| router.address == from.address && originator.metric(out, router) != 0);
         if let Some(router) = router
@@ -124,21 +132,15 @@ impl BatmanIv {
             self.common.counters.ogms_looping += count;
             return;
         }
-        if out == own && !containers.is_empty() {
+        if is_new && let Some(originator) = self.common.originators.get_mut(ogm.originator) {
+            originator.outs[out].state.announced = Some(ogm.seqno);
             events.push(Event::Containers(ogm.originator, containers));
         }
-        if !arrival.is_direct() && self.common.originators.router(from.address, out).is_none() {
+        let Some(bidirectional) = self.measure(&mut arrival, out) else {
             self.common.counters.ogms_by_unknown_neighbours += count;
             return;
-        }
-        let bidirectional = self.measure(&mut arrival, out);
-        let Some(originator) = self.common.originators.get(ogm.originator) else { return };
-        let entry = &originator.outs[out];
-        let similar =
-            entry.newest == ogm.seqno && entry.state.last_ttl <= ogm.ttl.saturating_add(SIMILAR_TTL);
-        if bidirectional && (duplicate == Duplicate::No || similar) {
-            self.rank(arrival, out, duplicate);
-        }
+        };
+        self.rank(arrival, out, duplicate, bidirectional);
         if out == own {
             return;
         }
@@ -152,40 +154,58 @@ impl BatmanIv {
         }
     }
 
-    /// Gives a message the quality of the path up to here. Returns whether there is any.
-    fn measure(&mut self, arrival: &mut Arrival<'_>, out: usize) -> bool {
+    /// Gives a message the quality of the path up to here. Returns whether there is any; `None` if it came by a
+    /// neighbour to whom there is no route.
+    fn measure(&mut self, arrival: &mut Arrival<'_>, out: usize) -> Option<bool> {
         let Arrival { now, from, ogm, .. } = *arrival;
         let direct = arrival.is_direct();
-        let Some(path) = self.common.originators.path(now, from.address, from) else {
+        let last_sent = self.last_sent(from.interface);
+        let sender = self.common.originators.get_mut(from.address)?;
+        if !direct && sender.outs[out].router.is_none() {
+            return None;
+        }
+        let echoed = sender.echoed(from.interface, last_sent);
+        let path = match sender.candidate_mut(from) {
+            Some(path) => Some(path),
+            None => self.common.originators.path(now, from.address, from),
+        };
+        let Some(path) = path else {
             self.common.counters.neighbours_refused += 1;
-            return false;
+            return Some(false);
         };
         if direct {
             path.seen(now);
         }
         let received = path.out(out).received.count_ones();
-        let echoed =
-            self.common.originators.get(from.address).map_or(0, |sender| sender.echoed(from.interface));
-        if let Some(originator) = self.common.originators.get_mut(ogm.originator) {
-            originator.last_seen = now;
-        }
         let shares_radio = out == from.interface && self.common.links[out].wireless;
         let interface = if shares_radio { with_penalty(MAX_TQ, self.config.hop_penalty) } else { MAX_TQ };
         arrival.ogm.tq = path_quality(ogm.tq, echoed, received, interface);
-        arrival.ogm.tq > 0
+        Some(arrival.ogm.tq > 0)
     }
 
-    /// Notes the quality of the path by which a message came, and makes its sender the next hop if it is the best.
-    fn rank(&mut self, arrival: Arrival<'_>, out: usize, duplicate: Duplicate) {
+    /// Notes the quality of the path by which a message came, and makes its sender the next hop if it is the best. A
+    /// message whose number came before counts if it has taken about as many hops as the first.
+    fn rank(&mut self, arrival: Arrival<'_>, out: usize, duplicate: Duplicate, bidirectional: bool) {
         let Arrival { now, from, ogm, .. } = arrival;
-        let Some(path) = self.common.originators.path(now, ogm.originator, from) else {
+        let Some(originator) = self.common.originators.get_mut(ogm.originator) else { return };
+        originator.last_seen = now;
+        let entry = &originator.outs[out];
+        let similar =
+            entry.newest == ogm.seqno && entry.state.last_ttl <= ogm.ttl.saturating_add(SIMILAR_TTL);
+        if !bidirectional || duplicate != Duplicate::No && !similar {
+            return;
+        }
+        if originator.candidate_mut(from).is_none()
+            && self.common.originators.path(now, ogm.originator, from).is_none()
+        {
             self.common.counters.neighbours_refused += 1;
             return;
-        };
+        }
+        let Some(originator) = self.common.originators.get_mut(ogm.originator) else { return };
+        let Some(path) = originator.candidate_mut(from) else { return };
         path.seen(now);
         path.out(out).quality.push(ogm.tq);
         let quality = u32::from(path.out(out).quality.get());
-        let Some(originator) = self.common.originators.get_mut(ogm.originator) else { return };
         if duplicate == Duplicate::No {
             originator.missed_by_others(out, from);
             originator.outs[out].state.last_ttl = ogm.ttl;
@@ -208,7 +228,11 @@ impl BatmanIv {
 
     /// Number of own messages that a neighbour has sent back.
     fn symmetry(&self, via: Via) -> u32 {
-        self.common.originators.get(via.address).map_or(0, |neighbour| neighbour.echoed(via.interface))
+        let last_sent = self.last_sent(via.interface);
+        self.common
+            .originators
+            .get(via.address)
+            .map_or(0, |neighbour| neighbour.echoed(via.interface, last_sent))
     }
 
     /// Sends a message on, by an interface. One that did not come from the next hop is only sent back to its

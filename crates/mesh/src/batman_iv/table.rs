@@ -23,9 +23,12 @@ impl Algorithm for Iv {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Out {
     pub(super) last_ttl: u8,
+    /// Number of the message whose containers were taken last; of the node's own packets alone.
+    pub(super) announced: Option<u32>,
     /// The last of the node's own messages of that interface that came back from the originator: bit 0 is that of the
-    /// message that was sent last.
-    pub(super) echoes: u64,
+    /// message that was the last one sent when any came back last, and had this number.
+    echoes: u64,
+    last_sent: u32,
 }
 
 /// The path by a neighbour.
@@ -49,10 +52,18 @@ pub(super) enum Duplicate {
 }
 
 impl Originator<Iv> {
-    /// Number of the node's own messages of an interface that came back.
+    /// Number of the node's own messages of an interface that came back, of the 64 up to the last one sent.
     #[inline]
-    pub(super) fn echoed(&self, interface: usize) -> u32 {
-        self.outs[interface].state.echoes.count_ones()
+    pub(super) fn echoed(&self, interface: usize, last_sent: u32) -> u32 {
+        let Out { echoes, last_sent: before, .. } = self.outs[interface].state;
+        echoes.checked_shl(last_sent.wrapping_sub(before)).unwrap_or(0).count_ones()
+    }
+
+    /// Notes that one of the node's own messages came back, so many before the last one sent.
+    pub(super) fn echo(&mut self, interface: usize, last_sent: u32, behind: u32) {
+        let Out { echoes, last_sent: before, .. } = &mut self.outs[interface].state;
+        let ago = last_sent.wrapping_sub(std::mem::replace(before, last_sent));
+        *echoes = echoes.checked_shl(ago).unwrap_or(0) | 1 << behind;
     }
 
     /// Takes a message's sequence number that came by a neighbour.

@@ -4,7 +4,7 @@
 //! All of it is kept once for each interface by which a packet may leave, and once for the node's own packets, since a
 //! radio that has to send on what it receives is worth less.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::RangeInclusive;
 
 use hopcast_core::{Duration, Instant};
@@ -39,6 +39,11 @@ pub(crate) struct Originators<A: Algorithm> {
     entries: BTreeMap<Mac, Originator<A>>,
     /// Neighbours by which messages of any originator come.
     neighbours: BTreeMap<Via, Neighbour<A::Neighbour>>,
+    /// Originators to which there was no route, in the order in which that began. Those that have a route meanwhile are
+    /// left out when their turn comes.
+    without_route: VecDeque<Mac>,
+    /// A time before which nobody can have been silent for too long.
+    next_purge: Instant,
     outs: usize,
     max: usize,
 }
@@ -57,6 +62,8 @@ pub(crate) struct Originator<A: Algorithm> {
     /// For each interface by which packets may leave; the last for the node's own.
     pub(crate) outs: Vec<Out<A::Out>>,
     pub(crate) candidates: Vec<Candidate<A::Path>>,
+    /// Whether it is among those without a route.
+    listed: bool,
 }
 
 /// What is known of an originator for packets that leave by one interface.
@@ -72,13 +79,37 @@ pub(crate) struct Out<T> {
 pub(crate) struct Candidate<P> {
     pub(crate) via: Via,
     last_seen: Instant,
-    outs: Vec<P>,
+    paths: Paths<P>,
+}
+
+/// The paths of a candidate, one for each interface by which packets may leave and one for the node's own. Those of a
+/// node with one interface are in the candidate itself: all candidates of an originator are looked at for each of its
+/// messages.
+enum Paths<P> {
+    Two([P; 2]),
+    More(Vec<P>),
+}
+
+impl<P: Clone + Default> Paths<P> {
+    fn new(outs: usize) -> Self {
+        match outs {
+            2 => Self::Two(Default::default()),
+            _ => Self::More(vec![P::default(); outs]),
+        }
+    }
 }
 
 impl<A: Algorithm> Originators<A> {
     /// No originators, for this many outs, and at most this many.
     pub(crate) const fn new(outs: usize, max: usize) -> Self {
-        Self { entries: BTreeMap::new(), neighbours: BTreeMap::new(), outs, max }
+        Self {
+            entries: BTreeMap::new(),
+            neighbours: BTreeMap::new(),
+            without_route: VecDeque::new(),
+            next_purge: Instant::ZERO,
+            outs,
+            max,
+        }
     }
 
     #[inline]
@@ -89,10 +120,6 @@ impl<A: Algorithm> Originators<A> {
     #[inline]
     pub(crate) fn get_mut(&mut self, address: Mac) -> Option<&mut Originator<A>> {
         self.entries.get_mut(&address)
-    }
-
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Originator<A>> {
-        self.entries.values_mut()
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -150,17 +177,29 @@ impl<A: Algorithm> Originators<A> {
         }
         let mut forgotten = None;
         if self.entries.len() >= self.max {
-            let own = self.outs - 1;
-            let without_route = self.entries.iter().filter(|(_, entry)| entry.outs[own].router.is_none());
-            let oldest = without_route.min_by_key(|(_, entry)| entry.last_seen).map(|(&address, _)| address);
-            let Some(oldest) = oldest else { return (false, None) };
-            self.remove(oldest);
-            forgotten = Some(oldest);
+            forgotten = self.forget_one();
+            if forgotten.is_none() {
+                return (false, None);
+            }
         }
-        let entry =
-            Originator { last_seen: now, outs: vec![Out::default(); self.outs], candidates: Vec::new() };
-        self.entries.insert(address, entry);
+        let (outs, candidates) = (vec![Out::default(); self.outs], Vec::new());
+        self.entries.insert(address, Originator { last_seen: now, outs, candidates, listed: true });
+        self.without_route.push_back(address);
         (true, forgotten)
+    }
+
+    /// Forgets the originator to which there has been no route for longest. One that has a route meanwhile is looked at
+    /// once.
+    fn forget_one(&mut self) -> Option<Mac> {
+        while let Some(address) = self.without_route.pop_front() {
+            let Some(entry) = self.entries.get_mut(&address) else { continue };
+            entry.listed = false;
+            if entry.outs[self.outs - 1].router.is_none() {
+                self.remove(address);
+                return Some(address);
+            }
+        }
+        None
     }
 
     fn remove(&mut self, address: Mac) {
@@ -181,11 +220,7 @@ impl<A: Algorithm> Originators<A> {
             None => {
                 let new = || Neighbour { originator: address, entries: 0, state: A::Neighbour::default() };
                 self.neighbours.entry(via).or_insert_with(new).entries += 1;
-                entry.candidates.push(Candidate {
-                    via,
-                    last_seen: now,
-                    outs: vec![A::Path::default(); outs],
-                });
+                entry.candidates.push(Candidate { via, last_seen: now, paths: Paths::new(outs) });
                 entry.candidates.len() - 1
             }
         };
@@ -194,8 +229,13 @@ impl<A: Algorithm> Originators<A> {
 
     /// Forgets what has not been heard of for long.
     pub(crate) fn purge(&mut self, now: Instant, mut removed: impl FnMut(Removal)) {
-        let Self { entries, neighbours, outs, .. } = self;
+        if now < self.next_purge {
+            return;
+        }
+        let Self { entries, neighbours, without_route, outs, .. } = self;
         let own = *outs - 1;
+        // Whoever is heard from now on has longer.
+        let mut next = now + NEIGHBOUR_TIMEOUT;
         entries.retain(|&address, entry| {
             if entry.last_seen + ORIGINATOR_TIMEOUT <= now {
                 entry.candidates.iter().for_each(|candidate| unlink(neighbours, candidate.via));
@@ -205,22 +245,29 @@ impl<A: Algorithm> Originators<A> {
             let before = entry.candidates.len();
             entry.candidates.retain(|candidate| {
                 let kept = candidate.last_seen + NEIGHBOUR_TIMEOUT > now;
-                if !kept {
-                    unlink(neighbours, candidate.via);
+                match kept {
+                    true => next = next.min(candidate.last_seen + NEIGHBOUR_TIMEOUT),
+                    false => unlink(neighbours, candidate.via),
                 }
                 kept
             });
+            next = next.min(entry.last_seen + ORIGINATOR_TIMEOUT);
             if entry.candidates.len() < before {
                 for out in 0..=own {
                     let best = entry.best(out);
                     let before = std::mem::replace(&mut entry.outs[out].router, best);
                     if out == own && before.is_some() && best.is_none() {
                         removed(Removal::Route(address));
+                        if !std::mem::replace(&mut entry.listed, true) {
+                            without_route.push_back(address);
+                        }
                     }
                 }
             }
             true
         });
+        without_route.retain(|address| entries.contains_key(address));
+        self.next_purge = next;
     }
 
     /// The originators to which there is a route.
@@ -229,7 +276,7 @@ impl<A: Algorithm> Originators<A> {
         let reached = self.entries.iter().filter_map(|(&originator, entry)| {
             let router = entry.outs[own].router?;
             let others = entry.candidates.iter().filter(|candidate| candidate.via != router);
-            let metric = |candidate: &Candidate<A::Path>| A::metric(&candidate.outs[own]);
+            let metric = |candidate: &Candidate<A::Path>| A::metric(candidate.path(own));
             Some(OriginatorStatus {
                 originator,
                 last_seen: entry.last_seen,
@@ -258,17 +305,22 @@ fn unlink<T>(neighbours: &mut BTreeMap<Via, Neighbour<T>>, via: Via) {
 }
 
 impl<A: Algorithm> Originator<A> {
+    #[inline]
+    pub(crate) fn candidate_mut(&mut self, via: Via) -> Option<&mut Candidate<A::Path>> {
+        self.candidates.iter_mut().find(|candidate| candidate.via == via)
+    }
+
     /// Metric of the path by a neighbour; 0 if there is none.
     #[inline]
     pub(crate) fn metric(&self, out: usize, via: Via) -> u32 {
         let candidate = self.candidates.iter().find(|candidate| candidate.via == via);
-        candidate.and_then(|candidate| A::metric(&candidate.outs[out])).unwrap_or(0)
+        candidate.and_then(|candidate| A::metric(candidate.path(out))).unwrap_or(0)
     }
 
     fn best(&self, out: usize) -> Option<Via> {
         let mut best: Option<(Via, u32)> = None;
         for candidate in &self.candidates {
-            if let Some(metric) = A::metric(&candidate.outs[out])
+            if let Some(metric) = A::metric(candidate.path(out))
                 && best.is_none_or(|(_, other)| metric > other)
             {
                 best = Some((candidate.via, metric));
@@ -286,6 +338,17 @@ impl<P> Candidate<P> {
 
     #[inline]
     pub(crate) fn out(&mut self, out: usize) -> &mut P {
-        &mut self.outs[out]
+        match &mut self.paths {
+            Paths::Two(paths) => &mut paths[out],
+            Paths::More(paths) => &mut paths[out],
+        }
+    }
+
+    #[inline]
+    fn path(&self, out: usize) -> &P {
+        match &self.paths {
+            Paths::Two(paths) => &paths[out],
+            Paths::More(paths) => &paths[out],
+        }
     }
 }
