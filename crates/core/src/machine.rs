@@ -85,7 +85,7 @@ pub enum Item {
     Transit(Transit),
     /// Datagram port: a UDP datagram to or from a host or a group.
     Datagram(Datagram),
-    /// Datagram port: a membership in a group; see [`Membership`].
+    /// Datagram port: a membership in a group; see [`Membership`]. Frame port of a mesh, down: one behind it.
     Membership(Membership),
     /// Datagram port, up: this many datagrams more may be handed over, and none of them is refused. Grants add up. Only
     /// a machine that was set up to grants; any other takes or refuses each datagram as it comes.
@@ -237,7 +237,7 @@ impl Attributes {
 ///
 /// Down, as a socket option: the machine on this port joins the group, or leaves it, and receives the group's
 /// datagrams to its port in between. Up, for routers, bridges and meshes: an interface has members of the group, or has
-/// none any more.
+/// none any more. Down to a mesh: its node's host or bridge has, or has none; the unspecified address is all groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Membership {
     /// The group's address.

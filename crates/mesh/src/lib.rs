@@ -8,6 +8,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`node`] | a node of a mesh, by B.A.T.M.A.N. IV or V: [`Mesh`] |
+//! | [`multicast`] | which nodes want a frame to a group, and how it is sent to them |
 //! | [`wire`] | every packet format: originator messages of versions IV and V, data, fragments, TVLV containers |
 //!
 //! # Bounds
@@ -15,19 +16,18 @@
 //! Nobody is authenticated: a station may announce anything, and is believed. What it can cost is bounded. A node takes
 //! 10 MB at most with the defaults: originators are bounded by [`BatmanIvConfig::max_originators`] and
 //! [`BatmanVConfig::max_originators`], of whom those without a route are forgotten first, clients by
-//! [`MeshConfig::max_clients`] and [`MeshConfig::max_clients_of_node`], fragments by a megabyte and 256 packets, and
-//! packets that wait by 256 of each kind. A packet makes at most three copies of itself on each interface, goes 50
-//! hops, and has one answer; a node gets four answers about a table in three seconds.
+//! [`MeshConfig::max_clients`] and [`MeshConfig::max_clients_of_node`], groups by [`MulticastConfig::max_groups`],
+//! fragments by a megabyte and 256 packets, and packets that wait by 256 of each kind. A packet makes at most three
+//! copies of itself on each interface, one to each destination that it lists, goes 50 hops, and has one answer; a node
+//! gets four answers about a table in three seconds.
 //!
 //! A node that lies about its paths draws the packets of those who have no better ones. With B.A.T.M.A.N. V it is
 //! believed up to the throughput of the link to it, so that who has a path of more than that keeps it.
 //!
 //! # Scope and departures
 //!
-//! - Multicast packets, group announcements, the distributed ARP table, gateways, bridge-loop avoidance, bonding and
-//!   isolation are not there yet; of all but the last three the formats are.
-//! - Frames to groups are flooded. A node without the container of multicast flags is taken to want all of them, so
-//!   that the kernel's nodes send them all here.
+//! - The distributed ARP table, gateways, bridge-loop avoidance, bonding and isolation are not there yet; of all but
+//!   the last three the formats are.
 //! - Answers for a table that was not asked for are ignored; the kernel takes them.
 //! - VLANs are learned from clients' frames; the kernel knows those that have an interface.
 //! - The throughput of a link of B.A.T.M.A.N. V is configured, or a third of the rate at which a radio's neighbour
@@ -38,6 +38,7 @@
 //! - Packets of a type that is not known are not forwarded.
 //! - A packet that is reassembled from fragments and is a fragment itself is malformed.
 
+pub mod multicast;
 pub mod node;
 pub mod wire;
 
@@ -51,6 +52,7 @@ mod window;
 
 pub use batman_iv::BatmanIvConfig;
 pub use batman_v::BatmanVConfig;
+pub use multicast::{Above, MulticastConfig, MulticastMode, MulticastStatus, SizeLimit};
 pub use node::{Mesh, MeshConfig, MeshInterface};
 pub use routing::{OriginatorStatus, RoutingConfig};
 pub use translation::Key;

@@ -62,7 +62,7 @@ impl Mesh {
             self.counters.not_carried += 1;
             frame.recycle();
         } else if ethernet::is_group(destination.address) {
-            self.send_broadcast(now, frame);
+            self.send_to_group(now, destination, frame);
         } else {
             self.send_unicast(destination, frame);
         }
@@ -82,7 +82,7 @@ impl Mesh {
         self.send_to(destination, None, frame);
     }
 
-    fn send_broadcast(&mut self, now: Instant, mut frame: Buffer) {
+    pub(super) fn send_broadcast(&mut self, now: Instant, mut frame: Buffer) {
         let (seqno, originator) = (self.broadcasts.next_seqno(), self.address());
         Broadcast { ttl: TTL - 1, seqno, originator }.prepend(&mut frame);
         self.counters.broadcasts_sent += 1;

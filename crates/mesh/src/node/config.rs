@@ -3,6 +3,7 @@
 use hopcast_core::Rate;
 use hopcast_wire::ethernet::Mac;
 
+use crate::multicast::MulticastConfig;
 use crate::routing::RoutingConfig;
 
 /// Settings of a node.
@@ -15,6 +16,8 @@ pub struct MeshConfig {
     pub mac: Mac,
     /// The routing algorithm, with its settings; default B.A.T.M.A.N. IV.
     pub routing: RoutingConfig,
+    /// Settings of multicast.
+    pub multicast: MulticastConfig,
     /// Whether packets that are too long for an interface are sent in fragments; default true. Without, they are
     /// dropped.
     pub fragmentation: bool,
@@ -32,6 +35,7 @@ impl MeshConfig {
             interfaces,
             mac,
             routing: RoutingConfig::default(),
+            multicast: MulticastConfig::default(),
             fragmentation: true,
             max_clients: 16_384,
             max_clients_of_node: 2048,

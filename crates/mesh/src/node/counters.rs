@@ -17,6 +17,17 @@ pub(super) struct Counters {
     pub(super) broadcasts_repeated: u64,
     pub(super) broadcasts_suppressed: u64,
     pub(super) broadcast_duplicates: u64,
+    /// Frames to groups that were sent in multicast packets.
+    pub(super) multicast_as_packet: u64,
+    pub(super) multicast_as_unicast: u64,
+    pub(super) multicast_as_broadcast: u64,
+    /// Frames to groups that no node wants.
+    pub(super) multicast_without_receiver: u64,
+    pub(super) multicast_copies_sent: u64,
+    pub(super) multicast_packets_sent: u64,
+    pub(super) multicast_packets_received: u64,
+    pub(super) multicast_packets_forwarded: u64,
+    pub(super) multicast_packets_delivered: u64,
     pub(super) fragments_sent: u64,
     pub(super) fragments_forwarded: u64,
     pub(super) fragments_received: u64,
@@ -61,6 +72,15 @@ impl Mesh {
         report("broadcasts_repeated", counters.broadcasts_repeated);
         report("broadcasts_suppressed", counters.broadcasts_suppressed);
         report("broadcast_duplicates", counters.broadcast_duplicates);
+        report("multicast_as_packet", counters.multicast_as_packet);
+        report("multicast_as_unicast", counters.multicast_as_unicast);
+        report("multicast_as_broadcast", counters.multicast_as_broadcast);
+        report("multicast_without_receiver", counters.multicast_without_receiver);
+        report("multicast_copies_sent", counters.multicast_copies_sent);
+        report("multicast_packets_sent", counters.multicast_packets_sent);
+        report("multicast_packets_received", counters.multicast_packets_received);
+        report("multicast_packets_forwarded", counters.multicast_packets_forwarded);
+        report("multicast_packets_delivered", counters.multicast_packets_delivered);
         report("fragments_sent", counters.fragments_sent);
         report("fragments_forwarded", counters.fragments_forwarded);
         report("fragments_received", counters.fragments_received);

@@ -1,13 +1,15 @@
 //! A node of a mesh, between its links and its host: [`Mesh`].
 //!
 //! - `Below(i)` is interface i, whose frames of type [`ETHER_TYPE`] are the mesh's.
-//! - `Above(0)` is the interface that the mesh makes, `bat0` in Linux: frames of its host, or of a bridge's stations.
+//! - `Above(0)` is the interface that the mesh makes, `bat0` in Linux: frames of its host, or of a bridge's stations,
+//!   and the [memberships](Item::Membership) that either may state; see [`multicast`](crate::multicast).
 //!
 //! | file | state |
 //! |---|---|
 //! | `broadcast` | broadcasts that were heard, and those to be repeated |
 //! | `fragments` | packets that are too long for a link: cutting and reassembly |
 //! | `clients` | how a client's frame enters the mesh, and leaves it |
+//! | `multicast` | the same of frames to groups; multicast packets of other nodes |
 //! | `forwarding` | how packets for one originator go on |
 //!
 //! Routing and the translation table have modules of their own.
@@ -18,6 +20,7 @@ mod config;
 mod counters;
 mod forwarding;
 mod fragments;
+mod multicast;
 #[cfg(test)]
 mod tests;
 
@@ -26,6 +29,7 @@ use hopcast_core::{
 };
 use hopcast_wire::ethernet::{self, BROADCAST, Mac};
 
+use crate::multicast::Multicast;
 use crate::routing::{Due, Event, Link, OriginatorStatus, PRIMARY, Removal, Routing, Via};
 use crate::translation::{Key, Limits, Room, Translation};
 use crate::wire::translation::TableData;
@@ -67,6 +71,7 @@ pub struct Mesh {
     fragmentation: bool,
     routing: Routing,
     translation: Translation,
+    multicast: Multicast,
     broadcasts: Broadcasts,
     fragments: Fragments,
     timers: Timers<Alarm, 3>,
@@ -90,7 +95,15 @@ impl Mesh {
     /// If it has no interface.
     pub fn new(config: MeshConfig, mut random: Stream) -> Self {
         assert!(!config.interfaces.is_empty(), "a node of a mesh has an interface");
-        let MeshConfig { interfaces, mac, routing, fragmentation, max_clients, max_clients_of_node } = config;
+        let MeshConfig {
+            interfaces,
+            mac,
+            routing,
+            multicast,
+            fragmentation,
+            max_clients,
+            max_clients_of_node,
+        } = config;
         let link = |interface: &MeshInterface| {
             let MeshInterface { mac, wireless, throughput } = *interface;
             Link { mac, wireless, throughput, mtu: DEFAULT_MTU }
@@ -106,6 +119,7 @@ impl Mesh {
             fragmentation,
             routing: Routing::new(routing, links, random),
             translation: Translation::new(Limits { max_clients, max_clients_of_node }),
+            multicast: Multicast::new(multicast),
             broadcasts: Broadcasts::new(seqnos.bits() as u32),
             fragments: Fragments::new(seqnos.bits() as u16),
             timers,
@@ -158,6 +172,7 @@ impl Mesh {
     fn start(&mut self, now: Instant) {
         let own = Key { vlan: 0, address: self.mac };
         self.translation.register(now, own, true, self.room());
+        self.announce_groups(now);
         self.routing.start(now);
         self.timers.set(Alarm::Purge, now + PURGE_INTERVAL);
         self.timers.set(Alarm::PurgeTable, now + TABLE_PURGE_INTERVAL);
@@ -167,6 +182,8 @@ impl Mesh {
     fn schedule(&mut self, now: Instant, interface: usize) {
         let mut containers = Vec::new();
         if interface == PRIMARY {
+            let flags = tvlv::multicast::bytes(self.multicast_flags());
+            tvlv::put(&mut containers, tvlv::MULTICAST, tvlv::multicast::VERSION, &flags);
             let announced = self.translation.announce(self.room().message);
             tvlv::put(&mut containers, tvlv::TRANSLATION, wire::translation::VERSION, announced);
         }
@@ -211,6 +228,7 @@ impl Mesh {
             Removal::Route(originator) => self.translation.forget(originator, false),
             Removal::Originator(originator) => {
                 self.translation.forget(originator, true);
+                self.multicast.listeners.forget(originator);
                 self.broadcasts.forget(originator);
                 self.fragments.forget(originator);
             }
@@ -273,6 +291,7 @@ impl Mesh {
             PacketType::UnicastTvlv => self.receive_containers(arrival, packet),
             PacketType::Icmp => self.receive_icmp(arrival, packet),
             PacketType::Fragment if !arrival.merged => self.receive_fragment(arrival, packet),
+            PacketType::Multicast if !arrival.merged => self.receive_multicast(arrival, packet),
             PacketType::OgmIv | PacketType::Elp | PacketType::Ogm2 if !arrival.merged => {
                 self.counters.of_other_routing += 1;
             }
@@ -280,8 +299,9 @@ impl Mesh {
             | PacketType::Elp
             | PacketType::Ogm2
             | PacketType::Broadcast
-            | PacketType::Fragment => self.counters.malformed += 1,
-            PacketType::Coded | PacketType::Multicast => self.counters.not_supported += 1,
+            | PacketType::Fragment
+            | PacketType::Multicast => self.counters.malformed += 1,
+            PacketType::Coded => self.counters.not_supported += 1,
         }
     }
 
@@ -294,6 +314,7 @@ impl Mesh {
             match event {
                 Event::Removed(what) => self.apply_removal(what),
                 Event::Containers(originator, containers) => {
+                    self.receive_multicast_flags(originator, containers);
                     let tables = tvlv::containers(containers).filter(|found| {
                         (found.kind, found.version) == (tvlv::TRANSLATION, wire::translation::VERSION)
                     });
@@ -319,8 +340,12 @@ impl Mesh {
 
     /// Bounds of the table of the node's own clients.
     fn room(&self) -> Room {
-        // The container has headers of its own, and its length 16 bits; see `max_packet`.
-        Room { packet: self.max_packet(), message: self.min_mtu().min(usize::from(u16::MAX) / 2) }
+        // The container has headers of its own, and its length 16 bits; see `max_packet`. The multicast flags are beside it.
+        let message = self.min_mtu().min(usize::from(u16::MAX) / 2);
+        Room {
+            packet: self.max_packet(),
+            message: message.saturating_sub(tvlv::HEADER + tvlv::multicast::LEN),
+        }
     }
 
     fn set_mtu(&mut self, interface: usize, mtu: u32) {
@@ -340,6 +365,7 @@ impl Machine for Mesh {
                 self.receive(now, number as usize, frame);
             }
             (Port::Above(0), Item::Frame(frame)) => self.send(now, frame.bytes),
+            (Port::Above(0), Item::Membership(membership)) => self.take_membership(now, &membership),
             (Port::Below(number), Item::Mtu(mtu)) if (number as usize) < self.interfaces.len() => {
                 self.set_mtu(number as usize, mtu);
             }

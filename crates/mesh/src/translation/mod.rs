@@ -205,6 +205,16 @@ impl Translation {
         best.map(|(announcer, _)| announcer)
     }
 
+    /// The nodes that announce a client: of a group, all that want it.
+    pub(crate) fn announcers(&self, key: Key) -> impl Iterator<Item = Mac> {
+        self.global.get(key).into_iter().flat_map(global::Entry::announcers)
+    }
+
+    /// Removes a client of this node that was registered as permanent.
+    pub(crate) fn withdraw(&mut self, key: Key) {
+        self.local.remove(key, false);
+    }
+
     /// The clients behind this node.
     pub(crate) fn local_clients(&self) -> impl Iterator<Item = Key> {
         self.local.iter()

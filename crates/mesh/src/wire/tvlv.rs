@@ -117,6 +117,8 @@ pub mod multicast {
 
     /// Version with the flags that are below.
     pub const VERSION: u8 = 2;
+    /// Length of the value: the flags, and three reserved bytes.
+    pub const LEN: usize = 4;
     /// All frames to groups that are not snooped, which are 224.0.0.0/24 and ff02::1.
     pub const WANT_ALL_UNSNOOPABLES: u8 = 1;
     /// All frames to groups of IPv4.
@@ -135,12 +137,12 @@ pub mod multicast {
     /// # Errors
     /// It is cut off.
     pub fn parse(value: &[u8]) -> Result<u8, Malformed> {
-        let [flags, ..] = Reader::new(value).array::<4>("multicast flags")?;
+        let [flags, ..] = Reader::new(value).array::<LEN>("multicast flags")?;
         Ok(flags)
     }
 
     /// The value with these flags.
-    pub const fn bytes(flags: u8) -> [u8; 4] {
+    pub const fn bytes(flags: u8) -> [u8; LEN] {
         [flags, 0, 0, 0]
     }
 }

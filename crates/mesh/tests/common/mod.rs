@@ -71,6 +71,8 @@ pub(crate) struct World {
     random: Stream,
     seed: Seed,
     wireless: bool,
+    /// Changes a node's settings.
+    configure: fn(usize, &mut MeshConfig),
     /// Frames that were handed up, with the node and the time.
     pub(crate) delivered: Vec<(Instant, usize, Vec<u8>)>,
     /// Number of frames on the air, those that nobody hears included.
@@ -101,6 +103,7 @@ impl World {
             random: seed.stream(&["world"], 0),
             seed,
             wireless,
+            configure: |_, _| (),
             delivered: Vec::new(),
             sent: 0,
             captured: Vec::new(),
@@ -118,12 +121,26 @@ impl World {
         let interface = |number| MeshInterface { mac: station((node, number)), wireless, throughput: None };
         let interfaces = (0..self.interfaces[place]).map(interface).collect();
         let random = self.seed.stream(&["node", &node.to_string()], life);
-        Mesh::new(MeshConfig::new(interfaces, host(node)), random)
+        let mut config = MeshConfig::new(interfaces, host(node));
+        (self.configure)(node, &mut config);
+        Mesh::new(config, random)
+    }
+
+    /// Replaces the nodes by new ones with other settings.
+    pub(crate) fn configured(mut self, configure: fn(usize, &mut MeshConfig)) -> Self {
+        self.configure = configure;
+        self.nodes = (0..self.nodes.len()).map(|node| self.make(node, node, 0)).collect();
+        self
+    }
+
+    /// Nodes with interfaces that are no radios, and no links.
+    pub(crate) fn unlinked(nodes: usize, seed: u64) -> Self {
+        Self::with(vec![1; nodes], false, seed)
     }
 
     /// Nodes in a row, by links that are no radios.
     pub(crate) fn wires(nodes: usize, seed: u64) -> Self {
-        let mut world = Self::with(vec![1; nodes], false, seed);
+        let mut world = Self::unlinked(nodes, seed);
         (1..nodes).for_each(|node| world.link(node - 1, node, 0.0));
         world
     }
