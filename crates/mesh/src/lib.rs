@@ -33,6 +33,9 @@
 //! - The throughput of a link of B.A.T.M.A.N. V is configured, or a third of the rate at which a radio's neighbour
 //!   sends to this node; the kernel asks the driver for the rate at which it sends itself. A radio is half duplex, and
 //!   nothing else is.
+//! - With B.A.T.M.A.N. V there are routes for packets that came by an interface also where the only neighbour there is
+//!   the originator or its forwarder; the kernel has none, and drops a packet that is to go back because its client has
+//!   roamed.
 //! - An originator message of B.A.T.M.A.N. V with a throughput of 0, which nobody takes, is not forwarded. One after a
 //!   restart makes its sender the next hop, since numbers from before cannot be compared with those from then on.
 //! - Packets of a type that is not known are not forwarded.

@@ -65,33 +65,43 @@ impl BatmanV {
             common.counters.neighbours_refused += 1;
             return;
         }
-        // First for the node's own packets, and then for those that leave by each interface on which somebody needs
-        // the message.
+        // First for the node's own packets, and then for those that leave by each interface.
         let own = self.common.own();
         self.receive_for(arrival, own, events);
         for out in 0..own {
-            if self.common.originators.has_receivers(out, ogm.originator, Some(forwarder)) {
-                self.receive_for(arrival, out, events);
+            let throughput = self.receive_for(arrival, out, events);
+            if let Some(throughput) = throughput
+                && self.common.originators.has_receivers(out, ogm.originator, Some(forwarder))
+            {
+                let ogm = Ogm2 { throughput, ..ogm };
+                self.forward(Arrival { ogm, ..arrival }, out);
             }
         }
     }
 
-    fn receive_for<'a>(&mut self, arrival: Arrival<'a>, out: usize, events: &mut Vec<Event<'a>>) {
+    /// Takes a message for packets that leave by one interface. Returns the throughput of the path for them, unless the
+    /// message is refused.
+    fn receive_for<'a>(
+        &mut self,
+        arrival: Arrival<'a>,
+        out: usize,
+        events: &mut Vec<Event<'a>>,
+    ) -> Option<u32> {
         let Arrival { now, from, ogm, containers } = arrival;
         let own = self.common.own();
         let count = u64::from(out == own);
         let shares_radio = out == from.interface && self.common.links[out].wireless;
-        let Some(originator) = self.common.originators.get_mut(ogm.originator) else { return };
+        let originator = self.common.originators.get_mut(ogm.originator)?;
         let entry = &mut originator.outs[out];
         let ahead = ogm.seqno.wrapping_sub(entry.newest).cast_signed();
         if entry.state.heard && entry.protection.refuses(now, ahead) {
             self.common.counters.ogms_of_restart_refused += count;
-            return;
+            return None;
         }
         let restarted = !entry.state.heard || window::is_restart(ahead);
         if ahead < 0 && !restarted {
             self.common.counters.ogms_outdated += count;
-            return;
+            return None;
         }
         entry.state.heard = true;
         entry.newest = ogm.seqno;
@@ -125,9 +135,7 @@ impl BatmanV {
             originator.outs[out].router = Some(from);
             self.common.counters.route_changes += count;
         }
-        if out != own {
-            self.forward(Arrival { ogm: Ogm2 { throughput, ..ogm }, ..arrival }, out);
-        }
+        Some(throughput)
     }
 
     /// Sends a message on by an interface, if it came from the next hop, and only once.
