@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use hopcast_core::{Buffer, Duration, Frame, Instant, Item, Machine, Port, Seed, Stream};
-use hopcast_mesh::{Mesh, MeshConfig, MeshInterface};
+use hopcast_core::{Buffer, Duration, Frame, Instant, Item, Machine, Port, Rate, Reception, Seed, Stream};
+use hopcast_mesh::{BatmanVConfig, Mesh, MeshConfig, MeshInterface, RoutingConfig};
 use hopcast_wire::ethernet::{self, Header, Mac};
 
 /// Delay of a link.
@@ -70,9 +70,13 @@ pub(crate) struct World {
     ever: u64,
     random: Stream,
     seed: Seed,
-    wireless: bool,
+    routing: RoutingConfig,
+    /// For each number of an interface, whether it is a radio's, and the throughput that is configured.
+    kinds: Vec<(bool, Option<Rate>)>,
     /// Changes a node's settings.
     configure: fn(usize, &mut MeshConfig),
+    /// Rate at which frames to one station are sent, if receivers measure it.
+    pub(crate) rate: Option<Rate>,
     /// Frames that were handed up, with the node and the time.
     pub(crate) delivered: Vec<(Instant, usize, Vec<u8>)>,
     /// Number of frames on the air, those that nobody hears included.
@@ -90,6 +94,23 @@ impl World {
 
     /// Nodes with these numbers of interfaces, and no links.
     pub(crate) fn with(interfaces: Vec<usize>, wireless: bool, seed: u64) -> Self {
+        let kinds = vec![(wireless, None); interfaces.iter().copied().max().unwrap_or(0)];
+        Self::build(interfaces, RoutingConfig::default(), kinds, seed)
+    }
+
+    /// Nodes of B.A.T.M.A.N. V, and no links. Each has interfaces of these kinds: whether it is a radio, and the
+    /// throughput that is configured.
+    pub(crate) fn batman_v(nodes: usize, kinds: &[(bool, Option<Rate>)], seed: u64) -> Self {
+        let routing = RoutingConfig::BatmanV(BatmanVConfig::default());
+        Self::build(vec![kinds.len(); nodes], routing, kinds.to_vec(), seed)
+    }
+
+    fn build(
+        interfaces: Vec<usize>,
+        routing: RoutingConfig,
+        kinds: Vec<(bool, Option<Rate>)>,
+        seed: u64,
+    ) -> Self {
         let seed = Seed::new(seed, 0);
         let mut world = Self {
             nodes: Vec::new(),
@@ -102,8 +123,10 @@ impl World {
             ever: 0,
             random: seed.stream(&["world"], 0),
             seed,
-            wireless,
+            routing,
+            kinds,
             configure: |_, _| (),
+            rate: None,
             delivered: Vec::new(),
             sent: 0,
             captured: Vec::new(),
@@ -117,11 +140,15 @@ impl World {
 
     /// A node with the interfaces of one and the addresses of another.
     fn make(&self, place: usize, node: usize, life: u64) -> Mesh {
-        let wireless = self.wireless;
-        let interface = |number| MeshInterface { mac: station((node, number)), wireless, throughput: None };
-        let interfaces = (0..self.interfaces[place]).map(interface).collect();
+        let interface = |(number, &(wireless, throughput))| MeshInterface {
+            mac: station((node, number)),
+            wireless,
+            throughput,
+        };
+        let kinds = self.kinds[..self.interfaces[place]].iter().enumerate();
+        let config = MeshConfig::new(kinds.map(interface).collect(), host(node));
         let random = self.seed.stream(&["node", &node.to_string()], life);
-        let mut config = MeshConfig::new(interfaces, host(node));
+        let mut config = MeshConfig { routing: self.routing.clone(), ..config };
         (self.configure)(node, &mut config);
         Mesh::new(config, random)
     }
@@ -140,30 +167,36 @@ impl World {
 
     /// Nodes in a row, by links that are no radios.
     pub(crate) fn wires(nodes: usize, seed: u64) -> Self {
-        let mut world = Self::unlinked(nodes, seed);
-        (1..nodes).for_each(|node| world.link(node - 1, node, 0.0));
-        world
+        Self::unlinked(nodes, seed).in_row(0.0)
     }
 
     /// Nodes in a row.
     pub(crate) fn chain(nodes: usize, loss: f64, seed: u64) -> Self {
-        let mut world = Self::new(nodes, seed);
-        (1..nodes).for_each(|node| world.link(node - 1, node, loss));
-        world
+        Self::new(nodes, seed).in_row(loss)
     }
 
     /// Nodes in a square.
     pub(crate) fn grid(side: usize, loss: f64, seed: u64) -> Self {
-        let mut world = Self::new(side * side, seed);
+        Self::new(side * side, seed).in_square(side, loss)
+    }
+
+    /// The same with a link between each node and the next.
+    pub(crate) fn in_row(mut self, loss: f64) -> Self {
+        (1..self.nodes.len()).for_each(|node| self.link(node - 1, node, loss));
+        self
+    }
+
+    /// The same with the links of a square.
+    pub(crate) fn in_square(mut self, side: usize, loss: f64) -> Self {
         for node in 0..side * side {
             if node % side + 1 < side {
-                world.link(node, node + 1, loss);
+                self.link(node, node + 1, loss);
             }
             if node + side < side * side {
-                world.link(node, node + side, loss);
+                self.link(node, node + side, loss);
             }
         }
-        world
+        self
     }
 
     /// Sets a link's loss in both directions.
@@ -178,8 +211,13 @@ impl World {
     }
 
     pub(crate) fn cut(&mut self, a: usize, b: usize) {
-        self.links.remove(&((a, 0), (b, 0)));
-        self.links.remove(&((b, 0), (a, 0)));
+        self.part((a, 0), (b, 0));
+    }
+
+    /// The same of a link between any interfaces.
+    pub(crate) fn part(&mut self, a: Station, b: Station) {
+        self.links.remove(&(a, b));
+        self.links.remove(&(b, a));
     }
 
     /// Puts a new node, which knows nothing, in the place of one.
@@ -228,6 +266,11 @@ impl World {
         self.give(node, Port::Below(0), frame);
     }
 
+    /// The same by any interface.
+    pub(crate) fn forge_by(&mut self, (node, interface): Station, frame: &[u8]) {
+        self.give(node, Port::Below(interface as u32), frame);
+    }
+
     /// Tells a node the MTU of its first interface.
     pub(crate) fn set_mtu(&mut self, node: usize, mtu: u32) {
         self.nodes[node].handle(self.now, Port::Below(0), Item::Mtu(mtu));
@@ -235,7 +278,12 @@ impl World {
     }
 
     fn give(&mut self, node: usize, port: Port, bytes: &[u8]) {
-        self.nodes[node].handle(self.now, port, Item::Frame(Frame::new(Buffer::copy_from(bytes))));
+        let mut frame = Frame::new(Buffer::copy_from(bytes));
+        let for_one = ethernet::parse(bytes).is_ok_and(|header| !ethernet::is_group(header.destination));
+        if for_one && port != Port::Above(0) {
+            frame.reception = self.rate.map(|rate| Reception { rate: Some(rate), signal: None });
+        }
+        self.nodes[node].handle(self.now, port, Item::Frame(frame));
         self.drain(node);
     }
 
@@ -290,7 +338,7 @@ impl World {
     pub(crate) fn next_hop(&self, node: usize, to: usize) -> Option<usize> {
         let found =
             self.nodes[node].originators().into_iter().find(|status| status.originator == radio(to))?;
-        (0..self.nodes.len()).find(|&node| radio(node) == found.next_hop)
+        (0..self.nodes.len()).find(|&node| station((node, found.interface)) == found.next_hop)
     }
 
     /// The nodes on the way from one to another, without the first; it ends where there is no route, or a loop.
