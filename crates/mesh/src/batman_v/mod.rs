@@ -17,6 +17,8 @@ mod elp;
 mod queue;
 mod receive;
 mod table;
+#[cfg(test)]
+mod tests;
 mod throughput;
 
 use std::collections::VecDeque;
