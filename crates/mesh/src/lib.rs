@@ -13,13 +13,13 @@
 //!
 //! # Bounds
 //!
-//! Nobody is authenticated: a station may announce anything, and is believed. What it can cost is bounded. A node takes
-//! 10 MB at most with the defaults: originators are bounded by [`BatmanIvConfig::max_originators`] and
-//! [`BatmanVConfig::max_originators`], of whom those without a route are forgotten first, clients by
-//! [`MeshConfig::max_clients`] and [`MeshConfig::max_clients_of_node`], groups by [`MulticastConfig::max_groups`],
-//! fragments by a megabyte and 256 packets, and packets that wait by 256 of each kind. A packet makes at most three
-//! copies of itself on each interface, one to each destination that it lists, goes 50 hops, and has one answer; a node
-//! gets four answers about a table in three seconds.
+//! Nobody is authenticated: a station may announce anything, and is believed. What it can cost is bounded. A node with
+//! one interface takes 10 MB at most with the defaults: originators are bounded by [`BatmanIvConfig::max_originators`]
+//! and [`BatmanVConfig::max_originators`], of whom those without a route are forgotten first, the paths to them by
+//! 32,768, clients by [`MeshConfig::max_clients`] and [`MeshConfig::max_clients_of_node`], groups by
+//! [`MulticastConfig::max_groups`], fragments by a megabyte and 256 packets, and packets that wait by 256 of each kind.
+//! A packet makes at most three copies of itself on each interface, one to each destination that it lists, goes 50
+//! hops, and has one answer; a node gets four answers about a table in three seconds.
 //!
 //! A node that lies about its paths draws the packets of those who have no better ones. With B.A.T.M.A.N. V it is
 //! believed up to the throughput of the link to it, so that who has a path of more than that keeps it.

@@ -294,6 +294,31 @@ fn neighbours_are_as_many_as_there_may_be() {
 }
 
 #[test]
+fn paths_are_as_many_as_there_may_be_and_make_room_when_they_are_over() {
+    const NEIGHBOURS: u8 = 200;
+    const ORIGINATORS: u8 = 200;
+    let mut node = node();
+    let via = |last| Via { interface: 0, address: [2, 0, 0, 0, 3, last] };
+    let of = |originator| Ogm2 { originator: [2, 0, 0, 0, 4, originator], ..ogm(7, 500) };
+    (0..NEIGHBOURS).for_each(|last| probe(&mut node, at(600), via(last), 1));
+    for last in 0..NEIGHBOURS {
+        for originator in 0..ORIGINATORS {
+            hear(&mut node, at(600), via(last), of(originator));
+        }
+    }
+    // Four neighbours there were before; each has a path to itself.
+    let wanted = 4 + u64::from(NEIGHBOURS) * (1 + u64::from(ORIGINATORS));
+    assert_eq!(node.common.counters.neighbours_refused, wanted - 32_768);
+    hear(&mut node, at(600), A, ogm(7, 1000));
+    assert_eq!(router(&node), None, "no room");
+    // They are forgotten with their originators, and with time.
+    node.common.originators.purge(at(600_000), |_| ());
+    probe(&mut node, at(600_000), A, 9);
+    hear(&mut node, at(600_000), A, ogm(7, 1000));
+    assert_eq!(router(&node), Some(A));
+}
+
+#[test]
 fn a_neighbour_is_idle_after_100_milliseconds() {
     for (idle, probes) in [(100_000, 0), (100_001, 2)] {
         let mut node = node();

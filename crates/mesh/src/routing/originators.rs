@@ -20,6 +20,9 @@ const ORIGINATOR_TIMEOUT: Duration = Duration::from_secs(400);
 /// Maximum number of neighbours by which messages of one originator are taken. Chosen: more stations than hear each
 /// other on one channel; beyond, further ones are no next hops to it.
 const MAX_NEIGHBOURS: usize = 256;
+/// Maximum number of paths to all originators. Chosen: eight to each of as many originators as there are by default, in
+/// 4 MB; beyond, further ones are not taken until some are over.
+const MAX_PATHS: usize = 32_768;
 
 /// What a routing algorithm keeps here, and how it compares paths.
 pub(crate) trait Algorithm {
@@ -44,6 +47,8 @@ pub(crate) struct Originators<A: Algorithm> {
     without_route: VecDeque<Mac>,
     /// A time before which nobody can have been silent for too long.
     next_purge: Instant,
+    /// Number of candidates of all entries.
+    paths: usize,
     outs: usize,
     max: usize,
 }
@@ -107,6 +112,7 @@ impl<A: Algorithm> Originators<A> {
             neighbours: BTreeMap::new(),
             without_route: VecDeque::new(),
             next_purge: Instant::ZERO,
+            paths: 0,
             outs,
             max,
         }
@@ -204,6 +210,7 @@ impl<A: Algorithm> Originators<A> {
 
     fn remove(&mut self, address: Mac) {
         if let Some(entry) = self.entries.remove(&address) {
+            self.paths -= entry.candidates.len();
             entry.candidates.iter().for_each(|candidate| unlink(&mut self.neighbours, candidate.via));
         }
     }
@@ -216,10 +223,11 @@ impl<A: Algorithm> Originators<A> {
         let place = entry.candidates.iter().position(|candidate| candidate.via == via);
         let place = match place {
             Some(place) => place,
-            None if entry.candidates.len() >= MAX_NEIGHBOURS => return None,
+            None if entry.candidates.len() >= MAX_NEIGHBOURS || self.paths >= MAX_PATHS => return None,
             None => {
                 let new = || Neighbour { originator: address, entries: 0, state: A::Neighbour::default() };
                 self.neighbours.entry(via).or_insert_with(new).entries += 1;
+                self.paths += 1;
                 entry.candidates.push(Candidate { via, last_seen: now, paths: Paths::new(outs) });
                 entry.candidates.len() - 1
             }
@@ -267,6 +275,7 @@ impl<A: Algorithm> Originators<A> {
             true
         });
         without_route.retain(|address| entries.contains_key(address));
+        self.paths = entries.values().map(|entry| entry.candidates.len()).sum();
         self.next_purge = next;
     }
 
