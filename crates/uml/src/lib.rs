@@ -152,6 +152,18 @@ impl Guest {
     /// # Panics
     /// If it does not end within a minute, with what the kernel has written.
     pub fn try_sh(&mut self, script: &str) -> Result<String, String> {
+        self.try_sh_while(script, |_| thread::sleep(LOOK_AGAIN))
+    }
+
+    /// As [`try_sh`](Self::try_sh), and calls `meanwhile` again and again until the script ends, so that what is
+    /// connected to the ports goes on.
+    ///
+    /// # Errors
+    /// It ended with another status than 0; what it wrote to its standard error.
+    ///
+    /// # Panics
+    /// If it does not end within a minute, with what the kernel has written.
+    pub fn try_sh_while(&mut self, script: &str, mut meanwhile: impl FnMut(&Self)) -> Result<String, String> {
         self.scripts += 1;
         let number = self.scripts;
         let directory = self.exchange.path().to_owned();
@@ -159,6 +171,13 @@ impl Guest {
         fs::write(file("sh"), script).expect("a file for a script");
         let asked =
             self.line.get_mut().write_all(format!("{number}\n").as_bytes()).map_err(|e| e.to_string());
+        let until = Instant::now() + PATIENCE;
+        while asked.is_ok()
+            && ready(&[self.line.get_ref()], Duration::ZERO).is_none()
+            && Instant::now() < until
+        {
+            meanwhile(self);
+        }
         let said = asked.and_then(|()| self.read_line());
         let status = said.as_ref().ok().and_then(|said| said.strip_prefix(&format!("{number} ")));
         let Some(status) = status else {
@@ -247,7 +266,7 @@ impl Port {
 }
 
 /// The place of the first of these that can be read from, within this time.
-fn ready(ends: &[&OwnedFd], within: Duration) -> Option<usize> {
+fn ready(ends: &[impl AsFd], within: Duration) -> Option<usize> {
     let mut polled: Vec<_> = ends.iter().map(|end| PollFd::new(end, PollFlags::IN)).collect();
     let timeout = Timespec::try_from(within).expect("a time that can be waited for");
     loop {

@@ -1,0 +1,9 @@
+//! Our nodes of a mesh and the kernel's: in one mesh, and next to each other in meshes of the same shape.
+
+#![allow(clippy::disallowed_methods)] // The guest keeps its own time.
+#![allow(clippy::unwrap_used)]
+
+mod both;
+mod host;
+mod live;
+mod topology;
