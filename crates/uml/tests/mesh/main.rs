@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod both;
+mod control;
 mod host;
 mod live;
 mod topology;
+mod world;
