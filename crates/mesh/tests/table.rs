@@ -156,3 +156,27 @@ fn a_table_shrinks_with_the_mtu_to_the_clients_that_sent_last() {
     assert_eq!(of_1.len(), room);
     assert!(of_1.contains(&client(999)) && !of_1.contains(&client(0)) && of_1.contains(&host(1)));
 }
+
+#[test]
+fn a_table_whose_version_wraps_is_known_to_others_all_the_while() {
+    let mut world = World::wires(3, 9);
+    world.run(20);
+    // A version for each second in which a client comes or goes, of 256 that there are.
+    for step in 0..300_u16 {
+        let client = [2, 0x66, 0, 0, (step >> 8) as u8, step as u8];
+        world.send(2, &frame(BROADCAST, client, b"here"));
+        world.run(1);
+    }
+    world.run(10);
+    let (version, crc) = world.nodes[2].table(0);
+    assert!(crc.is_some() && version < 100, "{version}");
+    assert!(world.agrees());
+    let known = world.nodes[0].global_clients().iter().filter(|(_, node)| *node == radio(2)).count();
+    assert_eq!(known, 301);
+    // Versions one apart need no request. That behind 255 does, as with the kernel, whose numbers are compared so.
+    assert!(
+        (1..10).contains(&world.counter(0, "tt_requests_sent")),
+        "{}",
+        world.counter(0, "tt_requests_sent")
+    );
+}

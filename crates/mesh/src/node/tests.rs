@@ -99,3 +99,17 @@ fn a_part_that_is_longer_than_the_next_link_takes_is_not_cut_again() {
     mesh.send_fragments(SECOND, via, fragment);
     assert_eq!((sent(&mut mesh), mesh.counters.too_long), (vec![], 1));
 }
+
+#[test]
+fn fragments_of_an_originator_that_is_forgotten_are_dropped() {
+    for (forgotten, complete) in [(SECOND, true), (FIRST, false)] {
+        let mut mesh = between(true, [1500, 1500]);
+        let fragment = |number| {
+            let (place, total_len) = (Place { number, priority: 0 }, 2);
+            Fragment { ttl: TTL, place, destination: [2; 6], originator: FIRST, seqno: 1, total_len }
+        };
+        assert_eq!(mesh.fragments.receive(NOW, fragment(0), b"b"), None);
+        mesh.apply_removal(Removal::Originator(forgotten));
+        assert_eq!(mesh.fragments.receive(NOW, fragment(1), b"a").is_some(), complete);
+    }
+}

@@ -7,6 +7,8 @@
 //! The algorithms have modules of their own.
 
 mod originators;
+#[cfg(test)]
+mod tests;
 
 use hopcast_core::{Duration, Instant, Rate, Stream};
 use hopcast_wire::ethernet::Mac;

@@ -1,7 +1,7 @@
 //! The tables of other nodes: their checksums, and their bounds.
 
 use super::*;
-use crate::wire::translation::{Checksum, DIFFERENCE, FULL_TABLE, RESPONSE, TableData, table_data};
+use crate::wire::translation::{Checksum, DIFFERENCE, FULL_TABLE, REQUEST, RESPONSE, TableData, table_data};
 use proptest::prelude::*;
 
 const NOW: Instant = Instant::from_nanos(1_000_000_000_000);
@@ -151,4 +151,21 @@ fn a_node_whose_clients_find_no_room_is_asked_less_and_less_often_until_there_is
     table.forget(node(1), true);
     let asked: Vec<u64> = (1100..1160).filter(|&seconds| second(&mut table, seconds)).collect();
     assert_eq!((asked.len(), asked[0], table.len()), (14, 1146, 55));
+}
+
+#[test]
+fn answers_stop_where_more_nodes_ask_than_there_may_be() {
+    let mut table = Translation::new(LIMITS);
+    let request = TableData::parse(&[REQUEST | FULL_TABLE, 0, 0, 0]).unwrap();
+    let ask = |table: &mut Translation, now, number: usize| {
+        let [.., a, b] = number.to_be_bytes();
+        table.receive_request(now, [2, 7, 0, 0, a, b], None, request, 1500);
+        table.take_pending().len()
+    };
+    let answers: usize = (0..=MAX_ANSWERED).map(|number| ask(&mut table, NOW, number)).sum();
+    assert_eq!((answers, table.counters.requests_too_many), (MAX_ANSWERED, 1));
+    assert_eq!(ask(&mut table, NOW, 0), 1, "one that had an answer before");
+    let later = NOW + REQUEST_TIMEOUT;
+    table.purge(later);
+    assert_eq!(ask(&mut table, later, MAX_ANSWERED), 1);
 }
