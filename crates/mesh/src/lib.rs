@@ -29,7 +29,16 @@
 //! - The distributed ARP table, gateways, bridge-loop avoidance, bonding and isolation are not there yet; of all but
 //!   the last three the formats are.
 //! - Answers for a table that was not asked for are ignored; the kernel takes them.
-//! - VLANs are learned from clients' frames; the kernel knows those that have an interface.
+//! - VLANs are learned from clients' frames, and are gone when their last client has been silent for ten minutes; the
+//!   kernel knows those that have an interface, and keeps the interface's own address.
+//! - Originators, clients of others, the nodes that announce one client, answers, and incomplete packets of all
+//!   originators together have bounds; the kernel's is its memory. A node whose clients find no room is asked for its
+//!   table less and less often.
+//! - The numbers of a node's broadcasts begin anywhere; the kernel's begin at 1, so that those after a restart may be
+//!   taken for ones that were heard before.
+//! - The containers of an originator message are read once for each number; the kernel reads them in each copy.
+//! - A fragment without a byte is dropped, and one that says another length of its packet begins the packet anew.
+//! - Packets of the throughput meter are forwarded, and not answered.
 //! - The throughput of a link of B.A.T.M.A.N. V is configured, or a third of the rate at which a radio's neighbour
 //!   sends to this node; the kernel asks the driver for the rate at which it sends itself. A radio is half duplex, and
 //!   nothing else is.
