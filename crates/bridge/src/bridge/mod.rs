@@ -11,7 +11,8 @@
 //! | `filter` | the VLANs of the ports, and the tags of what they are given |
 //! | `snooping` | behind which ports groups have members, and queriers |
 //!
-//! The rules are those of Linux' bridge with its defaults, against which a test holds this one frame by frame.
+//! The rules are those of Linux' bridge with its defaults, against which tests hold this one frame by frame: without
+//! VLANs, with filtering by VLANs, and with snooping in each VLAN.
 //!
 //! # Bounds
 //!
@@ -29,6 +30,7 @@
 //! - Queriers, routers and members are known for each VLAN (Linux `mcast_vlan_snooping`), and not queriers and routers
 //!   for the bridge as a whole. A querier of its own asks as long as it runs; in Linux that of IPv6 only with an IPv6
 //!   address.
+//! - A query for one group is sent to that group (RFC 2236 section 9), and by Linux to all hosts.
 //! - Linux turns snooping off for good when there are more groups than it holds; here frames to unknown groups are sent
 //!   to all ports until [`Snooping::max_groups`] are enough again.
 //! - Hellos of PIM over IPv6 make their port one of routers too. A report that is cut off is dropped as a whole.
