@@ -11,7 +11,7 @@ use hopcast_core::plug::Plug;
 use hopcast_core::{Instant, earliest};
 use hopcast_link::Change;
 use hopcast_stack::network::{
-    self, GlobalRoutes, Hop, HostInterface, NetworkPlan, SegmentEnd, addresses_of, interface_name,
+    self, GlobalRoutes, Hop, HostInterface, NetworkPlan, Segment, SegmentEnd, addresses_of, interface_name,
 };
 use hopcast_stack::service::{GroupEgress, GroupEgresses};
 use hopcast_twin::capture::LinkType;
@@ -33,8 +33,9 @@ pub fn layout(scenario: &Scenario, repeat: u64, recorded: bool) -> NetworkLayout
     let seed = Seed::new(scenario.seed, repeat);
     let mut groups = Groups::of(scenario, &plan);
     groups.change(Instant::ZERO, &mut global);
+    let segments = SegmentsByEnd::of(&plan);
     let nodes: Vec<NodeLayout> = (0..scenario.nodes.len())
-        .map(|node| node_layout(scenario, (&plan, &groups), &mut global, node))
+        .map(|node| node_layout(scenario, (&plan, &segments, &groups), &mut global, node))
         .collect();
     let mut captures = Vec::new();
     let links = (0..scenario.links.len()).map(|number| {
@@ -185,14 +186,14 @@ fn new_routes(
 
 fn node_layout(
     scenario: &Scenario,
-    (plan, groups): (&NetworkPlan, &Groups),
+    (plan, segments, groups): (&NetworkPlan, &SegmentsByEnd<'_>, &Groups),
     global: &mut GlobalRoutes,
     node: NodeId,
 ) -> NodeLayout {
     let resolves = scenario.neighbours == Neighbours::Resolve;
     let link_local = resolves || scenario.membership == Reporting::Report;
     let of_host = |number: u32| {
-        let neighbours = if resolves { Vec::new() } else { others_beside(plan, node, number) };
+        let neighbours = if resolves { Vec::new() } else { segments.others_beside(plan, node, number) };
         let in_prefixes = plan.addresses().in_prefixes(node, number);
         let mut addresses: Vec<_> = in_prefixes.map(|(address, prefix)| (address, prefix.length())).collect();
         let [_, own] = addresses_of(node);
@@ -233,19 +234,30 @@ fn node_layout(
     }
 }
 
-/// The addresses of the other hosts of the prefixes that an interface of a node's kernel has, with their Ethernet
-/// addresses.
-fn others_beside(plan: &NetworkPlan, node: NodeId, interface: u32) -> Vec<(IpAddr, [u8; 6])> {
-    let is_own = |end: &&SegmentEnd| (end.node, end.interface) == (node, interface);
-    let Some(segment) = plan.segments().iter().find(|segment| segment.ends.iter().any(|end| is_own(&end)))
-    else {
-        return Vec::new();
-    };
-    let of_end = |end: &SegmentEnd| {
-        let mac = NetworkPlan::mac(end.link, end.attachment);
-        plan.addresses().in_prefixes(end.node, end.interface).map(move |(address, _)| (address, mac))
-    };
-    segment.ends.iter().filter(|end| end.node != node).flat_map(of_end).collect()
+/// The first segment of each interface of nodes' kernels.
+struct SegmentsByEnd<'p>(BTreeMap<(NodeId, u32), &'p Segment>);
+
+impl<'p> SegmentsByEnd<'p> {
+    fn of(plan: &'p NetworkPlan) -> Self {
+        let mut by_end = BTreeMap::new();
+        for segment in plan.segments().iter() {
+            for end in &segment.ends {
+                by_end.entry((end.node, end.interface)).or_insert(segment);
+            }
+        }
+        Self(by_end)
+    }
+
+    /// The addresses of the other hosts of the prefixes that an interface of a node's kernel has, with their Ethernet
+    /// addresses.
+    fn others_beside(&self, plan: &NetworkPlan, node: NodeId, interface: u32) -> Vec<(IpAddr, [u8; 6])> {
+        let Some(segment) = self.0.get(&(node, interface)) else { return Vec::new() };
+        let of_end = |end: &SegmentEnd| {
+            let mac = NetworkPlan::mac(end.link, end.attachment);
+            plan.addresses().in_prefixes(end.node, end.interface).map(move |(address, _)| (address, mac))
+        };
+        segment.ends.iter().filter(|end| end.node != node).flat_map(of_end).collect()
+    }
 }
 
 /// A node's routes to the own addresses of each node that it can reach, and to the prefixes of segments.
