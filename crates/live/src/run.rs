@@ -2,6 +2,7 @@
 
 mod ends;
 mod error;
+mod probe;
 mod supervisor;
 mod workloads;
 
@@ -24,6 +25,7 @@ use hopcast_twin::world::{log_interfaces, log_names};
 use hopcast_twin::{Identities, Monitor, run_end};
 
 pub use self::error::{Error, NodeFailure};
+pub use self::probe::probe;
 use self::supervisor::Supervisor;
 use self::workloads::Workloads;
 use crate::capture::{CaptureWriter, Devices, LogOutput, Outputs};
@@ -219,10 +221,13 @@ fn writer(job: &Job<'_>, captured: &[Captured]) -> Result<CaptureWriter, Error> 
         // Its recorder gathers what it writes.
         outputs.log = Some(log_output(scenario, captured, Box::new(create(path)?), *max_size));
     }
-    let named = |captured: &Captured| {
-        (format!("{}:{}", scenario.nodes[captured.node].name, captured.name), captured.clone())
-    };
-    Ok(CaptureWriter::start(outputs, captured.iter().map(named).collect())?)
+    let interfaces = captured.iter().map(|captured| named(scenario, captured)).collect();
+    Ok(CaptureWriter::start(outputs, interfaces)?)
+}
+
+/// A captured interface with its name in a capture.
+fn named(scenario: &Scenario, captured: &Captured) -> (String, Captured) {
+    (format!("{}:{}", scenario.nodes[captured.node].name, captured.name), captured.clone())
 }
 
 /// The log of a run, with all interfaces of its links, and then the devices of machines.

@@ -2,12 +2,18 @@
 
 use std::fmt::Write;
 use std::path::Path;
+use std::sync::Arc;
 
 use clap::Args;
 use hopcast_core::{Duration, Instant};
+use hopcast_twin::Monitor;
 use hopcast_twin::probe::{Check, Findings, Pairs, Stage, probe};
+use hopcast_twin::scenario::Overrides;
+use hopcast_twin::scenario::model::Case;
 
+use super::run::{become_capable, node_command};
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::options::OverrideOptions;
 use crate::output;
 
@@ -22,6 +28,9 @@ pub(crate) struct ProbeOptions {
     /// Check all pairs of nodes end to end, not those of flows alone
     #[arg(long)]
     all: bool,
+    /// Check the network on this machine's kernel, in namespaces, with real packets
+    #[arg(long)]
+    live: bool,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -31,11 +40,16 @@ pub(crate) struct ProbeOptions {
 
 /// Checks the network of a scenario's first case, as it is at a time.
 pub(crate) fn run(file: &Path, options: &ProbeOptions) -> Result<(), Failure> {
-    let ProbeOptions { at, all, json, overrides } = options;
-    let plan = hopcast_runner::load(file, &overrides.resolve()).map_err(Failure::input)?;
+    let ProbeOptions { at, all, live, json, overrides } = options;
+    let overrides = overrides.resolve();
+    let plan = hopcast_runner::load(file, &overrides).map_err(Failure::input)?;
     let Some(case) = plan.cases.first() else { return Ok(()) };
     let pairs = if *all { Pairs::All } else { Pairs::OfFlows };
-    let findings = probe(&case.scenario, Instant::ZERO + *at, pairs).map_err(Failure::input)?;
+    let findings = if *live {
+        on_kernel(file, &overrides, case, (*at, pairs))?
+    } else {
+        probe(&case.scenario, Instant::ZERO + *at, pairs).map_err(Failure::input)?
+    };
     if *json {
         output::write(output::json(&findings)?)?;
     } else {
@@ -45,6 +59,24 @@ pub(crate) fn run(file: &Path, options: &ProbeOptions) -> Result<(), Failure> {
         None => Ok(()),
         Some(check) => Err(Failure::run(format!("{}: {}", check.stage, line(check)))),
     }
+}
+
+/// Checks the network of a case in a lab.
+fn on_kernel(
+    file: &Path,
+    overrides: &Overrides,
+    case: &Case,
+    (at, pairs): (Duration, Pairs),
+) -> Result<Findings, Failure> {
+    hopcast_live::run::check(&case.scenario).map_err(Failure::input)?;
+    become_capable()?;
+    let mut node = node_command(file, overrides)?;
+    node.extend(["--probed-at".into(), format!("{}ns", at.as_nanos()).into()]);
+    let monitor = Arc::new(Monitor::default());
+    interrupt::cancel_live_on_ctrl_c(&monitor);
+    let findings = hopcast_live::run::probe(&node, case, Instant::ZERO + at, pairs, &monitor);
+    let interrupted = || Failure { message: "interrupted".to_owned(), code: 130 };
+    findings.map_err(Failure::run)?.ok_or_else(interrupted)
 }
 
 /// The findings for a person: a line for each stage, and its failed checks below.

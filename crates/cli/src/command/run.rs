@@ -222,7 +222,7 @@ fn version(live: bool) -> String {
 }
 
 /// Obtains the privileges to set up networks; if that needs another process, replaces this one by it.
-fn become_capable() -> Result<(), Failure> {
+pub(super) fn become_capable() -> Result<(), Failure> {
     match privileges::become_capable().map_err(Failure::run)? {
         Capable::Already => Ok(()),
         // The command replaces this process, and receives its signals.
@@ -233,7 +233,7 @@ fn become_capable() -> Result<(), Failure> {
 }
 
 /// The command that runs one node of the scenario, without the options that name it.
-fn node_command(file: &Path, overrides: &scenario::Overrides) -> Result<Vec<OsString>, Failure> {
+pub(super) fn node_command(file: &Path, overrides: &scenario::Overrides) -> Result<Vec<OsString>, Failure> {
     let program = std::env::current_exe().map_err(|error| Failure::run(format!("this program: {error}")))?;
     let mut words: Vec<OsString> = vec![program.into(), "node".into(), file.into()];
     for set in &overrides.sets {

@@ -2,12 +2,15 @@
 
 use std::io::{BufReader, stdin, stdout};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use clap::Args;
+use hopcast_core::Instant;
 use hopcast_live::worker;
 use hopcast_stack::network::NetworkPlan;
 use hopcast_twin::Identities;
+use hopcast_twin::probe::KernelChecks;
 use hopcast_twin::scenario::{self, model::Scenario};
 
 use crate::failure::Failure;
@@ -32,6 +35,9 @@ pub(crate) struct WorkerOptions {
     /// A live run supervises it over standard input and output
     #[arg(long, hide = true, requires = "node")]
     supervised: bool,
+    /// It is part of `hopcast probe --live`, whose network is that of this time of the scenario
+    #[arg(long, hide = true, requires = "supervised", value_name = "TIME")]
+    probed_at: Option<hopcast_core::Duration>,
     #[command(flatten)]
     overrides: OverrideOptions,
 }
@@ -52,6 +58,10 @@ pub(crate) fn work(file: &Path, name: &str, options: &WorkerOptions) -> Result<(
             options.case
         ))
     })?;
+    let mut case = case.clone();
+    if let Some(at) = options.probed_at {
+        case.scenario = Arc::new(KernelChecks::scenario_of(&case.scenario, Instant::ZERO + at));
+    }
     let scenario: &Scenario = &case.scenario;
     let Some(node) = scenario.nodes.iter().position(|node| node.name == name) else {
         let names: Vec<&str> = scenario.nodes.iter().map(|node| node.name.as_str()).collect();
@@ -61,7 +71,7 @@ pub(crate) fn work(file: &Path, name: &str, options: &WorkerOptions) -> Result<(
     if options.supervised {
         // The supervisor ends the run; a Ctrl-C at the terminal must only reach the supervisor.
         interrupt::ignore_ctrl_c();
-        let identity = Identities::new("").case(case).to_string();
+        let identity = Identities::new("").case(&case).to_string();
         let ran = worker::run_supervised(
             (scenario, &identity),
             node,

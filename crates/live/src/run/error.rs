@@ -57,6 +57,9 @@ pub enum Error {
     /// The capture lacks frames.
     #[error("the capture is not complete: {0}")]
     CaptureIncomplete(#[source] capture::Error),
+    /// The log that the run has written cannot be read.
+    #[error(transparent)]
+    Log(#[from] hopcast_trace::log::LogError),
     /// The machine was too busy to begin in time.
     #[error("the machine was too busy: nodes and programs took more than {0} to begin")]
     SlowStart(Duration),

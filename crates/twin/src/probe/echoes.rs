@@ -44,15 +44,20 @@ const EXPLAINED: usize = 8;
 const FOLLOWED: u64 = 24;
 
 /// Two hosts, and where they are to reach each other.
-struct Pair {
-    stage: Stage,
-    from: (NodeId, IpAddr),
-    to: (NodeId, IpAddr),
-    over: String,
+#[derive(Clone, Debug)]
+pub struct HostPair {
+    /// The stage that checks them.
+    pub stage: Stage,
+    /// The node that asks, and its address.
+    pub from: (NodeId, IpAddr),
+    /// The node that answers, and its address.
+    pub to: (NodeId, IpAddr),
+    /// The link, VLAN or number of hops between them.
+    pub over: String,
     /// Maximum length of a packet between them, in bytes.
-    mtu: u32,
+    pub mtu: u32,
     /// Hops that a request may take.
-    hop_limit: u8,
+    pub hop_limit: u8,
 }
 
 /// Checks the hosts of each link and VLAN, and the ends of flows.
@@ -84,7 +89,7 @@ pub(super) fn check(
                 *left_out.entry(pair.stage).or_default() += 1;
                 continue;
             }
-            for size in [SMALL, pair.full()] {
+            for size in pair.sizes() {
                 let mut check = pair.check(&scenario, size);
                 ask(world, pair.from.0, asker, (size, TRIES), &mut check);
                 let failed = !check.passed;
@@ -118,7 +123,7 @@ pub(super) fn check(
 }
 
 /// The IPv4 addresses that several stations claim, each with the line that says so.
-fn claims(log: &Log) -> BTreeMap<IpAddr, String> {
+pub(super) fn claims(log: &Log) -> BTreeMap<IpAddr, String> {
     let story = Query::parse("arp", log).map(|query| follow(log, &query)).ok();
     let rivals = story.into_iter().flat_map(|story| story.rivals);
     let line = |(address, macs): (Ipv4Addr, BTreeSet<_>)| {
@@ -131,8 +136,13 @@ fn claims(log: &Log) -> BTreeMap<IpAddr, String> {
 
 /// What becomes of a pair's requests and answers, and of those the other way: a bridge that does not send a frame by a
 /// port drops nothing, and one that does not let it in does.
-fn why(scenario: &Arc<Scenario>, at: Instant, pair: &Pair, size: usize) -> Result<Vec<String>, WorldError> {
-    let back = Pair { from: pair.to, to: pair.from, over: pair.over.clone(), ..*pair };
+fn why(
+    scenario: &Arc<Scenario>,
+    at: Instant,
+    pair: &HostPair,
+    size: usize,
+) -> Result<Vec<String>, WorldError> {
+    let back = HostPair { from: pair.to, to: pair.from, over: pair.over.clone(), ..*pair };
     let there = follow_requests(scenario, at, pair, size)?;
     let back = follow_requests(scenario, at, &back, size)?;
     // Where one of them names a place, the other's silence is no news.
@@ -149,7 +159,7 @@ fn why(scenario: &Arc<Scenario>, at: Instant, pair: &Pair, size: usize) -> Resul
 fn follow_requests(
     scenario: &Arc<Scenario>,
     at: Instant,
-    pair: &Pair,
+    pair: &HostPair,
     size: usize,
 ) -> Result<Followed, WorldError> {
     let mut asker = None;
@@ -168,7 +178,12 @@ fn follow_requests(
 }
 
 /// The pairs to check, in the order of the stages.
-fn pairs(scenario: &Scenario, flows: &[Flow], wanted: Pairs, findings: &mut Findings) -> Vec<Pair> {
+pub(super) fn pairs(
+    scenario: &Scenario,
+    flows: &[Flow],
+    wanted: Pairs,
+    findings: &mut Findings,
+) -> Vec<HostPair> {
     let network = scenario.network();
     let plan = NetworkPlan::of(network);
     let mut routes = scenario.global_routes(&plan);
@@ -209,7 +224,7 @@ fn pairs(scenario: &Scenario, flows: &[Flow], wanted: Pairs, findings: &mut Find
                 continue;
             }
             let [one, other] = ends.map(|end| host_mtu(scenario, &plan, end, &changes));
-            pairs.push(Pair { stage, from, to, over, mtu: one.min(other), hop_limit: 1 });
+            pairs.push(HostPair { stage, from, to, over, mtu: one.min(other), hop_limit: 1 });
         }
         if indirect > LISTED {
             findings.left_out.push(format!("{stage}: and {} more such pairs", indirect - LISTED));
@@ -219,7 +234,7 @@ fn pairs(scenario: &Scenario, flows: &[Flow], wanted: Pairs, findings: &mut Find
         let [source, address] = [from, to].map(|node| plan.address(node, ipv6));
         let [there, back] = [(from, to, address), (to, from, source)]
             .map(|(from, to, address)| plan.route(network, &mut routes, (from, to), address));
-        pairs.push(Pair {
+        pairs.push(HostPair {
             stage: Stage::EndToEnd,
             from: (from, source),
             to: (to, address),
@@ -270,19 +285,19 @@ fn ends(
     bounded(all, (count, MAX_PAIRS), Stage::EndToEnd, findings)
 }
 
-impl Pair {
+impl HostPair {
     /// Headers of a request, in bytes.
     fn headers(&self) -> usize {
         ip::Version::of(self.to.1).header_len() + icmp::HEADER
     }
 
-    /// Payload of the longest request, in bytes.
-    fn full(&self) -> usize {
-        (self.mtu as usize).saturating_sub(self.headers()).max(SMALL)
+    /// The payloads of the requests to send, in bytes: of a small one, and of the longest.
+    pub fn sizes(&self) -> [usize; 2] {
+        [SMALL, (self.mtu as usize).saturating_sub(self.headers()).max(SMALL)]
     }
 
     /// The check by requests with this payload, of which none has been sent.
-    fn check(&self, scenario: &Scenario, size: usize) -> Check {
+    pub fn check(&self, scenario: &Scenario, size: usize) -> Check {
         Check {
             stage: self.stage,
             from: scenario.nodes[self.from.0].name.clone(),
@@ -301,7 +316,7 @@ fn put_asker(
     scenario: &Scenario,
     nodes: &mut BuiltNodes,
     number: usize,
-    pair: &Pair,
+    pair: &HostPair,
 ) -> Result<(Slot, Shared<Asker>), WorldError> {
     let asker = Shared::new(Asker::default());
     let config = PingConfig {

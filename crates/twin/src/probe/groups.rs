@@ -1,11 +1,12 @@
 //! Datagrams to groups.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use hopcast_core::{Bytes, Duration, Instant};
 use hopcast_stack::hosts_datagrams;
-use hopcast_stack::network::NetworkPlan;
+use hopcast_stack::network::{NetworkPlan, NodeId};
+use hopcast_trace::Log;
 
 use super::why::{followed, recorded};
 use super::{Check, Findings, SETTLING, Stage, TRIES, bounded};
@@ -29,6 +30,16 @@ const MAX_SENDERS: usize = 64;
 
 /// Checks each group from each node that a flow to it is from.
 pub(super) fn check(scenario: &Scenario, at: Instant, findings: &mut Findings) -> Result<(), WorldError> {
+    let mut unasked = BTreeSet::new();
+    for flow in flows(scenario, at, findings) {
+        check_group(scenario, at, flow, &mut unasked, findings)?;
+    }
+    Ok(())
+}
+
+/// Flows of datagrams to each group from each node that a flow to it is from, which begin once services have found each
+/// other.
+pub(super) fn flows(scenario: &Scenario, at: Instant, findings: &mut Findings) -> Vec<Flow> {
     let mut senders: Vec<(GroupId, FlowId)> = Vec::new();
     let mut known = BTreeSet::new();
     for (number, flow) in scenario.flows.iter().enumerate() {
@@ -43,31 +54,52 @@ pub(super) fn check(scenario: &Scenario, at: Instant, findings: &mut Findings) -
             findings.left_out.push(format!("groups: {}: no flow sends to it", group.name));
         }
     }
-    let (count, mut unasked) = (senders.len(), BTreeSet::new());
-    for (group, flow) in bounded(senders, (count, MAX_SENDERS), Stage::Groups, findings) {
-        check_group(scenario, at, (group, &scenario.flows[flow]), &mut unasked, findings)?;
+    let count = senders.len();
+    let mut flows = Vec::new();
+    for (_, flow) in bounded(senders, (count, MAX_SENDERS), Stage::Groups, findings) {
+        let flow = &scenario.flows[flow];
+        if flow.to.is_empty() {
+            findings.left_out.push(format!("groups: {}: it has no members", name(scenario, flow)));
+            continue;
+        }
+        let span = SendSpan { start: Some(at + SETTLING), stop: None };
+        let app = App::Messages { size: Bytes::new(SIZE), every: EVERY, span };
+        flows.push(Flow { app, over: vec![hosts_datagrams()], paths: 1, ..flow.clone() });
     }
-    Ok(())
+    flows
+}
+
+/// The name of a flow's group; the flow's own where its group has none.
+fn name<'s>(scenario: &'s Scenario, flow: &'s Flow) -> &'s str {
+    let group = flow.group.map(|group| &*scenario.groups[group].name).filter(|name| !name.is_empty());
+    group.unwrap_or(&flow.name)
+}
+
+/// The check of whether datagrams of a flow reach this member of its group.
+pub(super) fn check_of(scenario: &Scenario, flow: &Flow, member: NodeId) -> Check {
+    let address = flow.group.map(|group| scenario.groups[group].address(flow.ipv6));
+    let address = address.map(|address| format!(", {address}")).unwrap_or_default();
+    Check {
+        stage: Stage::Groups,
+        from: scenario.nodes[flow.from].name.clone(),
+        to: scenario.nodes[member].name.clone(),
+        over: format!("{}{address}", name(scenario, flow)),
+        passed: false,
+        sent: 0,
+        answered_ms: None,
+        reasons: Vec::new(),
+    }
 }
 
 fn check_group(
     scenario: &Scenario,
     at: Instant,
-    (group, flow): (GroupId, &Flow),
+    flow: Flow,
     known: &mut BTreeSet<(String, String)>,
     findings: &mut Findings,
 ) -> Result<(), WorldError> {
     let start = at + SETTLING;
     let end = start + EVERY * TRIES;
-    let span = SendSpan { start: Some(start), stop: None };
-    let app = App::Messages { size: Bytes::new(SIZE), every: EVERY, span };
-    let flow = Flow { app, over: vec![hosts_datagrams()], paths: 1, ..flow.clone() };
-    let name = if scenario.groups[group].name.is_empty() { &flow.name } else { &scenario.groups[group].name };
-    let over = format!("{name}, {}", scenario.groups[group].address(flow.ipv6));
-    if flow.to.is_empty() {
-        findings.left_out.push(format!("groups: {name}: it has no members"));
-        return Ok(());
-    }
     let duration = end.since(Instant::ZERO);
     let measure = Measure { from: Instant::ZERO, to: end, interval: duration };
     let one = Arc::new(Scenario { flows: vec![flow.clone()], duration, measure, ..scenario.clone() });
@@ -80,47 +112,48 @@ fn check_group(
         let receivers = &world.snapshot().flows[0].receivers;
         has_some = receivers.iter().map(|receiver| receiver.delivered_units > 0).collect();
     }
-    let reasons = if has_some.contains(&false) { why(&one, start, group)? } else { Vec::new() };
+    let reasons = if has_some.contains(&false) { why(&one, start)? } else { Vec::new() };
     let sent = world.now().since(start).as_nanos() / EVERY.as_nanos();
     findings.checks.extend(flow.to.iter().zip(has_some).map(|(&member, passed)| Check {
-        stage: Stage::Groups,
-        from: scenario.nodes[flow.from].name.clone(),
-        to: scenario.nodes[member].name.clone(),
-        over: over.clone(),
         passed,
         sent,
-        answered_ms: None,
         reasons: if passed { Vec::new() } else { reasons.clone() },
+        ..check_of(scenario, &flow, member)
     }));
     // Several senders meet the same bridges.
     let is_new = |check: &Check| known.insert((check.from.clone(), check.over.clone()));
-    findings.checks.extend(unasked(&one, &world).into_iter().filter(is_new));
+    findings.checks.extend(unasked(&one, |node| world.service_counters(node)).into_iter().filter(is_new));
     Ok(())
 }
 
 /// What becomes of the datagrams to a group, in a world of their own.
-fn why(scenario: &Arc<Scenario>, start: Instant, group: GroupId) -> Result<Vec<String>, WorldError> {
-    let flow = &scenario.flows[0];
+fn why(scenario: &Arc<Scenario>, start: Instant) -> Result<Vec<String>, WorldError> {
     let mut world = World::new(scenario.clone(), 0, None)?;
     let log = recorded(&mut world, |world| _ = world.run_until(start + FOLLOWED, &Monitor::default()));
+    Ok(log.map(|log| lines(scenario, &scenario.flows[0], &log)).unwrap_or_default())
+}
+
+/// What became of the datagrams of a flow to a group, in a log.
+pub(super) fn lines(scenario: &Scenario, flow: &Flow, log: &Log) -> Vec<String> {
+    let Some(group) = flow.group else { return Vec::new() };
     let source = NetworkPlan::of(scenario.network()).address(flow.from, flow.ipv6);
     let query = format!("udp from {source} to {}", scenario.groups[group].address(flow.ipv6));
-    let mut lines = log.map(|log| followed(&log, &query).lines).unwrap_or_default();
+    let mut lines = followed(log, &query).lines;
     if lines.is_empty() {
         lines.push("no copy was sent towards it".to_owned());
     }
-    Ok(lines)
+    lines
 }
 
 /// A check that fails for each bridge that listens for members where nobody asks for them: it sends what is for groups
 /// to all of its ports.
-fn unasked(scenario: &Scenario, world: &World) -> Vec<Check> {
+pub(super) fn unasked(scenario: &Scenario, counters: impl Fn(NodeId) -> BTreeMap<String, u64>) -> Vec<Check> {
     if scenario.membership == Reporting::Plan {
         return Vec::new();
     }
     let mut checks = Vec::new();
     for (node, spec) in scenario.nodes.iter().enumerate() {
-        let counters = world.service_counters(node);
+        let counters = counters(node);
         for name in counters.keys().filter_map(|name| name.strip_suffix(".queries_heard")) {
             let value = |counter: &str| counters.get(&format!("{name}.{counter}")).copied().unwrap_or(0);
             if value("reports") > 0 && value("queries") + value("queries_heard") == 0 {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hopcast_core::{Buffer, Instant, Seed};
 use hopcast_link::{Attachment, Change, Event, Link};
 use hopcast_stack::network::{LinkId, NetworkPlan};
-use hopcast_wire::ethernet::{self, Header};
+use hopcast_wire::ethernet::{self, Header, Mac};
 
 use super::{Check, Findings, Stage, TRIES, bounded};
 use crate::scenario::model::{Action, Scenario};
@@ -23,30 +23,17 @@ const MAX_DIRECTIONS: usize = 50_000;
 pub(super) fn check(scenario: &Scenario, at: Instant, findings: &mut Findings) {
     let plan = NetworkPlan::of(scenario.network());
     let changes = Changes::of(scenario);
-    let links = scenario.links.iter().enumerate();
-    let all: Vec<(LinkId, Attachment)> =
-        links.flat_map(|(number, spec)| (0..spec.ends.len()).map(move |from| (number, from))).collect();
-    let count = all.len();
-    let chosen = bounded(all, (count, MAX_DIRECTIONS), Stage::Links, findings);
-    for of_link in chosen.chunk_by(|one, other| one.0 == other.0) {
+    for of_link in chosen(scenario, findings).chunk_by(|one, other| one.0 == other.0) {
         let number = of_link[0].0;
-        let spec = &scenario.links[number];
         // One model for all: an idle link does with a frame what a new one does.
         let (mut model, mut now) = (changes.model(scenario, &plan, number), at);
         for &(_, from) in of_link {
             let to = nearest(&*model, from);
-            for size in [SMALL, changes.mtu(scenario, number, from) as usize] {
-                let mut check = Check {
-                    stage: Stage::Links,
-                    from: scenario.nodes[spec.ends[from]].name.clone(),
-                    to: scenario.nodes[spec.ends[to]].name.clone(),
-                    over: format!("{}, frames of {} bytes", spec.name, size + ethernet::HEADER),
-                    passed: false,
-                    sent: 0,
-                    answered_ms: None,
-                    reasons: Vec::new(),
-                };
-                offer(&mut *model, &mut now, frame(number, (from, to), size), (from, to), &mut check);
+            let mtu = changes.mtu(scenario, number, from);
+            let direction = LinkDirection { link: number, from, to, mtu };
+            for size in direction.sizes() {
+                let mut check = direction.check(scenario, size);
+                offer(&mut *model, &mut now, direction.frame(size), (from, to), &mut check);
                 let failed = !check.passed;
                 findings.checks.push(check);
                 if failed {
@@ -54,6 +41,74 @@ pub(super) fn check(scenario: &Scenario, at: Instant, findings: &mut Findings) {
                 }
             }
         }
+    }
+}
+
+/// The directions of links to check, each by its link and the end that sends.
+fn chosen(scenario: &Scenario, findings: &mut Findings) -> Vec<(LinkId, Attachment)> {
+    let links = scenario.links.iter().enumerate();
+    let all: Vec<(LinkId, Attachment)> =
+        links.flat_map(|(number, spec)| (0..spec.ends.len()).map(move |from| (number, from))).collect();
+    let count = all.len();
+    bounded(all, (count, MAX_DIRECTIONS), Stage::Links, findings)
+}
+
+/// The directions of links to check, as they are after all events.
+pub(super) fn directions(scenario: &Scenario, findings: &mut Findings) -> Vec<LinkDirection> {
+    let plan = NetworkPlan::of(scenario.network());
+    let changes = Changes::of(scenario);
+    let direction = |(link, from): (LinkId, Attachment)| {
+        let to = nearest(&*changes.model(scenario, &plan, link), from);
+        LinkDirection { link, from, to, mtu: changes.mtu(scenario, link, from) }
+    };
+    chosen(scenario, findings).into_iter().map(direction).collect()
+}
+
+/// A direction of a link, from one of its ends to the next.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkDirection {
+    /// The link.
+    pub link: LinkId,
+    /// The end that sends.
+    pub from: Attachment,
+    /// The end that is to receive.
+    pub to: Attachment,
+    /// Maximum length of a packet, in bytes.
+    pub mtu: u32,
+}
+
+impl LinkDirection {
+    /// The payloads of the frames to send, in bytes: of a small one, and of one that fills the MTU.
+    pub fn sizes(&self) -> [usize; 2] {
+        [SMALL, self.mtu as usize]
+    }
+
+    /// The check by frames with this payload, of which none has been sent.
+    pub fn check(&self, scenario: &Scenario, size: usize) -> Check {
+        let spec = &scenario.links[self.link];
+        Check {
+            stage: Stage::Links,
+            from: scenario.nodes[spec.ends[self.from]].name.clone(),
+            to: scenario.nodes[spec.ends[self.to]].name.clone(),
+            over: format!("{}, frames of {} bytes", spec.name, size + ethernet::HEADER),
+            passed: false,
+            sent: 0,
+            answered_ms: None,
+            reasons: Vec::new(),
+        }
+    }
+
+    /// A frame with this payload.
+    pub fn frame(&self, size: usize) -> Buffer {
+        let mut frame = Buffer::copy_from(&vec![0; size]);
+        let [destination, source] = self.macs();
+        ethernet::prepend(&mut frame, Header { destination, source, ether_type: ETHER_TYPE });
+        frame
+    }
+
+    /// The Ethernet addresses of the end that is to receive, and of the one that sends.
+    pub fn macs(&self) -> [Mac; 2] {
+        [self.to, self.from].map(|end| NetworkPlan::mac(self.link, end))
     }
 }
 
@@ -103,13 +158,6 @@ fn nearest(model: &dyn Link, from: Attachment) -> Attachment {
     let ends = model.attachments();
     let others = (1..ends).map(|step| (from + step) % ends);
     others.clone().find(|&to| model.quality(from, to).is_some()).or(others.clone().next()).unwrap_or(from)
-}
-
-fn frame(link: LinkId, (from, to): (Attachment, Attachment), size: usize) -> Buffer {
-    let mut frame = Buffer::copy_from(&vec![0; size]);
-    let (destination, source) = (NetworkPlan::mac(link, to), NetworkPlan::mac(link, from));
-    ethernet::prepend(&mut frame, Header { destination, source, ether_type: ETHER_TYPE });
-    frame
 }
 
 /// Offers a frame again and again, one at a time, until one arrives.

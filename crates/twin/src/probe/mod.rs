@@ -15,6 +15,7 @@
 mod echoes;
 mod groups;
 mod links;
+mod on_kernel;
 mod why;
 
 use std::fmt;
@@ -22,6 +23,10 @@ use std::fmt;
 use hopcast_core::{Duration, Instant};
 use hopcast_stack::group::Members;
 use serde::Serialize;
+
+pub use echoes::HostPair;
+pub use links::LinkDirection;
+pub use on_kernel::{KernelChecks, KernelResults};
 
 use crate::WorldError;
 use crate::scenario::model::{Action, Neighbours, NodeId, Scenario};
@@ -32,7 +37,7 @@ pub const TRIES: u64 = 400;
 
 /// Time before the first request or datagram, in which services find each other. Chosen: queriers and routers have
 /// heard each other by then, and learned who is a member.
-const SETTLING: Duration = Duration::from_secs(10);
+pub const SETTLING: Duration = Duration::from_secs(10);
 
 /// A stage of the checks, in the order in which they are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
