@@ -3,11 +3,11 @@
 //! contents for one packet's bytes.
 
 use std::error::Error;
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use hopcast_runner::load;
+use hopcast_runner::{LogFile, load};
 use hopcast_trace::verdict::verdicts;
 use hopcast_trace::{Log, Query, Recorder, follow};
 use hopcast_twin::scenario::Overrides;
@@ -50,7 +50,7 @@ fn run(scenario: &Arc<Scenario>, log: Option<&Path>) -> Result<(u64, f64), Box<d
     let mut world = World::new(scenario.clone(), 0, None)?;
     let began = processor_time();
     if let Some(path) = log {
-        world.record(Recorder::new(Box::new(File::create(path)?), MAX_LOG));
+        world.record(Recorder::new(Box::new(LogFile::create(path)?), MAX_LOG));
     }
     world.run_until(run_end(scenario), &Monitor::default());
     world.finish_recording()?;

@@ -10,6 +10,7 @@ use hopcast_twin::results::Run;
 use hopcast_twin::{Monitor, World};
 
 use crate::error::RunError;
+use crate::log_file::LogFile;
 use crate::run::{Executor, Job};
 
 /// The virtual-time world.
@@ -25,8 +26,7 @@ impl Executor for VirtualTime {
         let mut world = World::new(case.scenario.clone(), repeat, capture.transpose().map_err(writing)?)?;
         let log = job.record.as_ref().map(|(log, _)| &**log);
         if let Some((log, max_size)) = &job.record {
-            // The recorder gathers what it writes.
-            let file = File::create(log).map_err(|error| unwritable(log, error))?;
+            let file = LogFile::create(log).map_err(|error| unwritable(log, error))?;
             world.record(Recorder::new(Box::new(file), *max_size));
         }
         let finished = world.run_to_end(case, repeat, bounds, monitor);
