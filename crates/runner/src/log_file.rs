@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
-/// Length of the pieces that are handed to the thread, in bytes. Chosen: a hand-over costs some microseconds, and larger
-/// pieces do not stay in the processor's cache until they are written.
+/// Length of the pieces that are handed to the thread, in bytes. Chosen: a hand-over costs some microseconds, and
+/// larger pieces do not stay in the processor's cache until they are written.
 const PIECE: usize = 1 << 18;
 
 /// Maximum number of pieces that wait to be written. Chosen: a short pause of the disk does not stop the run, and they

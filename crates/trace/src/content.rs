@@ -6,6 +6,7 @@ use hopcast_wire::ip::Header;
 use hopcast_wire::membership::Message;
 use hopcast_wire::{arp, ethernet, icmp, igmp, ip, mld, vlan};
 
+use crate::fragment::{Fragment, datagram_key};
 use crate::log::{Content, Layer, mix};
 
 /// Maximum number of VLAN tags that are read. Chosen: two are in use, and five are a mistake that is to be seen.
@@ -29,6 +30,8 @@ pub struct Layers {
     pub arp: Option<arp::Packet>,
     /// The IP header.
     pub ip: Option<Header>,
+    /// The part of a packet that it carries, if it is a fragment.
+    pub fragment: Option<Fragment>,
     /// The ports of UDP or TCP: source, destination.
     pub ports: Option<(u16, u16)>,
     /// The ICMP message.
@@ -59,10 +62,13 @@ pub struct Keys {
     pub packet: u64,
     /// Of what the innermost header carries; a copy whose addresses were rewritten has it too.
     pub payload: u64,
+    /// Of what fragments of one packet have in common with each other, and with it: addresses, protocol and
+    /// identification. It is no key of a copy.
+    pub datagram: u64,
 }
 
 impl Keys {
-    /// The keys that there are.
+    /// The keys of copies that there are.
     pub fn iter(self) -> impl Iterator<Item = u64> {
         [self.packet, self.payload].into_iter().filter(|&key| key != 0)
     }
@@ -115,10 +121,26 @@ impl Layers {
             return;
         };
         self.keys.packet = packet_key(bytes, &header);
+        self.keys.datagram = datagram_key(bytes, &header);
         self.ip = Some(header);
+        self.fragment = Fragment::of(bytes, &header);
         self.membership = bytes.get(header.payload()).and_then(|body| membership(&header, body));
         let body = bytes.get(header.header_len..).unwrap_or_default();
         let length = header.total_len.saturating_sub(header.header_len) as u32;
+        if let Some(fragment) = self.fragment {
+            // Behind the first one there is no header of the protocol.
+            match header.protocol {
+                _ if fragment.offset != 0 => {}
+                ip::UDP | ip::TCP => self.ports = ip::ports(body),
+                protocol if protocol == icmp::protocol(header.version) => {
+                    self.icmp = icmp::parse_quoted(header.version, body).ok();
+                }
+                _ => {}
+            }
+            let kind = mix(self.keys.datagram, fragment.offset.into());
+            self.keys.payload = stored_key(kind, body, length);
+            return;
+        }
         match header.protocol {
             ip::UDP => {
                 self.ports = ip::ports(body);

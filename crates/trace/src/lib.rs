@@ -25,6 +25,8 @@
 
 pub mod capture;
 pub mod content;
+mod course;
+mod fragment;
 pub mod log;
 mod notes;
 pub mod outcome;
@@ -33,6 +35,7 @@ pub mod story;
 pub mod verdict;
 pub mod view;
 
+pub use fragment::Fragment;
 pub use log::{Log, LogError, MemoryLog, Recorder};
 pub use query::{Query, QueryError};
 pub use story::{Story, follow};

@@ -8,6 +8,8 @@ use std::net::IpAddr;
 use hopcast_wire::{arp, icmp, ip};
 
 use crate::content::Layers;
+use crate::course::course;
+use crate::fragment::{Fragment, are_all};
 use crate::log::{EventKind, Log, Place};
 use crate::notes::Notes;
 use crate::story::{Fate, IcmpError, Packet, Step, Story};
@@ -25,6 +27,9 @@ pub struct Verdict {
     pub of: usize,
     /// Their places in [`Story::packets`].
     pub places: Vec<usize>,
+    /// How one of them became several copies or fragments on its way, and where fragments were put together; `None` of
+    /// what remained one.
+    pub course: Option<String>,
     /// What else is to be known: who else claims the receiver's address, which MTUs there are, who took a tag off, or
     /// that nobody queries for members.
     pub note: Option<String>,
@@ -90,7 +95,9 @@ pub fn verdicts(story: &Story<'_>) -> Vec<Verdict> {
         let note = places.first().and_then(|&place| notes.of_packet(&story.packets[place], &finding));
         let mut errors = places.iter().filter_map(|&place| story.error_about(&story.packets[place]));
         let note = note.or_else(|| errors.next().map(|error| error_text(story.log, error)));
-        Verdict { kind, finding, packets: places.len(), of, places, note }
+        let mut courses = places.iter().map(|&place| course(story, &story.packets[place]));
+        let course = courses.find_map(|course| course);
+        Verdict { kind, finding, packets: places.len(), of, places, course, note }
     };
     let mut verdicts: Vec<Verdict> = groups.into_iter().map(verdict).collect();
     let interest = |verdict: &Verdict| {
@@ -135,6 +142,9 @@ impl fmt::Display for Verdict {
             Finding::Arrived { at } => write!(f, "arrived at {}", listed(at))?,
         }
         write!(f, ", {} of {}", self.packets, self.of)?;
+        if let Some(course) = &self.course {
+            write!(f, "; {course}")?;
+        }
         self.note.as_ref().map_or(Ok(()), |note| write!(f, "; {note}"))
     }
 }
@@ -211,13 +221,32 @@ pub(crate) fn finding(story: &Story<'_>, packet: &Packet) -> Finding {
     let mut ignored = BTreeSet::new();
     let mut died: Vec<(&Step, &str, Option<&'static str>)> = Vec::new();
     let mut open = None;
+    let mut fragments: BTreeMap<&str, (&Step, Vec<Fragment>)> = BTreeMap::new();
     for step in story.ends(packet) {
         let node = story.log.places()[step.event.place as usize].node();
+        if step.is_merged {
+            continue;
+        }
+        if story.has_fragments
+            && let Some(fragment) = story.layers(step).fragment
+            && story.fate(step) == Fate::Taken
+        {
+            fragments.entry(node).or_insert_with(|| (step, Vec::new())).1.push(fragment);
+            continue;
+        }
         match story.fate(step) {
             Fate::Taken | Fate::Repeated => _ = taken.insert(node.to_owned()),
             Fate::Ignored => _ = ignored.insert(node.to_owned()),
             Fate::Dropped { reason, words } => died.push((step, reason, words)),
             fate @ (Fate::Held | Fate::Lost) => open = Some((step, fate)),
+        }
+    }
+    for (node, (step, fragments)) in fragments {
+        if are_all(fragments) {
+            taken.insert(node.to_owned());
+        } else {
+            // It waits for the others.
+            open.get_or_insert((step, Fate::Held));
         }
     }
     if !taken.is_empty() {
@@ -241,6 +270,9 @@ pub(crate) fn finding(story: &Story<'_>, packet: &Packet) -> Finding {
         };
     }
     match open {
+        Some((step, Fate::Held)) if story.layers(step).fragment.is_some() => {
+            Finding::Held { place: format!("at {}", story.log.places()[step.event.place as usize].node()) }
+        }
         Some((step, Fate::Held)) => Finding::Held { place: where_it_died(story.log, step) },
         Some((step, _)) => {
             let inside = matches!(step.event.kind, EventKind::Delivered { .. });

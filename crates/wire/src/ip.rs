@@ -247,8 +247,8 @@ pub fn extension(packet: &[u8], number: u8) -> Option<&[u8]> {
     None
 }
 
-/// Number of IPv6's fragment header.
-const FRAGMENT: u8 = 44;
+/// Number of IPv6's fragment header (RFC 8200 section 4.5).
+pub const FRAGMENT: u8 = 44;
 /// Number of the authentication header.
 const AUTHENTICATION: u8 = 51;
 

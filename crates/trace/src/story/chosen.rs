@@ -39,6 +39,8 @@ pub(super) struct Noticed {
     pub(super) rivals: BTreeMap<Ipv4Addr, BTreeSet<Mac>>,
     /// The first ICMP error about each packet, by its key.
     pub(super) errors: BTreeMap<u64, IcmpError>,
+    /// Whether there are fragments.
+    pub(super) has_fragments: bool,
 }
 
 impl<'l> Chosen<'l> {
@@ -49,7 +51,7 @@ impl<'l> Chosen<'l> {
         let at_time = query.at.map(|at| contents_at(log, at));
         let mut fitting = Vec::new();
         let mut claims: BTreeMap<Ipv4Addr, BTreeSet<Mac>> = BTreeMap::new();
-        let mut errors = BTreeMap::new();
+        let (mut errors, mut has_fragments) = (BTreeMap::new(), false);
         for number in 1..=log.contents() {
             let Some(content) = log.content(number) else { break };
             let layers = Layers::of(content);
@@ -59,6 +61,7 @@ impl<'l> Chosen<'l> {
             if let Some((ip, message)) = layers.ip.zip(layers.icmp).filter(|_| layers.quoted_key != 0) {
                 errors.entry(layers.quoted_key).or_insert(IcmpError { by: ip.source, message });
             }
+            has_fragments |= layers.fragment.is_some();
             keys.push(layers.keys);
             let fits = query.fits(&layers)
                 && query.packet.is_none_or(|packet| packet == number)
@@ -90,7 +93,7 @@ impl<'l> Chosen<'l> {
             chosen.fitting.insert(first);
         }
         claims.retain(|_, macs| macs.len() > 1);
-        (chosen, Noticed { rivals: claims, errors })
+        (chosen, Noticed { rivals: claims, errors, has_fragments })
     }
 
     pub(super) fn keys_of(&self, content: u32) -> Keys {
@@ -100,7 +103,8 @@ impl<'l> Chosen<'l> {
     /// Follows a content and its copies from now on.
     pub(super) fn follow(&mut self, content: u32) {
         let keys = self.keys_of(content);
-        for key in keys.iter() {
+        let of_datagram = (keys.datagram != 0).then_some(keys.datagram);
+        for key in keys.iter().chain(of_datagram) {
             self.followed.insert(key);
             self.sieve[key as usize % SIEVE] = true;
         }
@@ -114,7 +118,9 @@ impl<'l> Chosen<'l> {
             return true;
         }
         let is_followed = |key: u64| self.sieve[key as usize % SIEVE] && self.followed.contains(&key);
-        self.keys_of(content).iter().any(is_followed) || self.alone.contains(&content)
+        let keys = self.keys_of(content);
+        // A key of 0 is followed nowhere.
+        keys.iter().chain([keys.datagram]).any(is_followed) || self.alone.contains(&content)
     }
 
     /// The number by which a content is followed: that of the first followed one with the same bytes.

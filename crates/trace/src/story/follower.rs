@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use hopcast_core::Port;
 
 use super::chosen::Chosen;
+use super::datagrams::{Datagrams, Found};
 use super::latest::Latest;
 use super::quick::QuickMap;
 use super::{Packet, Relation, Step};
 use crate::content::{Layers, carries};
+use crate::fragment::Fragment;
 use crate::log::{Event, EventKind, Log, Place};
 
 /// The number of each place's node.
@@ -70,6 +72,8 @@ pub(super) struct Follower<'l> {
     by_key: QuickMap<(At, u64), usize>,
     /// The step at which a machine held a packet back.
     held: QuickMap<(u32, u64), usize>,
+    /// Datagrams and their fragments in each node.
+    datagrams: Datagrams,
     /// The step at which a packet went into a machine of a flow, and became part of something else.
     coded: QuickMap<(&'l str, u64), usize>,
 }
@@ -89,6 +93,7 @@ impl<'l> Follower<'l> {
             at: Latest::new(log.contents()),
             by_key: QuickMap::default(),
             held: QuickMap::default(),
+            datagrams: Datagrams::default(),
             coded: QuickMap::default(),
         }
     }
@@ -109,12 +114,12 @@ impl<'l> Follower<'l> {
             EventKind::HandedOn { cause, .. } => self.handed_on(event, node, cause),
             EventKind::Offered => {
                 let before = self.find(node, content);
-                let step = self.add(event, before);
+                let step = self.add_of_datagram(event, node, before);
                 self.note(queue, content, step);
             }
             EventKind::Sent => {
                 let before = self.find_exactly(queue, content).or_else(|| self.find(node, content));
-                let step = self.add(event, before);
+                let step = self.add_of_datagram(event, node, before);
                 self.note(sent, content, step);
                 self.note(link, content, step);
             }
@@ -124,8 +129,11 @@ impl<'l> Follower<'l> {
                 let before = self.find(At::Sent(from), content).filter(|_| from != event.place);
                 let before = before.or_else(|| self.find(sender, content).filter(|_| self.has_machines));
                 let before = before.or_else(|| self.on_link(link, content));
+                let is_duplicate = self.is_duplicate(node, &event, before);
                 let step = self.add(event, before);
+                self.steps[step].is_duplicate = is_duplicate;
                 self.note(node, content, step);
+                self.note_datagram(node, content, step);
             }
             EventKind::Dropped { to, .. } => {
                 let in_queue = self.find_exactly(queue, content).filter(|_| to.is_none());
@@ -147,9 +155,10 @@ impl<'l> Follower<'l> {
             }
             EventKind::Seen => {
                 let before = self.on_link(link, content);
-                let step = self.add(event, before);
+                let step = self.add_of_datagram(event, node, before);
                 self.note(node, content, step);
                 self.note(link, content, step);
+                self.note_datagram(node, content, step);
             }
         }
     }
@@ -260,6 +269,80 @@ impl<'l> Follower<'l> {
         pair.is_some_and(|(one, other)| one.source == other.destination && one.destination == other.source)
     }
 
+    /// Adds a step of what leaves a node. What no step is found before may be a fragment of what arrived, or was put
+    /// together of fragments that did.
+    fn add_of_datagram(&mut self, event: Event, node: At, before: Option<(usize, Relation)>) -> usize {
+        let key = self.chosen.keys_of(event.content).datagram;
+        if before.is_some() || key == 0 {
+            return self.add(event, before);
+        }
+        let fragment = self.fragment_of(event.content);
+        match self.datagrams.find(node, key, fragment) {
+            Some(Found::Whole(step)) => self.add(event, Some((step, Relation::Fragment))),
+            Some(Found::Fragments(steps)) => {
+                steps.iter().for_each(|&step| self.steps[step].is_merged = true);
+                self.add(event, steps.last().map(|&step| (step, Relation::Reassembled)))
+            }
+            // Other fragments that were made here.
+            Some(Found::Sibling(step)) => {
+                let step = self.add_to(self.packet_of[step], event, None);
+                self.note_datagram(node, event.content, step);
+                step
+            }
+            None => {
+                let step = self.add(event, None);
+                if fragment.is_some() {
+                    self.note_datagram(node, event.content, step);
+                }
+                step
+            }
+        }
+    }
+
+    /// Notes that a datagram, or a fragment of one, is in a node.
+    fn note_datagram(&mut self, node: At, content: u32, step: usize) {
+        let key = self.chosen.keys_of(content).datagram;
+        if key != 0 {
+            let has_arrived = !matches!(self.steps[step].event.kind, EventKind::Offered | EventKind::Sent);
+            self.datagrams.note(node, key, self.fragment_of(content), has_arrived, step);
+        }
+    }
+
+    fn fragment_of(&self, content: u32) -> Option<Fragment> {
+        self.log.content(content).and_then(|content| Layers::of(content).fragment)
+    }
+
+    /// Whether a frame arrives where it has arrived already, though its sender gave it to the link once.
+    fn is_duplicate(&self, node: At, event: &Event, before: Option<(usize, Relation)>) -> bool {
+        /// Maximum number of steps that are searched. Chosen: those of a queue and a link full of frames.
+        const MAX_SOUGHT: usize = 1024;
+        let (Some((sent, _)), Some(latest)) = (before, self.at.get(node, event.content)) else {
+            return false;
+        };
+        if self.packet_of[sent] != self.packet_of[latest] {
+            return false;
+        }
+        let latest = self.steps.iter().rev().take(MAX_SOUGHT);
+        let like = latest.filter(|step| step.event.content == event.content);
+        // What was handed to the link as often as it arrived is no duplicate: the same bytes were sent again.
+        let (mut arrived, mut offered) = (0, BTreeMap::<_, usize>::new());
+        for step in like {
+            let (kind, place) = (step.event.kind, step.event.place);
+            if kind == event.kind && place == event.place {
+                arrived += 1;
+            } else if self.nodes[place as usize] == self.nodes[self.steps[sent].event.place as usize] {
+                let kind = match kind {
+                    EventKind::HandedOn { .. } => 0,
+                    EventKind::Offered => 1,
+                    EventKind::Sent => 2,
+                    _ => continue,
+                };
+                *offered.entry((kind, place)).or_default() += 1;
+            }
+        }
+        arrived > 0 && offered.into_values().max().is_some_and(|offered| arrived >= offered)
+    }
+
     fn note(&mut self, at: At, content: u32, step: usize) {
         self.at.set(at, content, step);
         if !self.has_machines {
@@ -270,7 +353,6 @@ impl<'l> Follower<'l> {
     }
 
     fn add(&mut self, event: Event, before: Option<(usize, Relation)>) -> usize {
-        let place = self.steps.len();
         let packet = match before {
             Some((before, _)) => self.packet_of[before],
             None => {
@@ -278,6 +360,11 @@ impl<'l> Follower<'l> {
                 self.packets.len() - 1
             }
         };
+        self.add_to(packet, event, before)
+    }
+
+    fn add_to(&mut self, packet: usize, event: Event, before: Option<(usize, Relation)>) -> usize {
+        let place = self.steps.len();
         self.packets[packet].steps.push(place);
         self.packet_of.push(packet);
         let relation = before.map_or(Relation::First, |(_, relation)| relation);
@@ -288,6 +375,8 @@ impl<'l> Follower<'l> {
             relation,
             goes_on: false,
             decoded: false,
+            is_merged: false,
+            is_duplicate: false,
             carried: relation == Relation::Carried || was_carried,
         });
         place

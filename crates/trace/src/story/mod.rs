@@ -1,6 +1,7 @@
 //! The steps of packets through a log: for each packet a tree, whose branches are its copies.
 
 mod chosen;
+mod datagrams;
 mod follower;
 mod latest;
 mod quick;
@@ -32,6 +33,8 @@ pub struct Story<'l> {
     pub rivals: BTreeMap<Ipv4Addr, BTreeSet<Mac>>,
     /// The ICMP errors about packets, by the keys of these; empty where the log says what happened inside nodes.
     errors: BTreeMap<u64, IcmpError>,
+    /// Whether the log has fragments.
+    pub(crate) has_fragments: bool,
     /// Whether the log says what happened inside nodes, as captures and live runs do not.
     has_machines: bool,
     /// Whether the log knows whose an address is.
@@ -71,6 +74,10 @@ pub struct Step {
     pub goes_on: bool,
     /// Whether it ended in a machine that decoded another packet with its help.
     pub decoded: bool,
+    /// Whether it is a fragment that was put together with others in the node where it ended.
+    pub is_merged: bool,
+    /// Whether the link delivered it once more than it was sent.
+    pub is_duplicate: bool,
     /// Whether it, or a step before it, is inside another packet.
     carried: bool,
 }
@@ -86,6 +93,10 @@ pub enum Relation {
     Changed,
     /// It is carried inside another packet from here on.
     Carried,
+    /// It is a fragment of what it was before.
+    Fragment,
+    /// It was put together of fragments, of which the step before is one.
+    Reassembled,
     /// The machine had held it back.
     HeldBack,
     /// It had become part of what another machine of its flow sent, and was decoded.
@@ -116,7 +127,7 @@ pub enum Fate<'l> {
 
 /// Follows the packets that `query` chooses through a log.
 pub fn follow<'l>(log: &'l Log, query: &Query) -> Story<'l> {
-    let (chosen, Noticed { rivals, errors }) = Chosen::of(log, query);
+    let (chosen, Noticed { rivals, errors, has_fragments }) = Chosen::of(log, query);
     let mut follower = Follower::new(log, chosen);
     for event in log.events() {
         follower.take(event);
@@ -140,7 +151,7 @@ pub fn follow<'l>(log: &'l Log, query: &Query) -> Story<'l> {
     let errors = if has_machines { BTreeMap::new() } else { errors };
     let knows_owners = log.named().iter().any(|named| matches!(named, Named::Node { .. }));
     let expiries = expiries(log);
-    Story { log, steps, packets, rivals, errors, has_machines, knows_owners, expiries }
+    Story { log, steps, packets, rivals, errors, has_fragments, has_machines, knows_owners, expiries }
 }
 
 impl<'l> Story<'l> {
@@ -153,7 +164,7 @@ impl<'l> Story<'l> {
     pub fn fate(&self, step: &Step) -> Fate<'l> {
         let place = &self.log.places()[step.event.place as usize];
         let by_reason = |reason: u16| self.log.reason(reason);
-        if step.decoded {
+        if step.decoded || step.is_merged {
             return Fate::Taken;
         }
         match step.event.kind {
@@ -504,5 +515,151 @@ mod tests {
         let story = follow(&log, &Query::parse("udp", &log).unwrap());
         let fates: Vec<Fate<'_>> = story.ends(&story.packets[0]).map(|step| story.fate(step)).collect();
         assert_eq!(fates, [Fate::Lost, Fate::Ignored]);
+    }
+
+    /// A datagram from n0 to n2 on the first link or the second, with this time to live, in frames each of which has
+    /// this offset and length, and says whether more follow.
+    fn parts(second: bool, ttl: u8, cuts: &[(u16, u16, bool)]) -> Vec<Vec<u8>> {
+        let part = |&(offset, length, more): &(u16, u16, bool)| {
+            let mut frame = hop(second, 0)[..14].to_vec();
+            let word = offset / 8 | if more { 0x2000 } else { 0 };
+            frame.extend([0x45, 0]);
+            frame.extend((20 + length).to_be_bytes());
+            frame.extend([0, 77]);
+            frame.extend(word.to_be_bytes());
+            frame.extend([ttl, 17, 0, 0, 10, 0, 0, 0, 10, 0, 0, 2]);
+            if offset == 0 {
+                frame.extend([0, 7, 0, 7, 11, 192, 0, 0]);
+            }
+            frame.resize(34 + usize::from(length), 9);
+            frame
+        };
+        cuts.iter().map(part).collect()
+    }
+
+    const WHOLE: [(u16, u16, bool); 1] = [(0, 3008, false)];
+    const CUT: [(u16, u16, bool); 3] = [(0, 1480, true), (1480, 1480, true), (2960, 48, false)];
+
+    /// A frame crosses the link between two interfaces.
+    fn cross(recorder: &mut Recorder, micros: u64, (from, to): (u32, u32), frame: &[u8]) {
+        let at = Instant::from_nanos(micros * 1_000);
+        recorder.offered(at, from, frame);
+        recorder.sent(at, from, frame);
+        recorder.delivered(at, to, from, frame);
+    }
+
+    #[test]
+    fn a_datagram_is_followed_into_its_fragments_and_to_where_they_are_put_together() {
+        let log = live_log(|recorder| {
+            cross(recorder, 0, (0, 1), &parts(false, 64, &WHOLE)[0]);
+            for part in parts(true, 63, &CUT) {
+                cross(recorder, 100, (2, 3), &part);
+            }
+        });
+        let expected =
+            "UDP from n0:7 to n2:7 arrived at n2, 1 of 1; fragmented into 3 at n1, reassembled at n2";
+        assert_eq!(lines(&log, "port 7"), [expected]);
+        let story = follow(&log, &Query::parse("port 7", &log).unwrap());
+        let made = story.steps.iter().filter(|step| step.relation == Relation::Fragment);
+        assert!(made.clone().all(|step| step.before == Some(2)), "{:?}", story.steps);
+        assert_eq!(made.count(), 3);
+    }
+
+    #[test]
+    fn a_fragment_that_is_lost_is_the_death_of_its_datagram() {
+        let log = live_log(|recorder| {
+            // The host that makes the datagram hands its fragments to the link; nothing has it whole.
+            let [first, second, third] = <[_; 3]>::try_from(parts(false, 64, &CUT)).unwrap();
+            cross(recorder, 0, (0, 1), &first);
+            recorder.offered(Instant::ZERO, 0, &second);
+            recorder.dropped(Instant::ZERO, 0, None, &second, "queue full");
+            cross(recorder, 0, (0, 1), &third);
+            for part in parts(true, 63, &[CUT[0], CUT[2]]) {
+                cross(recorder, 100, (2, 3), &part);
+            }
+        });
+        let expected = "UDP from n0:7 to n2:7 died at n0:eth0, before link l0: queue full, 1 of 1; \
+                        fragmented into 3 at n0";
+        assert_eq!(lines(&log, "port 7"), [expected]);
+    }
+
+    #[test]
+    fn fragments_of_which_one_never_comes_wait_at_their_end() {
+        let log = live_log(|recorder| {
+            for part in &parts(false, 64, &CUT)[..2] {
+                cross(recorder, 0, (0, 1), part);
+            }
+            for part in &parts(true, 63, &CUT)[..2] {
+                cross(recorder, 100, (2, 3), part);
+            }
+        });
+        let found = lines(&log, "port 7");
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with("UDP from n0:7 to n2:7 stayed at n2: "), "{found:?}");
+    }
+
+    #[test]
+    fn a_router_that_reassembles_hands_on_the_whole_and_a_later_datagram_is_another() {
+        let log = live_log(|recorder| {
+            for time in [0, 1_000] {
+                for part in parts(false, 64, &CUT) {
+                    cross(recorder, time, (0, 1), &part);
+                }
+                cross(recorder, time + 100, (2, 3), &parts(true, 63, &WHOLE)[0]);
+            }
+        });
+        let expected =
+            "UDP from n0:7 to n2:7 arrived at n2, 2 of 2; fragmented into 3 at n0, reassembled at n1";
+        assert_eq!(lines(&log, "port 7"), [expected]);
+    }
+
+    #[test]
+    fn a_link_that_delivers_a_frame_twice_has_duplicated_it_and_one_that_is_sent_twice_has_not() {
+        let twice = |recorder: &mut Recorder| {
+            cross(recorder, 0, (0, 1), &hop(false, 0));
+            recorder.delivered(Instant::from_nanos(5), 1, 0, &hop(false, 0));
+        };
+        let line = "UDP from n0:7 to n2:7 was not seen again after interface eth0 of node n1, 1 of 1";
+        let duplicated = lines(&live_log(twice), "port 7");
+        assert_eq!(duplicated, [format!("{line}; duplicated on link l0")]);
+        let sent_twice = live_log(|recorder| {
+            for _ in 0..2 {
+                recorder.offered(Instant::ZERO, 0, &hop(false, 0));
+                recorder.sent(Instant::ZERO, 0, &hop(false, 0));
+            }
+            for _ in 0..2 {
+                recorder.delivered(Instant::ZERO, 1, 0, &hop(false, 0));
+            }
+        });
+        assert!(!lines(&sent_twice, "port 7")[0].contains("duplicated"));
+    }
+
+    #[test]
+    fn an_error_of_icmpv6_tells_of_the_datagram_that_it_quotes() {
+        let addresses = |from: u8, to: u8| {
+            let address = |node| [0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, node];
+            [address(from), address(to)].concat()
+        };
+        let mut datagram = vec![0x60, 0, 0, 0, 5, 0, 17, 64];
+        datagram.extend(addresses(0, 2));
+        datagram.extend([0, 7, 0, 7, 5, 0, 0, 0]);
+        datagram.resize(40 + 1280, 9);
+        let frame = [&hop(false, 0)[..12], &[0x86, 0xdd], &datagram[..]].concat();
+        let mut error = [&hop(false, 0)[..12], &[0x86, 0xdd, 0x60, 0, 0, 0, 4, 216, 58, 64]].concat();
+        error.extend(addresses(1, 0));
+        error.extend([2, 0, 0, 0, 0, 0, 5, 0]);
+        error.extend(&datagram[..1232]);
+        // Routers quote a packet as it was when they dropped it.
+        error[14 + 40 + 8 + 7] -= 1;
+        let log = live_log(|recorder| {
+            cross(recorder, 0, (0, 1), &frame);
+            cross(recorder, 10, (1, 0), &error);
+        });
+        let found = lines(&log, "port 7");
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(
+            found[0].ends_with("; fd00::1 reports by ICMP: packet too big, the next link takes 1280 B"),
+            "{found:?}"
+        );
     }
 }

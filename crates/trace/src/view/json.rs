@@ -56,6 +56,7 @@ fn verdict_json(verdict: &Verdict) -> Value {
         "finding": finding_json(&verdict.finding),
         "packets": verdict.packets,
         "of": verdict.of,
+        "course": verdict.course,
         "note": verdict.note,
     })
 }
@@ -110,6 +111,8 @@ fn step_json(story: &Story<'_>, number: usize) -> Value {
         Relation::Same => "same",
         Relation::Changed => "changed",
         Relation::Carried => "carried",
+        Relation::Fragment => "fragment",
+        Relation::Reassembled => "reassembled",
         Relation::HeldBack => "held back",
         Relation::Decoded => "decoded",
     };
@@ -128,6 +131,7 @@ fn step_json(story: &Story<'_>, number: usize) -> Value {
         "place": place,
         "event": event,
         "relation": relation,
+        "duplicate": step.is_duplicate,
         "reason": reason,
         "bytes": log.content(step.event.content).map(|content| content.length),
         "text": step_text(story, step),

@@ -130,6 +130,9 @@ pub(crate) fn step_text(story: &Story<'_>, step: &Step) -> String {
     match step.event.kind {
         EventKind::Offered => format!("{name} has {length} B to send{changes}"),
         EventKind::Sent => format!("{name} sends {length} B{changes}"),
+        EventKind::Delivered { .. } if step.is_duplicate => {
+            format!("{name} receives it once more: the link has duplicated it")
+        }
         EventKind::Delivered { .. } => format!("{name} receives it{changes}"),
         EventKind::Seen => format!("{name} has {length} B{changes}"),
         EventKind::Dropped { to, reason } => {
@@ -144,7 +147,10 @@ pub(crate) fn step_text(story: &Story<'_>, step: &Step) -> String {
         EventKind::HandedOn { port, .. } => {
             let verb = match step.relation {
                 Relation::First => "makes it, and hands it",
+                Relation::Same if is_copy(story, step) => "makes a copy, and hands it",
                 Relation::Same | Relation::Changed => "hands it",
+                Relation::Fragment => "cuts it into fragments, and hands one",
+                Relation::Reassembled => "has put its fragments together, and hands it",
                 Relation::Carried => "puts it into another packet, and hands that",
                 Relation::HeldBack => "had held it back, and hands it",
                 Relation::Decoded => "has decoded it, and hands it",
@@ -167,6 +173,14 @@ pub(crate) fn step_text(story: &Story<'_>, step: &Step) -> String {
             }
         }
     }
+}
+
+/// Whether a machine has handed the same on already.
+fn is_copy(story: &Story<'_>, step: &Step) -> bool {
+    let before = step.before.map(|before| &story.steps[before]);
+    before.is_some_and(|before| {
+        before.event.place == step.event.place && matches!(before.event.kind, EventKind::HandedOn { .. })
+    })
 }
 
 /// By which port a machine hands something on.
@@ -192,7 +206,15 @@ fn changes_text(story: &Story<'_>, step: &Step) -> String {
         return String::new();
     }
     let (old, new) = (story.layers(before), story.layers(step));
-    let changes = changes(&old, &new);
+    let mut changes = changes(&old, &new);
+    match (step.relation, new.fragment) {
+        (Relation::Fragment, Some(fragment)) => {
+            let end = fragment.end().saturating_sub(1);
+            changes.insert(0, format!("a fragment of it, bytes {} to {end}", fragment.offset));
+        }
+        (Relation::Reassembled, _) => changes.insert(0, "put together of its fragments".to_owned()),
+        _ => {}
+    }
     if changes.is_empty() { String::new() } else { format!(" ({})", changes.join(", ")) }
 }
 
