@@ -389,6 +389,10 @@ impl Recorder {
         {
             return self.define_derived(record, bytes, derived);
         }
+        // What a machine makes of nothing is new, and bears its mark from here on.
+        if record.kind == kind::HANDED_ON && record.cause == 0 {
+            return self.define_whole(record, bytes);
+        }
         let sought = Sought::of(layer, bytes, length);
         match self.sought(sought) {
             Some(content) => self.refer(record, content),
@@ -401,10 +405,15 @@ impl Recorder {
         content
     }
 
-    fn define(&mut self, record: Record, bytes: &[u8], sought: Sought) -> ContentId {
+    fn define_whole(&mut self, record: Record, bytes: &[u8]) -> ContentId {
         let stored = &bytes[..bytes.len().min(MAX_STORED)];
         let given = Given::Whole { stored: stored.len() as u8 };
-        let content = self.define_as(record, given, [stored, &[]]);
+        self.define_as(record, given, [stored, &[]])
+    }
+
+    /// Defines a content that is to be recognised.
+    fn define(&mut self, record: Record, bytes: &[u8], sought: Sought) -> ContentId {
+        let content = self.define_whole(record, bytes);
         if content.0 != 0 {
             self.recent[sought.slot()] = (sought.0, content.0);
         }
