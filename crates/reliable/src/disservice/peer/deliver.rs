@@ -36,10 +36,12 @@ impl Peer {
         let (head, mut object) = (metadata.emit(), payload);
         object.prepend(head.len()).copy_from_slice(&head);
         let policy = &self.config.policy;
+        let fragment = even(object.len(), policy.fragment);
+        let fragments = object.len().div_ceil(fragment.into()).max(1);
         let shape = Shape {
             length: u32::try_from(object.len()).unwrap_or(u32::MAX),
-            fragment: even(object.len(), policy.fragment),
-            chunk: policy.chunk,
+            fragment,
+            chunk: u8::try_from(fragments).map_or(policy.chunk, |fragments| policy.chunk.min(fragments)),
             digest: digest(&object),
         };
         let series = SeriesId { group: tag(&metadata.group), publisher: self.config.member };

@@ -152,7 +152,7 @@ fn a_fragment_that_is_not_the_message_s_is_found_and_all_of_it_fetched_again() {
     // The second packet of the message is forged, and arrives before the real one.
     let object = object(&payload);
     let fragment = object.len().div_ceil(3) as u16;
-    let shape = Shape { length: object.len() as u32, fragment, chunk: 64, digest: digest(&object) };
+    let shape = Shape { length: object.len() as u32, fragment, chunk: 3, digest: digest(&object) };
     let bytes = vec![1; usize::from(fragment)];
     net.forge(1, 200, &data(message(0, 0), shape, 1, &bytes).emit());
     publish(&mut net, 0, &payload);

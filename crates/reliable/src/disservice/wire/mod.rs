@@ -13,7 +13,9 @@
 //!
 //! - **0x61, data**: message (see below), length (varint), fragment (16), chunk (8), digest (32), and the remaining
 //!   lifetime in ms (32) if flagged. Then the number of a fragment (varint) and its bytes; or, if flagged, the number
-//!   of a chunk (varint), a coefficient for each of its fragments, and the bytes of the combination.
+//!   of a chunk (varint), a coefficient for each of its fragments, and the bytes of the combination. Of a message that
+//!   is one full chunk, a combination may be flagged 0x40: in place of the length and the fragment's it then has the
+//!   bytes (varint) by which the last fragment is shorter than the combination, and no number of the chunk.
 //! - **0x62, request**: neighbours (16), number of the server's transmission that was heard last (16), count (8) and
 //!   identities of servers: the one that is to answer and those that were asked before; wants.
 //! - **0x63, summary**: neighbours (16), count (8) and nodes (32) of neighbours, series.
@@ -24,9 +26,11 @@
 //! A **message** is named by its group (32), publisher (48; left out in data if it is the sender) and sequence number
 //! (varint).
 //!
-//! A **want** is a message and its form (8): 0 and a count (varint) of whole messages from this one on; 1 and runs; 2,
-//! a chunk (varint), how many combinations (varint), and runs. Runs are a count (varint) and, for each, the numbers
-//! between it and what is before it, and its length less one (varints).
+//! A **want** is its form (8), a message, and the missing part; flagged 0x80, its message is of the series of the want
+//! before, and only the difference of their numbers is said (varint). The part is in form 0 a count (varint) of whole
+//! messages from this one on; in form 1 runs; in form 2 a chunk (varint), how many combinations (varint), and the
+//! unknown fragments: the first (varint), a number of bytes (8), and as many of bits from that one on. Runs are a count
+//! (varint) and, for each, the numbers between it and what is before it, and its length less one (varints).
 //!
 //! A **series** is a group (32), publisher (48), flags (8), the newest sequence number (varint) and runs of sequence
 //! numbers of whole messages that the sender holds; if flagged, then the first of the numbers that these speak of and
@@ -100,6 +104,11 @@ impl Shape {
         u64::from(self.length).saturating_sub(before).min(u64::from(self.fragment)) as usize
     }
 
+    /// Whether all its fragments make one chunk, which is full.
+    fn is_one_chunk(self) -> bool {
+        self.length > 0 && self.fragments() == u32::from(self.chunk)
+    }
+
     /// Chunk of a fragment.
     pub fn chunk_of(self, index: u32) -> u32 {
         index / u32::from(self.chunk)
@@ -165,6 +174,7 @@ const LOCAL: u8 = 4;
 const OWN: u8 = 8;
 const LIFETIME: u8 = 0x10;
 const COMBINATION: u8 = 0x20;
+const ALONE: u8 = 0x40;
 
 /// Bytes before the fragment in a data packet of a message that its sender has not published, at most.
 pub const DATA_OVERHEAD: usize = HEADER + 4 + MemberId::LEN + 4 + 4 + 2 + 1 + 4 + 4 + 4;
@@ -227,15 +237,15 @@ impl<'a> Data<'a> {
         let group = reader.u32("group")?;
         let publisher = if flags & OWN == 0 { MemberId::read(reader)? } else { from.member };
         let id = MessageId { group, publisher, sequence: number(reader, "sequence number")? };
+        if flags & ALONE != 0 {
+            return Self::read_alone(from, id, flags, reader);
+        }
         let length = number(reader, "length")?;
         let (fragment, chunk) = (reader.u16("fragment")?, reader.u8("chunk")?);
         Malformed::unless(fragment > 0, "fragment")?;
         Malformed::unless(chunk > 0, "chunk")?;
         let shape = Shape { length, fragment, chunk, digest: reader.u32("digest")? };
-        let lifetime = match flags & LIFETIME {
-            0 => None,
-            _ => Some(reader.u32("lifetime")?),
-        };
+        let lifetime = read_lifetime(flags, reader)?;
         let symbol = if flags & COMBINATION == 0 {
             let index = number(reader, "fragment's number")?;
             Malformed::unless(index < shape.fragments(), "fragment's number")?;
@@ -251,36 +261,61 @@ impl<'a> Data<'a> {
             Malformed::unless(bytes.len() == usize::from(fragment), "length of combination")?;
             Symbol::Combination { chunk, coefficients, bytes }
         };
-        Ok(Self {
-            from,
-            id,
-            shape,
-            is_repair: flags & REPAIR != 0,
-            is_last: flags & LAST != 0,
-            is_local: flags & LOCAL != 0,
-            lifetime,
-            symbol,
-        })
+        Ok(Self::new(from, (id, shape), flags, lifetime, symbol))
+    }
+
+    /// Reads the rest of a combination of a message's only chunk.
+    fn read_alone(from: Sent, id: MessageId, flags: u8, reader: &mut Reader<'a>) -> Result<Self, Malformed> {
+        let (short, chunk) = (number(reader, "length")?, reader.u8("chunk")?);
+        Malformed::unless(chunk > 0, "chunk")?;
+        let digest = reader.u32("digest")?;
+        let lifetime = read_lifetime(flags, reader)?;
+        let coefficients = reader.take(chunk.into(), "coefficients")?;
+        let bytes = reader.take_rest();
+        let fragment =
+            u16::try_from(bytes.len()).map_err(|_| Malformed { field: "length of combination" })?;
+        Malformed::unless(short < fragment.into(), "length")?;
+        let shape = Shape { length: u32::from(chunk) * u32::from(fragment) - short, fragment, chunk, digest };
+        let symbol = Symbol::Combination { chunk: 0, coefficients, bytes };
+        Ok(Self::new(from, (id, shape), flags, lifetime, symbol))
+    }
+
+    const fn new(
+        from: Sent,
+        (id, shape): (MessageId, Shape),
+        flags: u8,
+        lifetime: Option<u32>,
+        symbol: Symbol<'a>,
+    ) -> Self {
+        let (is_repair, is_last, is_local) = (flags & REPAIR != 0, flags & LAST != 0, flags & LOCAL != 0);
+        Self { from, id, shape, is_repair, is_last, is_local, lifetime, symbol }
     }
 
     fn write(&self, out: &mut Vec<u8>) {
         let is_own = self.from.member == self.id.publisher;
         let is_combination = matches!(self.symbol, Symbol::Combination { .. });
+        let is_alone = is_combination && self.shape.is_one_chunk();
         let set = |flag, is: bool| if is { flag } else { 0 };
         let flags = set(REPAIR, self.is_repair)
             | set(LAST, self.is_last)
             | set(LOCAL, self.is_local)
             | set(OWN, is_own)
             | set(LIFETIME, self.lifetime.is_some())
-            | set(COMBINATION, is_combination);
+            | set(COMBINATION, is_combination)
+            | set(ALONE, is_alone);
         header(DATA, flags, self.from, out);
         out.extend(self.id.group.to_be_bytes());
         if !is_own {
             self.id.publisher.write(out);
         }
         put_varint(self.id.sequence.into(), out);
-        put_varint(self.shape.length.into(), out);
-        out.extend(self.shape.fragment.to_be_bytes());
+        if is_alone {
+            let whole = u32::from(self.shape.chunk) * u32::from(self.shape.fragment);
+            put_varint((whole - self.shape.length).into(), out);
+        } else {
+            put_varint(self.shape.length.into(), out);
+            out.extend(self.shape.fragment.to_be_bytes());
+        }
         out.push(self.shape.chunk);
         out.extend(self.shape.digest.to_be_bytes());
         out.extend(self.lifetime.iter().flat_map(|lifetime| lifetime.to_be_bytes()));
@@ -290,7 +325,9 @@ impl<'a> Data<'a> {
                 out.extend(bytes);
             }
             Symbol::Combination { chunk, coefficients, bytes } => {
-                put_varint(chunk.into(), out);
+                if !is_alone {
+                    put_varint(chunk.into(), out);
+                }
                 out.extend(coefficients);
                 out.extend(bytes);
             }
@@ -299,6 +336,11 @@ impl<'a> Data<'a> {
 }
 
 impl MessageId {
+    /// Whether it is of the same series as another, and not before it.
+    fn follows(self, other: Self) -> bool {
+        (self.group, self.publisher) == (other.group, other.publisher) && self.sequence >= other.sequence
+    }
+
     fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         let (group, publisher) = (reader.u32("group")?, MemberId::read(reader)?);
         Ok(Self { group, publisher, sequence: number(reader, "sequence number")? })
@@ -309,6 +351,10 @@ impl MessageId {
         self.publisher.write(out);
         put_varint(self.sequence.into(), out);
     }
+}
+
+fn read_lifetime(flags: u8, reader: &mut Reader<'_>) -> Result<Option<u32>, Malformed> {
+    (flags & LIFETIME != 0).then(|| reader.u32("lifetime")).transpose()
 }
 
 /// Numbers of messages, lengths and fragments are below this, so that sums of them are numbers too.

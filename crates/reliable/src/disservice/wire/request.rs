@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use hopcast_core::bytes::{Malformed, Reader, put_varint};
 
-use super::{MemberId, MessageId, Sent, number, read_runs, write_runs};
+use super::{MAX_NUMBER, MemberId, MessageId, Sent, number, read_runs, write_runs};
 
 /// A request for what its sender lacks, or passes on for another that lacks it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +52,8 @@ pub enum Missing {
 
 /// Flag of a request that was made before.
 const AGAIN: u8 = 1;
+/// Flag of a want whose message is of the same series as that of the one before, and not before it.
+const FOLLOWS: u8 = 0x80;
 /// Maximum number of members that a request names.
 pub const MAX_SERVERS: usize = 8;
 /// Maximum number of wants in a request. Chosen: those of 12 bytes each that fit a packet of 1,500.
@@ -73,7 +75,8 @@ impl Request {
         let mut wants = Vec::new();
         while !reader.is_empty() {
             Malformed::unless(wants.len() < MAX_WANTS, "number of wants")?;
-            wants.push(Want::read(reader)?);
+            let want = Want::read(wants.last(), reader)?;
+            wants.push(want);
         }
         Ok(Self { from, is_again: flags & AGAIN != 0, neighbours, heard, servers, wants })
     }
@@ -83,7 +86,8 @@ impl Request {
         out.extend(self.heard.to_be_bytes());
         out.push(self.servers.len() as u8);
         self.servers.iter().for_each(|server| server.write(out));
-        self.wants.iter().for_each(|want| want.write(out));
+        let before = std::iter::once(None).chain(self.wants.iter().map(Some));
+        self.wants.iter().zip(before).for_each(|(want, before)| want.write(before, out));
     }
 }
 
@@ -109,16 +113,25 @@ impl Want {
         }
     }
 
-    /// Bytes that it takes in a request.
+    /// Bytes that it takes in a request at most: fewer behind one of the same series.
     pub(in super::super) fn len(&self) -> usize {
         let mut out = Vec::new();
-        self.write(&mut out);
+        self.write(None, &mut out);
         out.len()
     }
 
-    fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let id = MessageId::read(reader)?;
-        let missing = match reader.u8("form of want")? {
+    /// Reads the want that follows another.
+    fn read(before: Option<&Self>, reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let form = reader.u8("form of want")?;
+        let id = if form & FOLLOWS == 0 {
+            MessageId::read(reader)?
+        } else {
+            let before = before.ok_or(Malformed { field: "form of want" })?.id;
+            let sequence = before.sequence + number(reader, "sequence number")?;
+            Malformed::unless(sequence < MAX_NUMBER, "sequence number")?;
+            MessageId { sequence, ..before }
+        };
+        let missing = match form & !FOLLOWS {
             0 => {
                 let count = number(reader, "number of messages")?;
                 Malformed::unless(count > 0, "number of messages")?;
@@ -129,30 +142,79 @@ impl Want {
                 let chunk = number(reader, "number of chunk")?;
                 let count = number(reader, "number of combinations")?;
                 Malformed::unless(count <= u8::MAX.into(), "number of combinations")?;
-                Missing::Combinations { chunk, count: count as u8, unknown: read_runs(reader, MAX_RUNS)? }
+                Missing::Combinations { chunk, count: count as u8, unknown: read_bits(reader)? }
             }
             _ => return Err(Malformed { field: "form of want" }),
         };
         Ok(Self { id, missing })
     }
 
-    fn write(&self, out: &mut Vec<u8>) {
-        self.id.write(out);
+    /// Writes it behind another.
+    fn write(&self, before: Option<&Self>, out: &mut Vec<u8>) {
+        let form = match &self.missing {
+            Missing::Whole(_) => 0,
+            Missing::Fragments(_) => 1,
+            Missing::Combinations { .. } => 2,
+        };
+        // Only combinations are asked for so often for several messages of a series that it counts.
+        let is_short = form == 2;
+        match before.map(|before| before.id).filter(|&before| is_short && self.id.follows(before)) {
+            Some(before) => {
+                out.push(form | FOLLOWS);
+                put_varint((self.id.sequence - before.sequence).into(), out);
+            }
+            None => {
+                out.push(form);
+                self.id.write(out);
+            }
+        }
         match &self.missing {
-            Missing::Whole(count) => {
-                out.push(0);
-                put_varint((*count).into(), out);
-            }
-            Missing::Fragments(runs) => {
-                out.push(1);
-                write_runs(runs, out);
-            }
+            Missing::Whole(count) => put_varint((*count).into(), out),
+            Missing::Fragments(runs) => write_runs(runs, out),
             Missing::Combinations { chunk, count, unknown } => {
-                out.push(2);
                 put_varint((*chunk).into(), out);
                 put_varint((*count).into(), out);
-                write_runs(unknown, out);
+                write_bits(unknown, out);
             }
         }
     }
+}
+
+/// Bytes of the bits of a chunk's fragments.
+const CHUNK_BYTES: u8 = 32;
+
+/// Reads numbers of one chunk, as bits from the first of them on.
+fn read_bits(reader: &mut Reader<'_>) -> Result<Vec<Range<u32>>, Malformed> {
+    let first = number(reader, "first unknown fragment")?;
+    let len = reader.u8("bytes of unknown fragments")?;
+    Malformed::unless(len <= CHUNK_BYTES, "bytes of unknown fragments")?;
+    let bits = reader.take(len.into(), "unknown fragments")?;
+    let mut runs: Vec<Range<u32>> = Vec::new();
+    for at in 0..8 * u32::from(len) {
+        if bits[at as usize / 8] & (0x80 >> (at % 8)) == 0 {
+            continue;
+        }
+        let index = first + at;
+        Malformed::unless(index < MAX_NUMBER, "unknown fragments")?;
+        match runs.last_mut() {
+            Some(run) if run.end == index => run.end += 1,
+            _ => runs.push(index..index + 1),
+        }
+    }
+    Ok(runs)
+}
+
+/// Writes numbers of one chunk.
+fn write_bits(runs: &[Range<u32>], out: &mut Vec<u8>) {
+    let first = runs.first().map_or(0, |run| run.start);
+    // Of a chunk there are no more.
+    let indices = || {
+        runs.iter().flat_map(Clone::clone).map(|index| index - first).take_while(|&at| at <= u8::MAX.into())
+    };
+    put_varint(first.into(), out);
+    let len = indices().last().map_or(0, |last| last / 8 + 1);
+    out.push(len as u8);
+    let bits = out.len();
+    out.resize(bits + len as usize, 0);
+    indices().for_each(|at| out[bits + at as usize / 8] |= 0x80 >> (at % 8));
 }

@@ -120,11 +120,21 @@ fn runs(max: usize) -> impl Strategy<Value = Vec<core::ops::Range<u32>>> {
     })
 }
 
+/// Fragments of a chunk, as runs between which there are others.
+fn of_chunk() -> impl Strategy<Value = Vec<core::ops::Range<u32>>> {
+    let indices = prop::collection::btree_set(0..256_u32, 0..40);
+    (0..MAX_NUMBER - 256, indices).prop_map(|(first, indices)| {
+        let mut runs = crate::runs::Runs::new();
+        indices.into_iter().for_each(|index| _ = runs.insert((first + index).into()));
+        runs.ranges().collect()
+    })
+}
+
 fn missing() -> impl Strategy<Value = Missing> {
     prop_oneof![
         (1..MAX_NUMBER).prop_map(Missing::Whole),
         runs(20).prop_map(Missing::Fragments),
-        (0..MAX_NUMBER, any::<u8>(), runs(20)).prop_map(|(chunk, count, unknown)| Missing::Combinations {
+        (0..MAX_NUMBER, any::<u8>(), of_chunk()).prop_map(|(chunk, count, unknown)| Missing::Combinations {
             chunk,
             count,
             unknown
@@ -141,7 +151,7 @@ proptest! {
         flags in any::<(bool, bool, bool)>(),
         lifetime in any::<Option<u32>>(),
         servers in prop::collection::vec(member(), 0..MAX_SERVERS),
-        wants in prop::collection::vec((message(), missing()), 0..9),
+        wants in prop::collection::vec((message(), any::<bool>(), missing()), 0..9),
         heard in prop::collection::vec(any::<u32>(), 0..MAX_HEARD),
         series in prop::collection::vec((any::<u32>(), member(), any::<bool>(), 0..MAX_NUMBER, runs(MAX_HELD), 0..3_u32), 0..9),
         bytes in prop::collection::vec(any::<u8>(), 1..99),
@@ -149,9 +159,12 @@ proptest! {
         let (is_repair, is_last, is_local) = flags;
         let shape = Shape { length: 5 * bytes.len() as u32, fragment: bytes.len() as u16, chunk: 3, digest: 9 };
         let from = Sent { member: sender, transmission };
+        let one_chunk = Shape { length: (2 * bytes.len() - bytes.len() / 2) as u32, chunk: 2, ..shape };
         let data = |id, symbol| Data { from, id, shape, is_repair, is_last, is_local, lifetime, symbol };
         let own = MessageId { publisher: sender, ..id };
-        let wants = wants.into_iter().map(|(id, missing)| Want { id, missing }).collect();
+        // Some of one series, in any order.
+        let series_of = |id: MessageId, is_same| if is_same { MessageId { sequence: id.sequence, ..own } } else { id };
+        let wants = wants.into_iter().map(|(id, is_same, missing)| Want { id: series_of(id, is_same), missing }).collect();
         let series = series.into_iter().map(|(group, publisher, is_wanted, newest, held, around): (_, _, _, _, Vec<core::ops::Range<u32>>, _)| {
             let ends = held.first().zip(held.last()).map(|(first, last)| (first.start, last.end));
             let said = ends.filter(|_| around > 0).map(|(first, end)| first.saturating_sub(around)..end + around);
@@ -160,6 +173,7 @@ proptest! {
         let packets = [
             Packet::Data(data(id, Symbol::Fragment { index: 4, bytes: &bytes })),
             Packet::Data(data(own, Symbol::Combination { chunk: 1, coefficients: &[1, 2], bytes: &bytes })),
+            Packet::Data(Data { shape: one_chunk, ..data(id, Symbol::Combination { chunk: 0, coefficients: &[1, 2], bytes: &bytes }) }),
             Packet::Request(Request { from, is_again: is_last, neighbours: 5, heard: 7, servers, wants }),
             Packet::Summary(Summary { from, neighbours: 5, heard, is_all: is_last, series }),
         ];
