@@ -88,6 +88,12 @@ pub(super) struct View<'a> {
 
 /// A longer time without data is a pause.
 const MAX_SPACING: Duration = Duration::from_millis(500);
+/// Packets of data for whose time what is missing is gathered while they come. Chosen: of messages of some fragments,
+/// losses of three, so that one request does for them; twice as many, and messages come a second later.
+const GATHERED: u64 = 16;
+/// The same where repairs are combinations. Chosen: a third less in requests; what is asked of one member for more
+/// messages yet is less often what it has of each.
+const CODED_GATHERED: u64 = 24;
 /// Longest time for which what is missing is gathered because data come slowly. Chosen: a third of DisService's
 /// interval; requests are then some hundredths of what they bring.
 const MAX_GATHERING: Duration = Duration::from_secs(1);
@@ -171,8 +177,11 @@ impl Asking {
 
     /// Time for which what is missing is gathered for one request: longer while new data come slowly.
     fn gathers(&self, now: Instant) -> Duration {
-        let longest = if self.is_coded { MAX_CODED_GATHERING } else { MAX_GATHERING };
-        let gathers = if self.comes(now) { (self.spacing * 16).min(longest) } else { Duration::ZERO };
+        let (packets, longest) = match self.is_coded {
+            true => (CODED_GATHERED, MAX_CODED_GATHERING),
+            false => (GATHERED, MAX_GATHERING),
+        };
+        let gathers = if self.comes(now) { (self.spacing * packets).min(longest) } else { Duration::ZERO };
         self.every.max(gathers)
     }
 
@@ -597,7 +606,7 @@ impl Asking {
             return;
         }
         self.passes.entry(id).or_insert(Passes { fruitless: 0, next: now, asked: Vec::new() });
-        let slow = self.every.max((self.spacing * 16).min(MAX_GATHERING));
+        let slow = self.every.max((self.spacing * GATHERED).min(MAX_GATHERING));
         let (every, lost, max) = if self.is_coded {
             (slow, LOST_CODED_PASSES, self.back_off.min(MAX_CODED_BACK_OFF))
         } else {

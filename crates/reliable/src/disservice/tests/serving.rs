@@ -242,6 +242,25 @@ fn combinations_that_were_heard_by_who_asks_count_as_known_until_it_has_asked_in
 }
 
 #[test]
+fn who_holds_little_of_a_chunk_and_less_than_who_asks_gives_nothing_until_it_is_asked_again() {
+    let cache = holding(8, &[0, 1, 2, 4]);
+    // It has one of the second chunk, and who asks has two.
+    let wants = [combinations(id(0), 1, 2, 4..6)];
+    let mut serving = serving();
+    assert_eq!(take(&mut serving, &wants, &cache), wants);
+    assert_eq!(serving.deadline(), None);
+    serving.take(at(0), (&wants, &[]), (Heard::AllBefore(at(0)), 1), &cache, |_| true);
+    assert_eq!(sent_combinations(&mut serving, at(0)), [1]);
+    // Nothing new of it has come since for some seconds.
+    serving.take(at(3000), (&wants, &[]), (Heard::Until(0), 1), &cache, |_| true);
+    assert_eq!(sent_combinations(&mut serving, at(3000)), [1]);
+    // As much as who asks.
+    let wants = [combinations(id(0), 1, 3, 4..7)];
+    assert_eq!(take(&mut serving, &wants, &cache).len(), 1);
+    assert_eq!(sent_combinations(&mut serving, at(0)), [1]);
+}
+
+#[test]
 fn combinations_for_several_are_the_most_that_one_lacks_and_the_chunks_follow_each_other() {
     let cache = holding(8, &[]);
     let mut serving = serving();

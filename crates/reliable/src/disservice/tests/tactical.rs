@@ -211,8 +211,8 @@ const METADATA: f64 = 8.0;
 const COMBINATION: f64 = 42.0 + 27.0;
 
 #[test]
-fn combinations_halve_what_peers_send_in_nine_of_ten_cells_where_the_bound_allows_it() {
-    let (mut halved, mut missed, mut forbidden) = (Vec::new(), Vec::new(), Vec::new());
+fn combinations_halve_what_peers_send_wherever_the_bound_allows_it() {
+    let mut forbidden = Vec::new();
     for Cell { loss, len, fragments, found, published } in cells(true, 12) {
         let symbol = (len as f64 + METADATA) / f64::from(fragments) + COMBINATION + f64::from(fragments);
         let [all, random] =
@@ -223,36 +223,18 @@ fn combinations_halve_what_peers_send_in_nine_of_ten_cells_where_the_bound_allow
              what is published {half:.0}",
             found.overhead,
         );
+        println!("{cell}");
         assert!(found.success >= found.held - 1e-9, "{cell}: {} of {}", found.success, found.held);
         // Chosen: the estimate of few messages is off by as much.
         assert!(all < random * 1.01, "{cell}");
         // Requests take some hundredths; of messages of few fragments, one is shared by few.
         assert!(found.overhead <= random * 1.1, "{cell}");
-        println!("{cell}");
-        let cells = match found.overhead <= half {
-            true => &mut halved,
-            false if all > half => &mut forbidden,
-            false => &mut missed,
-        };
-        cells.push((loss, len));
-        if (loss, len) == (0.3, 7168) {
-            assert!(found.overhead < half * 1.03, "{cell}");
+        if all > half {
+            forbidden.push((loss, len));
+        } else {
+            assert!(found.overhead <= half, "{cell}");
         }
     }
-    let expected = [
-        (0.1, 7168),
-        (0.1, 15_360),
-        (0.1, 35_840),
-        (0.2, 7168),
-        (0.2, 15_360),
-        (0.2, 35_840),
-        (0.3, 15_360),
-        (0.3, 35_840),
-        (0.5, 35_840),
-    ];
-    assert_eq!(halved, expected);
-    // The bound leaves 7 % above it, of which requests and summaries take 4.
-    assert_eq!(missed, [(0.3, 7168)]);
     // Of one fragment a combination is a repetition.
     assert_eq!(forbidden, [(0.1, 1024), (0.2, 1024), (0.3, 1024), (0.5, 1024), (0.5, 7168), (0.5, 15_360)]);
 }
