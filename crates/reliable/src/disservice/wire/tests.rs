@@ -125,7 +125,7 @@ fn of_chunk() -> impl Strategy<Value = Vec<core::ops::Range<u32>>> {
     let indices = prop::collection::btree_set(0..256_u32, 0..40);
     (0..MAX_NUMBER - 256, indices).prop_map(|(first, indices)| {
         let mut runs = crate::runs::Runs::new();
-        indices.into_iter().for_each(|index| _ = runs.insert((first + index).into()));
+        indices.into_iter().for_each(|index| runs.insert((first + index).into()));
         runs.ranges().collect()
     })
 }
