@@ -129,7 +129,8 @@ fn vlans_are_as_many_as_a_message_has_room_for_checksums() {
         world.send(1, &tagged(BROADCAST, CLIENT, vlan, b"here"));
     }
     world.run(5);
-    // Of 1500 bytes, 24 are the message's, 8 the container's, 8 those of multicast, and 8 each VLAN's; one is that without a tag.
+    // Of 1500 bytes, 24 are the message's, 8 the container's, 8 those of multicast, and 8 each VLAN's; one is that
+    // without a tag.
     assert_eq!(world.counter(1, "tt_clients_refused"), 4094 - ((1500 - 40) / 8 - 1));
     assert!(world.agrees() && world.pings(0, 1));
 }

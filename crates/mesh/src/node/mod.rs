@@ -338,7 +338,8 @@ impl Mesh {
 
     /// Bounds of the table of the node's own clients.
     fn room(&self) -> Room {
-        // The container has headers of its own, and its length 16 bits; see `max_packet`. The multicast flags are beside it.
+        // The container has headers of its own, and its length 16 bits; see `max_packet`. The multicast flags are
+        // beside it.
         let message = self.min_mtu().min(usize::from(u16::MAX) / 2);
         Room {
             packet: self.max_packet(),

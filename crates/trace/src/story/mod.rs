@@ -522,7 +522,7 @@ mod tests {
     fn parts(second: bool, ttl: u8, cuts: &[(u16, u16, bool)]) -> Vec<Vec<u8>> {
         let part = |&(offset, length, more): &(u16, u16, bool)| {
             let mut frame = hop(second, 0)[..14].to_vec();
-            let word = offset / 8 | if more { 0x2000 } else { 0 };
+            let word = (offset / 8) | if more { 0x2000 } else { 0 };
             frame.extend([0x45, 0]);
             frame.extend((20 + length).to_be_bytes());
             frame.extend([0, 77]);
