@@ -6,14 +6,12 @@ use std::rc::Rc;
 
 use hopcast_core::{Instant, Item, Machine, Membership, Outbox, Port, earliest};
 
-use super::{HostConfig, LowerInterface, ServiceLayer, ServiceRoutes, StatusReader, StatusTable};
+use super::{HostConfig, LowerInterface, ServiceLayer, ServiceRoutes};
 
 /// A machine that is replaced at given times. While it is stopped it drops what arrives, and hands back what a hook is
 /// given.
 pub(crate) struct Restartable {
     running: Option<Box<dyn Machine>>,
-    /// Reads the tables of the machine that runs.
-    reader: Option<StatusReader>,
     host: HostConfig,
     lower: Vec<LowerInterface>,
     routes: Rc<dyn ServiceRoutes>,
@@ -41,10 +39,9 @@ impl Restartable {
         routes: Rc<dyn ServiceRoutes>,
     ) -> Self {
         let changes = changes.into_iter().collect();
-        let (running, reader) = service.settings().readable_machine(host, &lower, &routes);
+        let running = Some(service.settings().machine(host, &lower, &routes));
         Self {
-            running: Some(running),
-            reader,
+            running,
             host: host.clone(),
             lower,
             routes,
@@ -58,19 +55,10 @@ impl Restartable {
         }
     }
 
-    /// The tables of the machine; none while it is stopped.
-    pub(super) fn tables(&self) -> Vec<StatusTable> {
-        self.reader.as_ref().map_or_else(Vec::new, |read| read())
-    }
-
     fn change(&mut self, now: Instant) {
         while let Some((_, to)) = self.changes.pop_front_if(|&mut (at, _)| at <= now) {
             self.restarts += u64::from(to.is_some());
-            let make = |layer: ServiceLayer| {
-                layer.settings().readable_machine(&self.host, &self.lower, &self.routes)
-            };
-            let (new, reader) = to.map(make).unzip();
-            self.reader = reader.flatten();
+            let new = to.map(|layer| layer.settings().machine(&self.host, &self.lower, &self.routes));
             if let Some(old) = std::mem::replace(&mut self.running, new) {
                 old.counters(&mut |counter, value| *self.before.entry(counter).or_default() += value);
             }

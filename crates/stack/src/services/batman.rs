@@ -3,16 +3,12 @@
 use std::rc::Rc;
 
 use hopcast_config::decode::{did_you_mean, duration, flag, name, whole, words};
-use hopcast_core::{Duration, Machine, Shared};
-use hopcast_mesh::{
-    BatmanIvConfig, Key, Mesh, MeshConfig, MeshInterface, MulticastConfig, OriginatorStatus, RoutingConfig,
-};
-use hopcast_wire::vlan::MAX_ID;
+use hopcast_core::{Duration, Machine};
+use hopcast_mesh::{BatmanIvConfig, Mesh, MeshConfig, MeshInterface, MulticastConfig, RoutingConfig};
 
 use crate::network::{Prefix, read_prefixes};
 use crate::service::{
-    AttachError, HostConfig, LowerInterface, ORIGINATORS, Service, ServiceRoutes, ServiceRow, StatusCell,
-    StatusReader, StatusTable, UpperInterface,
+    AttachError, HostConfig, LowerInterface, Service, ServiceRoutes, ServiceRow, UpperInterface,
 };
 use crate::table::{Form, Opt, Options, Worlds, on_off, shown};
 
@@ -193,25 +189,6 @@ impl Service for Settings {
         lower: &[LowerInterface],
         routes: &Rc<dyn ServiceRoutes>,
     ) -> Box<dyn Machine> {
-        Box::new(self.mesh(lower, routes))
-    }
-
-    fn readable_machine(
-        &self,
-        _: &HostConfig,
-        lower: &[LowerInterface],
-        routes: &Rc<dyn ServiceRoutes>,
-    ) -> (Box<dyn Machine>, Option<StatusReader>) {
-        let mesh = Shared::new(self.mesh(lower, routes));
-        let (of_reader, names) =
-            (mesh.clone(), lower.iter().map(|lower| lower.name.clone()).collect::<Vec<_>>());
-        (Box::new(mesh), Some(Box::new(move || tables(&of_reader.get(), &names))))
-    }
-}
-
-impl Settings {
-    /// A node of the mesh.
-    fn mesh(&self, lower: &[LowerInterface], routes: &Rc<dyn ServiceRoutes>) -> Mesh {
         let below = |interface: &LowerInterface| MeshInterface {
             mac: interface.mac,
             wireless: self.is_wireless(interface),
@@ -231,49 +208,6 @@ impl Settings {
         for (number, interface) in lower.iter().enumerate() {
             mesh.set_mtu(number, interface.mtu);
         }
-        mesh
+        Box::new(mesh)
     }
-}
-
-/// The tables that `batctl n`, `o`, `tg` and `tl` would show, of a node whose interfaces have these names.
-fn tables(mesh: &Mesh, names: &[String]) -> Vec<StatusTable> {
-    let text = |shown: &dyn ToString| StatusCell::Text(shown.to_string());
-    let vlan = |key: &Key| match key.vlan & MAX_ID {
-        0 => text(&"none"),
-        id => text(&id),
-    };
-    let neighbours = names.iter().enumerate().flat_map(|(number, name)| {
-        mesh.neighbours(number).into_iter().map(move |address| vec![StatusCell::Address(address), text(name)])
-    });
-    let originator = |one: OriginatorStatus| {
-        let by = names.get(one.interface).map_or("", String::as_str);
-        vec![
-            StatusCell::Address(one.originator),
-            StatusCell::Time(one.last_seen),
-            text(&one.metric),
-            StatusCell::Address(one.next_hop),
-            text(&by),
-        ]
-    };
-    let global =
-        |(key, node): (Key, _)| vec![StatusCell::Address(key.address), vlan(&key), StatusCell::Address(node)];
-    let local = |key: Key| vec![StatusCell::Address(key.address), vlan(&key)];
-    vec![
-        StatusTable { name: "neighbours", columns: &["neighbour", "interface"], rows: neighbours.collect() },
-        StatusTable {
-            name: ORIGINATORS,
-            columns: &["originator", "last seen", "tq", "next hop", "interface"],
-            rows: mesh.originators().into_iter().map(originator).collect(),
-        },
-        StatusTable {
-            name: "global clients",
-            columns: &["client", "vlan", "originator"],
-            rows: mesh.global_clients().into_iter().map(global).collect(),
-        },
-        StatusTable {
-            name: "local clients",
-            columns: &["client", "vlan"],
-            rows: mesh.local_clients().into_iter().map(local).collect(),
-        },
-    ]
 }
