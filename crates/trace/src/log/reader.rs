@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use hopcast_core::{Instant, Port};
 
 use super::record::{Coder, Given, MAGIC, Record, kind};
-use super::{Layer, MAX_STORED, Place, numbered_port};
+use super::{Layer, Place, numbered_port};
 
 /// A log in memory.
 pub struct Log {
@@ -340,7 +340,7 @@ impl Log {
         };
         let Record { length, layer, .. } = *record;
         self.contents.push(ContentAt { offset, length, layer, stored });
-        (usize::from(stored) <= MAX_STORED).then_some(())
+        Some(())
     }
 }
 
@@ -387,7 +387,7 @@ fn sizes(bytes: &[u8]) -> (usize, usize) {
         offset = behind;
         sum += match record.given {
             Given::Before => 0,
-            Given::Whole { stored } | Given::Derived { stored, .. } => usize::from(stored).min(MAX_STORED),
+            Given::Whole { stored } | Given::Derived { stored, .. } => stored.into(),
         };
     }
     (coder.contents as usize, sum)
@@ -430,7 +430,7 @@ fn read_named(text: &str) -> Option<Named> {
 mod tests {
     use hopcast_core::Buffer;
 
-    use super::super::MemoryLog;
+    use super::super::{MAX_STORED, MemoryLog};
     use super::*;
 
     fn interface(node: &str) -> Place {
@@ -560,6 +560,9 @@ mod tests {
                 let mut damaged = whole.clone();
                 damaged[at] ^= change;
                 let log = Log::read(damaged).unwrap();
+                for number in 1..=log.contents() {
+                    assert!(log.content(number).unwrap().bytes.len() <= MAX_STORED);
+                }
                 for event in log.events() {
                     assert!((event.place as usize) < log.places().len());
                     assert!(event.content == 0 || log.content(event.content).is_some());

@@ -1,6 +1,6 @@
 //! The form of a record; see the [format](super).
 
-use super::Layer;
+use super::{Layer, MAX_STORED};
 
 /// The beginning of a log: a name and the version of its format.
 pub(crate) const MAGIC: [u8; 16] = *b"hopcast log 2\n\0\0";
@@ -214,11 +214,11 @@ impl Coder {
             }
             2..=4 => {
                 record.length = fields.u32()?;
-                record.given = Given::Whole { stored: fields.byte()? };
+                record.given = Given::Whole { stored: fields.stored()? };
             }
             _ => {
                 record.length = fields.u32()?;
-                let (stored, front, back) = (fields.byte()?, fields.byte()?, fields.byte()?);
+                let (stored, front, back) = (fields.stored()?, fields.byte()?, fields.byte()?);
                 record.given = Given::Derived { stored, front, back };
             }
         }
@@ -269,6 +269,12 @@ impl Fields<'_> {
         let byte = *self.bytes.get(self.next)?;
         self.next += 1;
         Some(byte)
+    }
+
+    /// The number of bytes that a log has of a content.
+    #[inline]
+    fn stored(&mut self) -> Option<u8> {
+        self.byte().filter(|&stored| usize::from(stored) <= MAX_STORED)
     }
 
     #[inline]
