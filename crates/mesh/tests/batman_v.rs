@@ -3,15 +3,16 @@
 
 mod common;
 
-use common::{World, at, frame, host, radio, station, tagged};
+use common::checks::{
+    CLIENT, announcers, follows_a_client, forgets_what_is_gone, grid_carries, time_to_leave_a_cut_link,
+};
+use common::{World, frame, host, radio, station, tagged};
 use hopcast_core::{Buffer, Duration, Rate};
-use hopcast_mesh::Key;
 use hopcast_mesh::wire::batman_v::messages;
 use hopcast_mesh::wire::icmp::{ECHO_REQUEST, Icmp};
 use hopcast_mesh::wire::{ETHER_TYPE, Header as _, TTL};
 use hopcast_wire::ethernet::{self, BROADCAST, Header, Mac};
 
-const CLIENT: Mac = [2, 0x55, 0, 0, 0, 1];
 const ELP: u8 = 3;
 const OGM2: u8 = 4;
 
@@ -31,15 +32,6 @@ fn path(hops: usize, link: u32, radio: bool) -> u32 {
 /// The frames of a type that were captured, with their sender.
 fn of_type(world: &World, kind: u8) -> Vec<&[u8]> {
     world.captured.iter().map(|frame| &frame[..]).filter(|frame| frame[14] == kind).collect()
-}
-
-fn holder(world: &World, at: usize, vlan: u16) -> Vec<Mac> {
-    let clients = world.nodes[at].global_clients();
-    clients
-        .into_iter()
-        .filter(|(key, _)| *key == Key { vlan, address: CLIENT })
-        .map(|(_, node)| node)
-        .collect()
 }
 
 #[test]
@@ -113,20 +105,7 @@ fn two_fast_links_are_chosen_over_a_slow_one_until_one_is_cut() {
 fn a_grid_with_loss_settles_and_floods_reach_all() {
     let mut world = World::batman_v(25, &[radio_of(54)], 5).in_square(5, 0.1);
     world.run(60);
-    assert!(world.agrees());
-    for (from, to) in [(0, 24), (24, 0), (4, 20), (12, 3)] {
-        let route = world.route(from, to);
-        assert_eq!(route.last(), Some(&to), "{route:?}");
-        assert!(world.pings(from, to), "from {from} to {to} by {route:?}");
-    }
-    world.delivered.clear();
-    let all = frame(BROADCAST, host(7), b"to all");
-    world.send(7, &all);
-    world.run(2);
-    let mut heard: Vec<usize> =
-        world.delivered.iter().filter(|(.., bytes)| *bytes == all).map(|found| found.1).collect();
-    heard.sort_unstable();
-    assert_eq!(heard, (0..25).filter(|&node| node != 7).collect::<Vec<_>>(), "each once");
+    grid_carries(world);
 }
 
 #[test]
@@ -159,18 +138,8 @@ fn a_link_that_is_cut_is_left_when_the_other_path_is_five_numbers_ahead() {
     let mut world = World::batman_v(4, &[wire(100)], 7);
     [(0, 1), (1, 3), (0, 2), (2, 3)].into_iter().for_each(|(a, b)| world.link(a, b, 0.0));
     world.run(20);
-    let by = world.next_hop(0, 3).unwrap();
-    let other = 3 - by;
-    assert!(world.pings(0, 3));
-    world.cut(by, 3);
-    let cut = world.now;
-    while world.next_hop(0, 3) != Some(other) {
-        world.until(world.now + Duration::from_millis(100));
-        assert!(world.now < cut + Duration::from_millis(6_500), "no new route");
-    }
-    assert!(world.now >= cut + Duration::from_millis(3_500), "not before five numbers: {}", world.now);
-    assert!(world.pings(0, 3));
-    assert_eq!(world.route(0, 3), [other, 3]);
+    let taken = time_to_leave_a_cut_link(&mut world);
+    assert!(taken >= Duration::from_millis(3_500), "not before five numbers: {taken}");
 }
 
 #[test]
@@ -179,11 +148,11 @@ fn a_node_that_restarts_is_found_again_and_its_old_table_is_forgotten() {
     world.run(60);
     world.send(2, &frame(BROADCAST, CLIENT, b"a client"));
     world.run(5);
-    assert_eq!(holder(&world, 0, 0), [radio(2)]);
+    assert_eq!(announcers(&world, 0, 0), [radio(2)]);
     for restarted in [2, 1] {
         world.restart(restarted);
         world.run(60);
-        assert!(holder(&world, 0, 0).is_empty() && world.agrees());
+        assert!(announcers(&world, 0, 0).is_empty() && world.agrees());
         assert!(world.pings(0, 2) && world.pings(2, 0));
         assert_eq!(world.next_hop(0, 2), Some(1));
     }
@@ -193,17 +162,7 @@ fn a_node_that_restarts_is_found_again_and_its_old_table_is_forgotten() {
 fn what_is_gone_is_forgotten_after_its_time() {
     let mut world = World::batman_v(3, &[wire(100)], 9).in_row(0.0);
     world.run(30);
-    world.cut(1, 2);
-    world.run(190);
-    assert!(world.next_hop(0, 2).is_some(), "a route is kept for 200 seconds");
-    world.run(20);
-    assert_eq!(world.next_hop(0, 2), None);
-    assert!(world.nodes[0].global_clients().iter().all(|(_, node)| *node != radio(2)));
-    assert!(!world.nodes[1].neighbours(0).contains(&radio(2)));
-    assert_eq!(world.counter(0, "originators"), 2);
-    world.run(200);
-    assert_eq!(world.counter(0, "originators"), 1);
-    assert_eq!(world.now, at(440_000));
+    forgets_what_is_gone(&mut world);
 }
 
 #[test]
@@ -294,7 +253,7 @@ fn clients_in_vlans_long_tables_and_long_frames_are_carried() {
     world.run(20);
     world.send(2, &tagged(BROADCAST, CLIENT, 7, b"here"));
     world.run(5);
-    assert_eq!(holder(&world, 0, 0x8007), [radio(2)]);
+    assert_eq!(announcers(&world, 0, 0x8007), [radio(2)]);
     assert_eq!(world.nodes[0].table_of(radio(2), 0x8007), world.nodes[2].table(0x8007));
     let inside = tagged(CLIENT, host(0), 7, b"inside");
     world.send(0, &inside);
@@ -319,23 +278,7 @@ fn clients_in_vlans_long_tables_and_long_frames_are_carried() {
 fn a_client_that_goes_to_another_node_is_reached_there_at_once() {
     let mut world = World::batman_v(4, &[wire(100)], 14).in_row(0.0);
     world.run(20);
-    world.send(3, &frame(BROADCAST, CLIENT, b"here"));
-    world.run(5);
-    assert_eq!(holder(&world, 0, 0), [radio(3)]);
-    world.send(2, &frame(host(1), CLIENT, b"moved"));
-    world.until(world.now + Duration::from_millis(20));
-    assert_eq!(world.counter(3, "tt_roamings_received"), 1);
-    let late = frame(CLIENT, host(0), b"on the way");
-    world.send(0, &late);
-    world.until(world.now + Duration::from_millis(50));
-    let arrived: Vec<_> =
-        world.delivered.iter().filter(|(.., bytes)| *bytes == late).map(|found| found.1).collect();
-    assert_eq!(arrived, [2]);
-    world.run(8);
-    for node in [0, 1, 3] {
-        assert_eq!(holder(&world, node, 0), [radio(2)], "as {node} has it");
-    }
-    assert!(world.agrees());
+    follows_a_client(world);
 }
 
 #[test]

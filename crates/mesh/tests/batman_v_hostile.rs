@@ -1,10 +1,13 @@
-//! What stations send to nodes of B.A.T.M.A.N. V that lie, repeat and forge: it is bounded, counted, and costs others
+//! Stations that lie to nodes of B.A.T.M.A.N. V, repeat and forge: what they send is bounded, counted, and costs others
 //! little; and what a liar can have all the same.
 
 mod common;
 
-use common::{World, frame, host, radio, station};
-use hopcast_core::{Buffer, Duration, Rate};
+use common::checks::{
+    bears_two_nodes_with_one_address, damage, frames_caused_by, recovers_from_forged_numbers,
+};
+use common::{World, radio};
+use hopcast_core::{Buffer, Rate};
 use hopcast_mesh::OriginatorStatus;
 use hopcast_mesh::wire::batman_v::{Elp, Ogm2, messages};
 use hopcast_mesh::wire::{self, ETHER_TYPE, TTL};
@@ -107,13 +110,7 @@ fn a_forged_number_costs_an_originator_half_a_minute_at_most() {
     for far in [100_000_u32, 1 << 31, 3 << 30] {
         world.forge(0, &on_air(ogm(radio(2), far), radio(1)));
     }
-    assert!(world.pings(0, 2), "the route stays");
-    assert!(world.counter(0, "ogms_of_restart_refused") >= 1);
-    world.run(40);
-    let refused = world.counter(0, "ogms_of_restart_refused");
-    world.run(10);
-    assert_eq!(world.counter(0, "ogms_of_restart_refused"), refused, "its messages count again");
-    assert!(world.pings(0, 2));
+    recovers_from_forged_numbers(world);
 }
 
 /// Nodes in a row by a fast channel, and on a slow one or on the same a liar that only node 0 hears: it says that it
@@ -157,24 +154,7 @@ fn a_liar_is_believed_up_to_the_throughput_of_its_link() {
 fn two_nodes_with_one_address_do_not_stop_the_others() {
     let mut world = World::batman_v(6, &[FAST], 6).in_row(0.0);
     world.run(60);
-    let before = world.sent;
-    world.run(20);
-    let usual = world.sent - before;
-    world.impersonate(5, 0);
-    world.run(60);
-    let before = world.sent;
-    world.run(20);
-    assert!(world.sent - before < 2 * usual, "{} frames, of {usual}", world.sent - before);
-    assert!(world.pings(1, 4) && world.pings(3, 2));
-}
-
-/// Changes to a frame: bytes that are set, and its length.
-fn damage() -> impl Strategy<Value = (usize, Vec<(usize, u8)>, usize)> {
-    (
-        any::<usize>(),
-        prop::collection::vec((14..90_usize, any::<u8>()), 0..6),
-        prop_oneof![3 => Just(2000), 1 => 0..120_usize],
-    )
+    bears_two_nodes_with_one_address(world);
 }
 
 proptest! {
@@ -187,30 +167,11 @@ proptest! {
         world.join((0, 1), (1, 1), 0.0);
         world.max_captured = 600;
         world.run(20);
-        for node in 0..3 {
-            world.send(node, &frame(host((node + 1) % 3), host(node), &[0; 1500]));
-            world.send(node, &frame(BROADCAST, [2, 9, 9, 9, 9, node as u8], b"client"));
-        }
-        world.run(3);
-        let (captured, before, given) = (world.captured.clone(), world.sent, frames.len() as u64);
-        for (which, bytes, len) in frames {
-            let mut damaged = captured[which % captured.len()].clone();
-            for (place, byte) in bytes {
-                if let Some(found) = damaged.get_mut(place) {
-                    *found = byte;
-                }
-            }
-            damaged.truncate(len);
-            // The station that it is for takes it, or the one in the middle.
-            let of = |node| [0, 1].into_iter().find(|&channel| damaged.get(..6) == Some(&station((node, channel))[..]));
-            let (to, channel) = (0..3).find_map(|node| Some((node, of(node)?))).unwrap_or((1, 0));
-            world.forge_by((to, channel), &damaged);
-            world.until(world.now + Duration::from_millis(1));
-        }
-        world.run(5);
+        let given = frames.len() as u64;
+        let sent = frames_caused_by(&mut world, frames);
         // A long frame is at most 16 fragments on each of two links; a broadcast is sent three times; and each node
         // sends some thirty packets a second, and probes of whom it takes for a neighbour.
-        prop_assert!(world.sent - before < given * 80 + 1000, "{} frames", world.sent - before);
+        prop_assert!(sent < given * 80 + 1000, "{sent} frames");
         prop_assert!(world.counter(1, "originators") <= 2 * given + 3);
     }
 }

@@ -2,6 +2,9 @@
 
 mod common;
 
+use common::checks::{
+    bears_two_nodes_with_one_address, damage, frames_caused_by, recovers_from_forged_numbers,
+};
 use common::{World, frame, host, radio};
 use hopcast_core::{Buffer, Duration};
 use hopcast_mesh::wire::ogm::{DIRECT_LINK, Ogm, messages};
@@ -81,14 +84,7 @@ fn a_forged_sequence_number_costs_an_originator_half_a_minute_at_most() {
     for far in [100_000_u32, 1 << 31, 3 << 30] {
         world.forge(0, &on_air(ogm(radio(2), radio(2), far), b"", radio(1)));
     }
-    assert!(world.pings(0, 2), "the route stays");
-    let refused = world.counter(0, "ogms_of_restart_refused");
-    assert!(refused >= 1);
-    world.run(40);
-    let refused = world.counter(0, "ogms_of_restart_refused");
-    world.run(10);
-    assert_eq!(world.counter(0, "ogms_of_restart_refused"), refused, "its messages count again");
-    assert!(world.pings(0, 2));
+    recovers_from_forged_numbers(world);
 }
 
 #[test]
@@ -186,15 +182,7 @@ fn a_node_that_asks_for_a_table_again_and_again_gets_four_answers_in_three_secon
 fn two_nodes_with_one_address_do_not_stop_the_others() {
     let mut world = World::wires(6, 6);
     world.run(60);
-    let before = world.sent;
-    world.run(20);
-    let usual = world.sent - before;
-    world.impersonate(5, 0);
-    world.run(60);
-    let before = world.sent;
-    world.run(20);
-    assert!(world.sent - before < 2 * usual, "{} frames, of {usual}", world.sent - before);
-    assert!(world.pings(1, 4) && world.pings(3, 2));
+    bears_two_nodes_with_one_address(world);
 }
 
 #[test]
@@ -293,15 +281,6 @@ fn packets_whose_hops_are_used_up_go_no_further() {
     assert_eq!(world.counter(1, "ttl_exceeded"), 8);
 }
 
-/// Changes to a frame: bytes that are set, and its length.
-fn damage() -> impl Strategy<Value = (usize, Vec<(usize, u8)>, usize)> {
-    (
-        any::<usize>(),
-        prop::collection::vec((14..90_usize, any::<u8>()), 0..6),
-        prop_oneof![3 => Just(2000), 1 => 0..120_usize],
-    )
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
@@ -311,28 +290,10 @@ proptest! {
         let mut world = World::wires(3, 8);
         world.max_captured = 400;
         world.run(20);
-        for node in 0..3 {
-            world.send(node, &frame(host((node + 1) % 3), host(node), &[0; 1500]));
-            world.send(node, &frame(BROADCAST, [2, 9, 9, 9, 9, node as u8], b"client"));
-        }
-        world.run(3);
-        let (captured, before, given) = (world.captured.clone(), world.sent, frames.len() as u64);
-        for (which, bytes, len) in frames {
-            let mut damaged = captured[which % captured.len()].clone();
-            for (place, byte) in bytes {
-                if let Some(found) = damaged.get_mut(place) {
-                    *found = byte;
-                }
-            }
-            damaged.truncate(len);
-            // The station that it is for takes it, or the one in the middle.
-            let to = (0..3).find(|&node| damaged.get(..6) == Some(&radio(node)[..])).unwrap_or(1);
-            world.forge(to, &damaged);
-            world.until(world.now + Duration::from_millis(1));
-        }
-        world.run(5);
+        let given = frames.len() as u64;
+        let sent = frames_caused_by(&mut world, frames);
         // A long frame is at most 16 fragments on each of two links, and each node sends some twelve packets a second.
-        prop_assert!(world.sent - before < given * 40 + 400, "{} frames", world.sent - before);
+        prop_assert!(sent < given * 40 + 400, "{sent} frames");
         prop_assert!(world.counter(1, "originators") <= given + 3);
     }
 }

@@ -2,7 +2,8 @@
 
 mod common;
 
-use common::{World, at, frame, host, radio};
+use common::checks::{forgets_what_is_gone, grid_carries, time_to_leave_a_cut_link};
+use common::{World, frame, host, radio};
 use hopcast_core::Buffer;
 use hopcast_mesh::wire::icmp::{self, Icmp};
 use hopcast_mesh::wire::ogm::{self, DIRECT_LINK, NOT_BEST_NEXT_HOP};
@@ -71,20 +72,7 @@ fn the_better_of_two_paths_is_taken() {
 fn a_grid_with_loss_settles_and_floods_reach_all() {
     let mut world = World::grid(5, 0.1, 4);
     world.run(120);
-    assert!(world.agrees());
-    for (from, to) in [(0, 24), (24, 0), (4, 20), (12, 3)] {
-        let route = world.route(from, to);
-        assert_eq!(route.last(), Some(&to), "{route:?}");
-        assert!(world.pings(from, to), "from {from} to {to} by {route:?}");
-    }
-    world.delivered.clear();
-    let all = frame(BROADCAST, host(7), b"to all");
-    world.send(7, &all);
-    world.run(2);
-    let mut heard: Vec<usize> =
-        world.delivered.iter().filter(|(.., bytes)| *bytes == all).map(|found| found.1).collect();
-    heard.sort_unstable();
-    assert_eq!(heard, (0..25).filter(|&node| node != 7).collect::<Vec<_>>(), "each once");
+    grid_carries(world);
 }
 
 #[test]
@@ -95,20 +83,9 @@ fn a_link_that_is_cut_is_left_within_the_window_of_averages() {
         world.link(a, b, 0.0);
     }
     world.run(90);
-    let by = world.next_hop(0, 3).unwrap();
-    let other = 3 - by;
-    assert!(world.pings(0, 3));
-    world.cut(by, 3);
-    let cut = world.now;
-    while world.next_hop(0, 3) != Some(other) {
-        let now = world.now;
-        world.until(now + hopcast_core::Duration::from_millis(100));
-        assert!(world.now < cut + hopcast_core::Duration::from_millis(6_500), "no new route");
-    }
     // Each message of 3 that comes by the other alone counts 0 for the path that was cut: at the latest with the fifth
     // its average is 0. The first comes within an interval, and each may wait 110 ms at a forwarder.
-    assert!(world.pings(0, 3));
-    assert_eq!(world.route(0, 3), [other, 3]);
+    time_to_leave_a_cut_link(&mut world);
 }
 
 #[test]
@@ -133,16 +110,7 @@ fn a_node_that_restarts_is_found_again_and_its_old_table_is_forgotten() {
 fn what_is_gone_is_forgotten_after_its_time() {
     let mut world = World::chain(3, 0.0, 7);
     world.run(30);
-    world.cut(1, 2);
-    world.run(190);
-    assert!(world.next_hop(0, 2).is_some(), "a route is kept for 200 seconds");
-    world.run(20);
-    assert_eq!(world.next_hop(0, 2), None);
-    assert!(world.nodes[0].global_clients().iter().all(|(_, node)| *node != radio(2)));
-    assert_eq!(world.counter(0, "originators"), 2);
-    world.run(200);
-    assert_eq!(world.counter(0, "originators"), 1);
-    assert_eq!(world.now, at(440_000));
+    forgets_what_is_gone(&mut world);
 }
 
 #[test]

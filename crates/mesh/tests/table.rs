@@ -2,21 +2,11 @@
 
 mod common;
 
+use common::checks::{CLIENT, announcers, follows_a_client};
 use common::{World, frame, host, radio, tagged};
 use hopcast_core::Duration;
 use hopcast_mesh::Key;
 use hopcast_wire::ethernet::{BROADCAST, Mac};
-
-const CLIENT: Mac = [2, 0x55, 0, 0, 0, 1];
-
-fn announcers(world: &World, at: usize, vlan: u16) -> Vec<Mac> {
-    let clients = world.nodes[at].global_clients();
-    clients
-        .into_iter()
-        .filter(|(key, _)| *key == Key { vlan, address: CLIENT })
-        .map(|(_, node)| node)
-        .collect()
-}
 
 #[test]
 fn clients_are_announced_in_their_vlans_and_reached_there_only() {
@@ -59,26 +49,7 @@ fn a_table_of_many_clients_is_asked_for_and_sent_in_fragments() {
 fn a_client_that_goes_to_another_node_is_reached_there_at_once() {
     let mut world = World::chain(4, 0.0, 3);
     world.run(40);
-    world.send(3, &frame(BROADCAST, CLIENT, b"here"));
-    world.run(5);
-    assert_eq!(announcers(&world, 0, 0), [radio(3)]);
-    // It sends at node 2 to one client, whom nobody else hears.
-    world.send(2, &frame(host(1), CLIENT, b"moved"));
-    world.until(world.now + Duration::from_millis(20));
-    assert_eq!(world.counter(3, "tt_roamings_received"), 1);
-    // Node 0 does not know yet, and sends to 3, which sends it on.
-    assert_eq!(announcers(&world, 0, 0), [radio(3)]);
-    let late = frame(CLIENT, host(0), b"on the way");
-    world.send(0, &late);
-    world.until(world.now + Duration::from_millis(50));
-    let arrived: Vec<_> =
-        world.delivered.iter().filter(|(.., bytes)| *bytes == late).map(|found| found.1).collect();
-    assert_eq!(arrived, [2]);
-    world.run(8);
-    for node in [0, 1, 3] {
-        assert_eq!(announcers(&world, node, 0), [radio(2)], "as {node} has it");
-    }
-    assert!(world.agrees());
+    follows_a_client(world);
 }
 
 #[test]

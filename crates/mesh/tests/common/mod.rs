@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, dead_code)] // each test file uses its part
 
+pub(crate) mod checks;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
