@@ -6,7 +6,7 @@ use super::BatmanIv;
 use super::queue::Message;
 use super::table::Duplicate;
 use super::tq::{path_quality, with_penalty};
-use crate::routing::{Event, JITTER, Via};
+use crate::routing::{Arrival, Event, JITTER, Via};
 use crate::window::WINDOW;
 use crate::wire::ogm::{DIRECT_LINK, NOT_BEST_NEXT_HOP, Ogm, messages};
 use crate::wire::{Header, MAX_TQ};
@@ -15,16 +15,7 @@ use crate::wire::{Header, MAX_TQ};
 /// the path by which it came.
 const SIMILAR_TTL: u8 = 3;
 
-/// A message that has arrived.
-#[derive(Clone, Copy)]
-struct Arrival<'a> {
-    now: Instant,
-    from: Via,
-    ogm: Ogm,
-    containers: &'a [u8],
-}
-
-impl Arrival<'_> {
+impl Arrival<'_, Ogm> {
     /// Whether the originator itself sent it.
     fn is_direct(&self) -> bool {
         self.from.address == self.ogm.originator
@@ -48,7 +39,7 @@ impl BatmanIv {
         true
     }
 
-    fn receive_one<'a>(&mut self, arrival: Arrival<'a>, events: &mut Vec<Event<'a>>) {
+    fn receive_one<'a>(&mut self, arrival: Arrival<'a, Ogm>, events: &mut Vec<Event<'a>>) {
         let Arrival { now, from, ogm, .. } = arrival;
         if self.common.is_own(from.address) {
             self.common.counters.ogms_of_own += 1;
@@ -78,7 +69,7 @@ impl BatmanIv {
     }
 
     /// A message of the node's own that a neighbour has sent back: the link works in both directions.
-    fn receive_echo(&mut self, arrival: Arrival<'_>, events: &mut Vec<Event<'_>>) {
+    fn receive_echo(&mut self, arrival: Arrival<'_, Ogm>, events: &mut Vec<Event<'_>>) {
         let Arrival { now, from, ogm, .. } = arrival;
         let of_this_link = ogm.originator == self.common.links[from.interface].mac;
         if !self.common.ensure(now, from.address, events) || ogm.flags & DIRECT_LINK == 0 || !of_this_link {
@@ -99,7 +90,7 @@ impl BatmanIv {
         self.seqnos[interface].wrapping_sub(2)
     }
 
-    fn receive_for<'a>(&mut self, mut arrival: Arrival<'a>, out: usize, events: &mut Vec<Event<'a>>) {
+    fn receive_for<'a>(&mut self, mut arrival: Arrival<'a, Ogm>, out: usize, events: &mut Vec<Event<'a>>) {
         let Arrival { now, from, ogm, containers } = arrival;
         let own = self.common.own();
         let count = u64::from(out == own);
@@ -156,7 +147,7 @@ impl BatmanIv {
 
     /// Gives a message the quality of the path up to here. Returns whether there is any; `None` if it came by a
     /// neighbour to whom there is no route.
-    fn measure(&mut self, arrival: &mut Arrival<'_>, out: usize) -> Option<bool> {
+    fn measure(&mut self, arrival: &mut Arrival<'_, Ogm>, out: usize) -> Option<bool> {
         let Arrival { now, from, ogm, .. } = *arrival;
         let direct = arrival.is_direct();
         let last_sent = self.last_sent(from.interface);
@@ -185,7 +176,7 @@ impl BatmanIv {
 
     /// Notes the quality of the path by which a message came, and makes its sender the next hop if it is the best. A
     /// message whose number came before counts if it has taken about as many hops as the first.
-    fn rank(&mut self, arrival: Arrival<'_>, out: usize, duplicate: Duplicate, bidirectional: bool) {
+    fn rank(&mut self, arrival: Arrival<'_, Ogm>, out: usize, duplicate: Duplicate, bidirectional: bool) {
         let Arrival { now, from, ogm, .. } = arrival;
         let Some(originator) = self.common.originators.get_mut(ogm.originator) else { return };
         originator.last_seen = now;
@@ -237,7 +228,7 @@ impl BatmanIv {
 
     /// Sends a message on, by an interface. One that did not come from the next hop is only sent back to its
     /// originator.
-    fn forward(&mut self, arrival: Arrival<'_>, out: usize, by_best: bool) {
+    fn forward(&mut self, arrival: Arrival<'_, Ogm>, out: usize, by_best: bool) {
         let Arrival { now, from, mut ogm, containers } = arrival;
         let direct = arrival.is_direct();
         if ogm.ttl <= 1 {

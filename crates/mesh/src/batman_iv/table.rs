@@ -1,4 +1,4 @@
-//! What B.A.T.M.A.N. IV keeps in the table of originators.
+//! Entries of the table of originators, as B.A.T.M.A.N. IV has them.
 
 use hopcast_core::Instant;
 
@@ -19,7 +19,7 @@ impl Algorithm for Iv {
     }
 }
 
-/// What is known of an originator for packets that leave by one interface.
+/// State of an originator for packets that leave by one interface.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Out {
     pub(super) last_ttl: u8,

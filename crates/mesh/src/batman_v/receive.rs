@@ -1,4 +1,4 @@
-//! What an originator message (OGM2) that arrives changes.
+//! Originator messages (OGM2) that arrive, and the routes that they change.
 
 use hopcast_core::Instant;
 
@@ -6,22 +6,13 @@ use super::BatmanV;
 use super::queue::Message;
 use super::table::Path;
 use super::throughput::with_penalty;
-use crate::routing::{Event, Via};
+use crate::routing::{Arrival, Event, Via};
 use crate::window;
 use crate::wire::batman_v::{Ogm2, messages};
 
 /// A neighbour becomes the next hop if its number is this far ahead of that of the one before, however slow the path
 /// is: the other has gone (`BATADV_OGM_MAX_ORIGDIFF`).
 const MAX_BEHIND: i32 = 5;
-
-/// A message that has arrived.
-#[derive(Clone, Copy)]
-struct Arrival<'a> {
-    now: Instant,
-    from: Via,
-    ogm: Ogm2,
-    containers: &'a [u8],
-}
 
 impl BatmanV {
     /// Takes a packet of messages. Returns whether it is well formed.
@@ -40,7 +31,7 @@ impl BatmanV {
         true
     }
 
-    fn receive_one<'a>(&mut self, mut arrival: Arrival<'a>, events: &mut Vec<Event<'a>>) {
+    fn receive_one<'a>(&mut self, mut arrival: Arrival<'a, Ogm2>, events: &mut Vec<Event<'a>>) {
         let Arrival { now, from, ogm, .. } = arrival;
         let common = &mut self.common;
         if common.is_own(ogm.originator) {
@@ -83,7 +74,7 @@ impl BatmanV {
     /// message is refused.
     fn receive_for<'a>(
         &mut self,
-        arrival: Arrival<'a>,
+        arrival: Arrival<'a, Ogm2>,
         out: usize,
         events: &mut Vec<Event<'a>>,
     ) -> Option<u32> {
@@ -139,7 +130,7 @@ impl BatmanV {
     }
 
     /// Sends a message on by an interface, if it came from the next hop, and only once.
-    fn forward(&mut self, arrival: Arrival<'_>, out: usize) {
+    fn forward(&mut self, arrival: Arrival<'_, Ogm2>, out: usize) {
         let Arrival { now, from, mut ogm, containers } = arrival;
         let Some(originator) = self.common.originators.get_mut(ogm.originator) else { return };
         let entry = &mut originator.outs[out];

@@ -1,4 +1,4 @@
-//! What B.A.T.M.A.N. V keeps in the table of originators.
+//! Entries of the table of originators, as B.A.T.M.A.N. V has them.
 
 use hopcast_core::{Instant, Rate};
 
@@ -18,7 +18,7 @@ impl Algorithm for V {
     }
 }
 
-/// What is known of a neighbour, by its probes and the link to it.
+/// State of a neighbour, by its probes and the link to it.
 #[derive(Debug, Default)]
 pub(crate) struct Neighbour {
     /// Number of its last probe.
@@ -31,7 +31,7 @@ pub(crate) struct Neighbour {
     pub(super) throughput: Average,
 }
 
-/// What is known of an originator for packets that leave by one interface.
+/// State of an originator for packets that leave by one interface.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Out {
     /// Whether there was a message at all.

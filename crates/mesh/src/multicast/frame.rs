@@ -1,4 +1,4 @@
-//! What a frame to a group says of who may want it.
+//! Properties of a frame to a group that say who may want it.
 
 use std::net::IpAddr;
 

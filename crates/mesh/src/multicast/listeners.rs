@@ -1,4 +1,4 @@
-//! What other nodes want of frames to groups, by the flags that they send.
+//! Wishes of other nodes for frames to groups, by the flags that they send.
 
 use std::collections::{BTreeMap, BTreeSet};
 

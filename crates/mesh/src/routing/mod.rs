@@ -1,4 +1,4 @@
-//! What a node asks of its routing, whichever algorithm it has.
+//! Routing as the node sees it, whichever algorithm it has.
 //!
 //! | file | state |
 //! |---|---|
@@ -68,6 +68,15 @@ pub(crate) struct Link {
     pub(crate) wireless: bool,
     pub(crate) throughput: Option<Rate>,
     pub(crate) mtu: usize,
+}
+
+/// A message that has arrived, in the form of its algorithm.
+#[derive(Clone, Copy)]
+pub(crate) struct Arrival<'a, M> {
+    pub(crate) now: Instant,
+    pub(crate) from: Via,
+    pub(crate) ogm: M,
+    pub(crate) containers: &'a [u8],
 }
 
 /// Something that is due now.
@@ -215,7 +224,7 @@ impl Routing {
         }
     }
 
-    /// What is due first.
+    /// The packet or message that is due first.
     pub(crate) fn due(&mut self, now: Instant) -> Option<Due> {
         with!(self, routing => routing.due(now))
     }

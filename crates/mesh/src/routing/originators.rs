@@ -1,4 +1,4 @@
-//! What is known of each originator: by which neighbours its messages come, how good those paths are, and which is the
+//! The table of originators: by which neighbours its messages come, how good those paths are, and which is the
 //! next hop.
 //!
 //! All of it is kept once for each interface by which a packet may leave, and once for the node's own packets, since a
@@ -24,13 +24,13 @@ const MAX_NEIGHBOURS: usize = 256;
 /// 4 MB; beyond, further ones are not taken until some are over.
 const MAX_PATHS: usize = 32_768;
 
-/// What a routing algorithm keeps here, and how it compares paths.
+/// State that a routing algorithm has in the table, and how it compares paths.
 pub(crate) trait Algorithm {
-    /// What it keeps of a neighbour.
+    /// State of a neighbour.
     type Neighbour: Default;
-    /// What it keeps of an originator, for packets that leave by one interface.
+    /// State of an originator, for packets that leave by one interface.
     type Out: Clone + Default;
-    /// What it keeps of the path by a neighbour, for packets that leave by one interface.
+    /// State of the path by a neighbour, for packets that leave by one interface.
     type Path: Clone + Default;
 
     /// The metric of a path, of which more is better; `None` if no message has come by it.
@@ -71,7 +71,7 @@ pub(crate) struct Originator<A: Algorithm> {
     listed: bool,
 }
 
-/// What is known of an originator for packets that leave by one interface.
+/// Messages and next hop of an originator, for packets that leave by one interface.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Out<T> {
     pub(crate) newest: u32,

@@ -97,7 +97,7 @@ pub struct Written {
 /// The writer of a log.
 pub struct Recorder {
     out: Box<dyn Write>,
-    /// What has not been written yet, and room for an event more.
+    /// Bytes that have not been written yet, and room for an event more.
     chunk: Box<[u8]>,
     /// Number of bytes of `chunk` that have not been written yet.
     filled: usize,
@@ -272,7 +272,7 @@ impl Recorder {
         content
     }
 
-    /// What a machine received last.
+    /// The item that a machine received last.
     pub fn last_arrival(&self) -> Content<'_> {
         let Arrived { layer, length, first, .. } = &self.arrived;
         Content { layer: *layer, length: *length, bytes: &first[..self.arrived.stored()] }

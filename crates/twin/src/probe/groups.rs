@@ -133,7 +133,7 @@ fn why(scenario: &Arc<Scenario>, start: Instant) -> Result<Vec<String>, WorldErr
     Ok(log.map(|log| lines(scenario, &scenario.flows[0], &log)).unwrap_or_default())
 }
 
-/// What became of the datagrams of a flow to a group, in a log.
+/// The fate of the datagrams of a flow to a group, in a log.
 pub(super) fn lines(scenario: &Scenario, flow: &Flow, log: &Log) -> Vec<String> {
     let Some(group) = flow.group else { return Vec::new() };
     let source = NetworkPlan::of(scenario.network()).address(flow.from, flow.ipv6);

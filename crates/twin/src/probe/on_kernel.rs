@@ -125,7 +125,7 @@ fn on_kernel(mut frozen: Scenario, at: Instant, findings: &mut Findings) -> Scen
     Scenario { flows, duration: MAX_TIME, measure, ..frozen }
 }
 
-/// What became of the requests of a pair of hosts, or of the questions for their Ethernet addresses where a kernel had
+/// The fate of the requests of a pair of hosts, or of the questions for their Ethernet addresses where a kernel had
 /// nobody to send the requests to.
 fn of_hosts(log: &Log, HostPair { from, to, .. }: &HostPair) -> Vec<String> {
     let between = format!("between {} and {}", from.1, to.1);

@@ -254,7 +254,7 @@ struct Known {
 struct Counter {
     name: &'static str,
     value: u64,
-    /// What its rise says of a packet.
+    /// Meaning of its rise for a packet.
     outcome: Option<Outcome>,
 }
 

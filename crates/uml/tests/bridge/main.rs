@@ -106,7 +106,7 @@ struct Both {
     guest: Guest,
     ours: Tested,
     began: Instant,
-    /// What both were given since they were last compared, by its number.
+    /// Frames that both were given since they were last compared, by their numbers.
     offered: BTreeMap<u32, Offered>,
     next: u32,
     /// Number of copies that ours has sent.

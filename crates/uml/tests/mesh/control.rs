@@ -1,4 +1,4 @@
-//! What routing costs, and how soon it finds another route: the kernel's nodes in the guest, and as many of ours in
+//! Cost of routing, and how soon it finds another route: the kernel's nodes in the guest, and as many of ours in
 //! virtual time.
 
 use std::fmt::Write;

@@ -47,7 +47,7 @@ const TO_GROUPS: Duration = Duration::from_secs(4);
 /// command `node` runs a node of it, without the option that names the node.
 ///
 /// # Errors
-/// What the kernel cannot run, or a lab that cannot be set up.
+/// A scenario that the kernel cannot run, or a lab that cannot be set up.
 pub fn probe(
     node: &[OsString],
     case: &Case,
@@ -125,7 +125,7 @@ struct Prober<'p> {
     supervisor: &'p mut Supervisor,
     clock: Clock,
     monitor: &'p Monitor,
-    /// What was not checked.
+    /// Checks that were left out.
     left_out: Vec<String>,
 }
 
@@ -223,7 +223,7 @@ impl Prober<'_> {
     }
 }
 
-/// What is checked by sending small and large packets.
+/// A check that sends small and large packets.
 trait Checked {
     fn stage(&self) -> Stage;
     fn small(&self) -> usize;
