@@ -517,30 +517,19 @@ impl Machine for Host {
     }
 
     fn discards(&self) -> Option<u64> {
-        let Counters {
-            forwarded,
-            originated,
-            group_copies,
-            delivered,
-            hooked,
-            frames_delivered,
-            frames_sent,
-            echoes_answered,
-            errors_sent,
-            ..
-        } = self.counters;
+        let counters = &self.counters;
         let sound = [
-            forwarded,
-            originated,
-            group_copies,
-            delivered,
-            hooked,
-            frames_delivered,
-            frames_sent,
-            echoes_answered,
-            errors_sent,
+            counters.forwarded,
+            counters.originated,
+            counters.group_copies,
+            counters.delivered,
+            counters.hooked,
+            counters.frames_delivered,
+            counters.frames_sent,
+            counters.echoes_answered,
+            counters.errors_sent,
         ];
-        let others = self.counters.sum().wrapping_sub(sound.into_iter().fold(0, u64::wrapping_add));
+        let others = counters.sum().wrapping_sub(sound.into_iter().fold(0, u64::wrapping_add));
         let neighbours = self.neighbours.as_ref().map_or(0, |neighbours| neighbours.counters.sum());
         let reports = self.reports.as_ref().map_or(0, |reports| reports.discards());
         Some(others.wrapping_add(neighbours).wrapping_add(reports))
