@@ -128,7 +128,9 @@ fn routes_have_no_loops_at_any_time_while_a_grid_loses_a_node() {
     assert_eq!(looping, 0);
     for (from, to) in [(1, 9), (4, 6), (0, 15)] {
         let route = world.route(from, to);
-        assert!(!route.contains(&5) && world.pings(from, to), "{route:?}");
+        assert!(!route.contains(&5), "{route:?}");
+        // Wires do not send again what is lost.
+        assert!((0..3).any(|_| world.pings(from, to)), "{route:?}");
     }
 }
 

@@ -7,49 +7,20 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 
-use common::{World, host, radio};
+use common::groups::{data, join, leave};
+use common::{World, radio};
 use hopcast_core::{Buffer, Duration, Item, Machine, Membership, Port};
 use hopcast_mesh::wire::data::Multicast;
 use hopcast_mesh::wire::tvlv::{self, Tracker};
 use hopcast_mesh::wire::{ETHER_TYPE, Header as _, TTL};
 use hopcast_mesh::{Above, MulticastMode, multicast};
 use hopcast_wire::ethernet::{self, Header, Mac};
-use hopcast_wire::{igmp, ip, membership};
 
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 1, 2, 3);
 /// Types of packets on the air.
 const BROADCAST: u8 = 0x01;
 const MULTICAST: u8 = 0x05;
 const UNICAST: u8 = 0x40;
-
-/// A frame from the host of a node to a group, with a packet of this protocol and payload.
-fn ip_frame(node: usize, group: Ipv4Addr, protocol: u8, payload: Buffer) -> Vec<u8> {
-    let mut frame = payload;
-    let source = Ipv4Addr::new(10, 0, 0, node as u8);
-    ip::prepend(&mut frame, source.into(), group.into(), protocol, 1, 0);
-    let destination = ethernet::of_group(group.into());
-    ethernet::prepend(&mut frame, Header { destination, source: host(node), ether_type: ethernet::IPV4 });
-    frame.to_vec()
-}
-
-/// A frame of this length from the host of a node to a group.
-fn data(node: usize, group: Ipv4Addr, len: usize) -> Vec<u8> {
-    let payload = len - ethernet::HEADER - ip::V4_HEADER;
-    ip_frame(node, group, ip::UDP, Buffer::copy_from(&vec![node as u8; payload]))
-}
-
-/// Has the host of a node report that it is a member.
-fn join(world: &mut World, node: usize, group: Ipv4Addr) {
-    let mut report = Buffer::copy_from(&[]);
-    igmp::prepend_older_report(&mut report, membership::Version::V2, group);
-    world.send(node, &ip_frame(node, group, ip::IGMP, report));
-}
-
-fn leave(world: &mut World, node: usize, group: Ipv4Addr) {
-    let mut message = Buffer::copy_from(&[]);
-    igmp::prepend_leave(&mut message, group);
-    world.send(node, &ip_frame(node, Ipv4Addr::new(224, 0, 0, 2), ip::IGMP, message));
-}
 
 /// Sends a frame. Returns the nodes whose hosts get it, each of which must get it once, and how many packets of each
 /// type but messages were on the air.

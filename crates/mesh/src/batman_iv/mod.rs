@@ -16,9 +16,9 @@ mod tq;
 use std::collections::VecDeque;
 
 use hopcast_core::{Duration, Instant, Stream};
-use hopcast_wire::ethernet::BROADCAST;
+use hopcast_wire::ethernet::{BROADCAST, Mac};
 
-use crate::routing::{Common, Due, Link, PRIMARY, jittered};
+use crate::routing::{Common, Due, Link, PRIMARY, PathStatus, Via, jittered};
 use crate::wire::ogm::Ogm;
 use crate::wire::{MAX_TQ, TTL};
 use queue::{Message, OgmQueue};
@@ -52,7 +52,7 @@ impl Default for BatmanIvConfig {
 /// The state of routing by B.A.T.M.A.N. IV.
 pub(crate) struct BatmanIv {
     pub(crate) common: Common<Iv>,
-    config: BatmanIvConfig,
+    pub(crate) config: BatmanIvConfig,
     /// For each interface, the number of its next message.
     seqnos: Vec<u32>,
     queue: OgmQueue,
@@ -71,6 +71,26 @@ impl BatmanIv {
     /// Begins: the first message of each interface is to be made.
     pub(crate) fn start(&mut self) {
         self.to_schedule.extend(0..self.common.links.len());
+    }
+
+    /// The paths to an originator.
+    pub(crate) fn path(&self, originator: Mac) -> Option<PathStatus> {
+        let own = self.common.own();
+        let entry = self.common.originators.get(originator)?;
+        let out = &entry.outs[own];
+        // A quality has 8 bits.
+        let heard = || entry.heard_by(own).map(|(via, metric, seen)| (via, metric as u8, seen));
+        let is_router = |via: Via| out.router == Some(via);
+        Some(PathStatus {
+            router: heard().find(|(via, ..)| is_router(*via)),
+            hops: (TTL + 1).saturating_sub(out.state.last_ttl),
+            first_seen: entry.first_seen,
+            last_seen: entry.last_seen,
+            others: heard()
+                .filter(|(via, ..)| !is_router(*via))
+                .map(|(_, quality, seen)| (quality, seen))
+                .collect(),
+        })
     }
 
     pub(crate) fn deadline(&self) -> Option<Instant> {

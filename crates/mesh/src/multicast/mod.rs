@@ -14,7 +14,7 @@
 //! | `listeners` | what other nodes want |
 //! | `frame` | no state: kinds of frames |
 //! | `packet` | no state: multicast packets |
-//! | `auto` | what each receiver's path was worth, by flow |
+//! | [`auto`] | what each receiver's path was worth, by flow |
 //!
 //! # The decision
 //!
@@ -28,6 +28,8 @@
 //!    [`MulticastConfig::size_limit`]; this holds for a single receiver, too.
 //! 4. It is sent as copies if there are no more receivers than [`MulticastConfig::fanout`], and flooded otherwise.
 //!
+//! The [mode](MulticastMode) leaves out 3, or 3 and 4; `auto` chooses anew for each flow, five times a second.
+//!
 //! # Scope and departures
 //!
 //! - A node that has two reasons to get a frame is one receiver; the kernel counts and lists it twice.
@@ -36,6 +38,7 @@
 //! - A bridge with a multicast router behind it asks for all groups of the IP version, where the kernel's flag is that
 //!   of a router. Since it asks for the unsnoopable groups in any case, the frames are the same.
 
+pub mod auto;
 mod config;
 mod frame;
 mod listeners;
@@ -47,6 +50,7 @@ use std::net::IpAddr;
 
 use hopcast_wire::ethernet::Mac;
 
+pub(crate) use auto::{Auto, Receiver, Surroundings};
 pub use config::{Above, MulticastConfig, MulticastMode, SizeLimit};
 pub(crate) use frame::{Kind, kind};
 pub(crate) use listeners::{Listeners, Want};
@@ -73,6 +77,8 @@ pub(crate) enum Decision {
     Copies(Vec<Mac>),
     /// In a multicast packet to each of these lists of nodes.
     Packets(Vec<Vec<Mac>>),
+    /// As copies to the former nodes, and in multicast packets to the latter.
+    Mixed(Vec<Mac>, Vec<Vec<Mac>>),
 }
 
 /// The state of multicast in a node.
@@ -83,6 +89,7 @@ pub(crate) struct Multicast {
     pub(crate) listeners: Listeners,
     /// The groups that are announced in the table.
     pub(crate) announced: BTreeSet<Mac>,
+    pub(crate) auto: Auto,
 }
 
 impl Multicast {
@@ -92,6 +99,7 @@ impl Multicast {
             config,
             listeners: Listeners::default(),
             announced: BTreeSet::new(),
+            auto: Auto::default(),
         }
     }
 
@@ -131,6 +139,22 @@ impl Multicast {
             return Decision::Flood;
         }
         Decision::Copies(receivers)
+    }
+
+    /// How a frame is sent by the routes to its receivers: those that share a next hop in multicast packets, if these
+    /// may be sent and have room, and others as copies. Flooded if those are too many.
+    pub(crate) fn by_routes(&self, frame_len: usize, by_next_hop: ByNextHop, capable: bool) -> Decision {
+        let capable = capable && self.listeners.are_capable();
+        let (mut copies, mut packets) = (Vec::new(), Vec::new());
+        for (_, receivers) in by_next_hop.hops {
+            let most =
+                (2..=receivers.len()).rev().find(|&number| self.config.size_limit.fits(frame_len, number));
+            match most.filter(|_| capable) {
+                Some(most) => packets.extend(receivers.chunks(most).map(<[Mac]>::to_vec)),
+                None => copies.extend(receivers),
+            }
+        }
+        if copies.len() > self.config.fanout { Decision::Flood } else { Decision::Mixed(copies, packets) }
     }
 
     /// The receivers, divided among as many multicast packets as are needed; `None` if they would be too many or too

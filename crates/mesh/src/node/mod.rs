@@ -200,6 +200,7 @@ impl Mesh {
                     self.routing.purge(now, |what| removals.push(what));
                     removals.into_iter().for_each(|what| self.apply_removal(what));
                     self.fragments.purge(now);
+                    self.observe_routes(now);
                     self.timers.set(Alarm::Purge, now + PURGE_INTERVAL);
                 }
                 Alarm::PurgeTable => {
@@ -269,6 +270,9 @@ impl Mesh {
         if self.routing.is_own(header.source) {
             self.counters.from_own += 1;
             return bytes.recycle();
+        }
+        if for_all && let Some(rate) = reception.and_then(|reception| reception.rate) {
+            self.multicast.auto.broadcast_rate = Some(rate);
         }
         let from = Via { interface, address: header.source };
         if !for_all {

@@ -1,14 +1,18 @@
 //! How frames to groups enter the mesh, and multicast packets of other nodes.
 
+use std::collections::BTreeSet;
+
 use hopcast_core::{Buffer, Instant, Membership};
 use hopcast_wire::ethernet::{BROADCAST, Mac};
 
 use super::{Arrival, Mesh};
+use crate::batman_iv::BatmanIvConfig;
 use crate::multicast::{
-    ByNextHop, Decision, Kind, MAX_PACKET, MulticastStatus, Received, by_next_hop, kind, prepend,
+    ByNextHop, Decision, Kind, MAX_PACKET, MulticastMode, MulticastStatus, Received, Receiver, Surroundings,
+    by_next_hop, kind, prepend,
 };
 use crate::translation::Key;
-use crate::wire::data::Unicast;
+use crate::wire::data::{Broadcast, Unicast};
 use crate::wire::tvlv::{self, multicast};
 use crate::wire::{Header, TTL};
 
@@ -78,7 +82,7 @@ impl Mesh {
         if self.multicast.memberships.hear(&frame) {
             self.announce_groups(now);
         }
-        match self.decide(group, &frame) {
+        match self.decide(now, group, &frame) {
             Decision::Drop => {
                 self.counters.multicast_without_receiver += 1;
                 frame.recycle();
@@ -97,15 +101,23 @@ impl Mesh {
             }
             Decision::Packets(packets) => {
                 self.counters.multicast_as_packet += 1;
-                for receivers in packets {
-                    self.send_multicast(&frame, &receivers);
+                packets.iter().for_each(|receivers| self.send_multicast(&frame, receivers));
+                frame.recycle();
+            }
+            Decision::Mixed(receivers, packets) => {
+                self.counters.multicast_as_packet += u64::from(!packets.is_empty());
+                self.counters.multicast_as_unicast += u64::from(packets.is_empty());
+                packets.iter().for_each(|receivers| self.send_multicast(&frame, receivers));
+                for receiver in receivers {
+                    self.counters.multicast_copies_sent += 1;
+                    self.send_copy(receiver, frame.clone());
                 }
                 frame.recycle();
             }
         }
     }
 
-    fn decide(&self, group: Key, frame: &[u8]) -> Decision {
+    fn decide(&mut self, now: Instant, group: Key, frame: &[u8]) -> Decision {
         if self.multicast.config.force_flood {
             return Decision::Flood;
         }
@@ -117,7 +129,61 @@ impl Mesh {
         let announcers = self.translation.announcers(group);
         match self.multicast.receivers(announcers, (ipv6, unsnoopable, routable)) {
             None => Decision::Flood,
+            Some(receivers) if self.multicast.config.mode == MulticastMode::Auto => {
+                self.decide_auto(now, group, frame.len(), receivers)
+            }
             Some(receivers) => self.multicast.decide(frame.len(), receivers, self.forwards_multicast()),
+        }
+    }
+
+    fn decide_auto(&mut self, now: Instant, group: Key, len: usize, receivers: BTreeSet<Mac>) -> Decision {
+        if receivers.is_empty() {
+            return Decision::Drop;
+        }
+        if self.floods(now, group, len, &receivers) {
+            return Decision::Flood;
+        }
+        let found = self.next_hops(receivers.into_iter());
+        self.multicast.by_routes(len, found, self.forwards_multicast())
+    }
+
+    /// Whether a frame of a flow is flooded. A broadcast is not cut, and B.A.T.M.A.N. V tells nothing about loss.
+    fn floods(&mut self, now: Instant, group: Key, len: usize, receivers: &BTreeSet<Mac>) -> bool {
+        let fits = self.mtus.iter().all(|&mtu| len + Broadcast::LEN <= mtu);
+        let Some(routing) = self.routing.batman_iv().filter(|_| fits) else { return false };
+        if let Some(floods) = self.multicast.auto.remembered(now, group, len) {
+            return floods;
+        }
+        let path = |&node: &Mac| Receiver { node, path: routing.path(node) };
+        let receivers: Vec<Receiver> = receivers.iter().map(path).collect();
+        let packets = self.forwards_multicast()
+            && self.multicast.listeners.are_capable()
+            && self.multicast.config.size_limit.fits(len, 2);
+        let around = self.surroundings(&routing.config, packets);
+        self.multicast.auto.decide(now, group, &receivers, &around)
+    }
+
+    fn surroundings(&self, config: &BatmanIvConfig, packets: bool) -> Surroundings {
+        let neighbours =
+            (0..self.interfaces.len()).flat_map(|interface| self.routing.neighbours_on(interface));
+        Surroundings {
+            interval: config.interval,
+            hop_penalty: config.hop_penalty,
+            nodes: self.multicast.listeners.iter().len() + 1,
+            neighbours: neighbours.count(),
+            wireless: self.interfaces.iter().any(|interface| interface.wireless),
+            packets,
+        }
+    }
+
+    /// Looks at the routes of all nodes, so that a flow that begins finds what they were worth.
+    pub(super) fn observe_routes(&mut self, now: Instant) {
+        let chooses = self.multicast.config.mode == MulticastMode::Auto;
+        if let Some(routing) = self.routing.batman_iv().filter(|_| chooses) {
+            let around = self.surroundings(&routing.config, true);
+            for (node, _) in self.multicast.listeners.iter() {
+                self.multicast.auto.observe(now, node, routing.path(node).as_ref(), &around);
+            }
         }
     }
 

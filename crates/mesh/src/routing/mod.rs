@@ -54,6 +54,20 @@ pub struct OriginatorStatus {
     pub alternatives: Vec<(Mac, u32)>,
 }
 
+/// The paths to an originator, for packets of the node's own, as B.A.T.M.A.N. IV knows them.
+#[derive(Clone, Debug)]
+pub(crate) struct PathStatus {
+    /// The next hop, with the quality of the path and the time of the last message by it.
+    pub(crate) router: Option<(Via, u8, Instant)>,
+    /// Number of hops that its last message came.
+    pub(crate) hops: u8,
+    /// Time of its first message, and of its last by any neighbour.
+    pub(crate) first_seen: Instant,
+    pub(crate) last_seen: Instant,
+    /// Quality of the paths by other neighbours, each with the time of its last message.
+    pub(crate) others: Vec<(u8, Instant)>,
+}
+
 /// A neighbour, by its address and the interface on which it is heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Via {
@@ -309,6 +323,14 @@ impl Routing {
             let entry = common.originators.get(originator)?;
             entry.outs[common.own()].router.map(|via| entry.metric(common.own(), via))
         })
+    }
+
+    /// The routing by B.A.T.M.A.N. IV, if it is that.
+    pub(crate) const fn batman_iv(&self) -> Option<&BatmanIv> {
+        match self {
+            Self::BatmanIv(routing) => Some(routing),
+            Self::BatmanV(_) => None,
+        }
     }
 
     /// Whether an originator is known, with a route or without.

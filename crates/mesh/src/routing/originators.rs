@@ -63,6 +63,7 @@ pub(crate) struct Neighbour<T> {
 }
 
 pub(crate) struct Originator<A: Algorithm> {
+    pub(crate) first_seen: Instant,
     pub(crate) last_seen: Instant,
     /// For each interface by which packets may leave; the last for the node's own.
     pub(crate) outs: Vec<Out<A::Out>>,
@@ -188,8 +189,14 @@ impl<A: Algorithm> Originators<A> {
                 return (false, None);
             }
         }
-        let (outs, candidates) = (vec![Out::default(); self.outs], Vec::new());
-        self.entries.insert(address, Originator { last_seen: now, outs, candidates, listed: true });
+        let entry = Originator {
+            first_seen: now,
+            last_seen: now,
+            outs: vec![Out::default(); self.outs],
+            candidates: Vec::new(),
+            listed: true,
+        };
+        self.entries.insert(address, entry);
         self.without_route.push_back(address);
         (true, forgotten)
     }
@@ -324,6 +331,13 @@ impl<A: Algorithm> Originator<A> {
     pub(crate) fn metric(&self, out: usize, via: Via) -> u32 {
         let candidate = self.candidates.iter().find(|candidate| candidate.via == via);
         candidate.and_then(|candidate| A::metric(candidate.path(out))).unwrap_or(0)
+    }
+
+    /// The neighbours by which its messages come, with the metric of each path and the time of the last message by it.
+    pub(crate) fn heard_by(&self, out: usize) -> impl Iterator<Item = (Via, u32, Instant)> {
+        self.candidates.iter().filter_map(move |candidate| {
+            A::metric(candidate.path(out)).map(|metric| (candidate.via, metric, candidate.last_seen))
+        })
     }
 
     fn best(&self, out: usize) -> Option<Via> {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, dead_code)] // each test file uses its part
 
 pub(crate) mod checks;
+pub(crate) mod groups;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -13,6 +14,8 @@ use hopcast_wire::ethernet::{self, Header, Mac};
 
 /// Delay of a link.
 const DELAY: Duration = Duration::from_micros(500);
+/// Time that the frames may take which wait for a link with a rate.
+const MAX_BACKLOG: Duration = Duration::from_millis(50);
 
 /// An interface of a node, by the numbers of both.
 pub(crate) type Station = (usize, usize);
@@ -75,6 +78,9 @@ pub(crate) struct World {
     routing: RoutingConfig,
     /// For each number of an interface, whether it is a radio's, and the throughput that is configured.
     kinds: Vec<(bool, Option<Rate>)>,
+    /// Rate of each link in each direction, which holds a twentieth of a second of frames; `None` without a limit.
+    pub(crate) link_rate: Option<Rate>,
+    busy: BTreeMap<(Station, Station), Instant>,
     /// Changes a node's settings.
     configure: fn(usize, &mut MeshConfig),
     /// Rate at which frames to one station are sent, if receivers measure it.
@@ -127,6 +133,8 @@ impl World {
             seed,
             routing,
             kinds,
+            link_rate: None,
+            busy: BTreeMap::new(),
             configure: |_, _| (),
             rate: None,
             delivered: Vec::new(),
@@ -317,7 +325,7 @@ impl World {
         }
     }
 
-    /// A frame to one station is sent again up to seven times, as a radio's are.
+    /// A radio's frame to one station is sent again up to seven times.
     fn transmit(&mut self, from: Station, frame: &[u8]) {
         self.sent += 1;
         if self.captured.len() < self.max_captured {
@@ -325,12 +333,23 @@ impl World {
         }
         assert!(frame.len() <= 1514, "{} bytes", frame.len());
         let destination = ethernet::parse(frame).unwrap().destination;
-        let tries = if ethernet::is_group(destination) { 1 } else { 8 };
+        let tries = if ethernet::is_group(destination) || !self.kinds[from.1].0 { 1 } else { 8 };
         let frame: Rc<[u8]> = frame.into();
         for (&(_, to), &loss) in self.links.range((from, (0, 0))..=(from, (usize::MAX, 0))) {
-            let wanted = ethernet::is_group(destination) || destination == station(to);
-            if wanted && (0..tries).any(|_| !self.random.chance(loss)) {
-                self.in_flight.insert((self.now + DELAY, self.ever), (to, frame.clone()));
+            if !ethernet::is_group(destination) && destination != station(to) {
+                continue;
+            }
+            let mut sent = self.now;
+            if let Some(rate) = self.link_rate {
+                let busy = self.busy.entry((from, to)).or_insert(sent);
+                if busy.since(sent) > MAX_BACKLOG {
+                    continue;
+                }
+                *busy = sent.max(*busy) + rate.time_for(frame.len() as u64);
+                sent = *busy;
+            }
+            if (0..tries).any(|_| !self.random.chance(loss)) {
+                self.in_flight.insert((sent + DELAY, self.ever), (to, frame.clone()));
                 self.ever += 1;
             }
         }
