@@ -1,8 +1,9 @@
 //! A node of a mesh among stations that send anything: it does not panic, its deadline moves on, and each frame costs a
 //! bounded number of others.
 //!
-//! The input is a byte of settings, of which one bit says by which algorithm the node routes, and then frames: two bytes of length, whose highest bits say by which interface the
-//! frame comes and how much time passes before it, and what is behind the Ethernet header.
+//! The input is a byte of settings, of which one bit says by which algorithm the node routes, and then frames: two
+//! bytes of length, whose highest bits say by which interface the frame comes and how much time passes before it, and
+//! what is behind the Ethernet header.
 #![no_main]
 
 use hopcast_core::{Buffer, Duration, Frame, Instant, Item, Machine, Port, Seed};
