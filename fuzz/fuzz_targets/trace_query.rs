@@ -38,7 +38,7 @@ fn log() -> Log {
     let addresses = vec![IpAddr::from([239, 1, 1, 1])];
     recorder.name(&Named::Group { name: "g".to_owned(), addresses });
     let (name, from) = ("f".to_owned(), "a".to_owned());
-    recorder.name(&Named::Flow(Flow { name, from, to: vec!["b".to_owned()] }));
+    recorder.name(&Named::Flow(Flow { name, from, port: 7, to: vec!["b".to_owned()] }));
     for number in 0..8 {
         let at = Instant::from_nanos(u64::from(number) * 1_000_000);
         let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 8, 0];

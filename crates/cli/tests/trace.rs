@@ -61,6 +61,21 @@ fn captures_are_followed_with_less_detail() {
 }
 
 #[test]
+fn captures_have_the_names_of_their_scenario() {
+    let dir = run(ONE_WAY, &["--capture", "all"]);
+    let traced = |query| traced(&dir, &["out", "--scenario", "s.yaml", query]);
+    let died = "ICMP echo reply from b to a died on link r-b, from b to r: lost on the link, 10 of 10\n";
+    let arrived = "ICMP echo request from a to b arrived at b, 10 of 10\n";
+    for query in ["icmp between a and b", "flow ping"] {
+        let story = traced(query);
+        assert!(story.starts_with(&format!("{died}{arrived}")), "{query}: {story}");
+    }
+    assert!(traced("icmp at a:eth0").starts_with(arrived), "{}", traced("icmp at a:eth0"));
+    let nearest = "query, word 2: expected a flow, not `pin` (did you mean `ping`?)";
+    assert_eq!(refused(&dir, &["out", "--scenario", "s.yaml", "flow pin"]), nearest);
+}
+
+#[test]
 fn a_log_has_a_maximum_size_and_says_what_it_left_out() {
     let dir = run(ONE_WAY, &["--record=2kB"]);
     let log = dir.path().join("out/captures/case-000-repeat-000.trace");

@@ -8,6 +8,7 @@ use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionOption;
 use pcap_file::pcapng::{Block, PcapNgParser};
 
+use crate::known::{KnownNetwork, other_ends};
 use crate::log::{Layer, Log, LogError, MemoryLog, Place};
 
 /// A capture that cannot be read.
@@ -16,6 +17,16 @@ pub enum CaptureError {
     /// It does not begin as pcapng does.
     #[error("this is no capture in pcapng: {0}")]
     NotACapture(pcap_file::PcapError),
+    /// None of the captured interfaces is in the network that was said to be theirs.
+    #[error(
+        "none of the captured interfaces is in the scenario: expected one such as `{expected}`, not `{found}`"
+    )]
+    OtherNetwork {
+        /// The first captured interface.
+        found: String,
+        /// The interface of the network whose name is the nearest to it.
+        expected: String,
+    },
     /// The log that is made of it cannot be read.
     #[error(transparent)]
     Log(#[from] LogError),
@@ -31,8 +42,17 @@ struct Packet {
     bytes: Vec<u8>,
     /// Its length before the capture cut it.
     length: u32,
-    /// The reason for its loss.
-    dropped: Option<&'static str>,
+    /// The place and the reason of its loss.
+    dropped: Option<(LostAt, &'static str)>,
+}
+
+/// Where the network lost a frame.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LostAt {
+    /// Before its link sent it.
+    Queue,
+    /// On its link, after that.
+    Link,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,33 +68,46 @@ pub fn is_capture(bytes: &[u8]) -> bool {
 }
 
 /// The log of several captures, which were taken by one clock. A capture that is cut off is read up to the cut. An
-/// interface is named `NODE:INTERFACE`, or by its capture and name.
+/// interface is named `NODE:INTERFACE`, or by its capture and name. Of those that are in a known network the log has
+/// more: the link, the MTU and the Ethernet address.
 ///
 /// # Errors
-/// If one of them is no capture.
-pub fn log_of_captures(captures: &[(String, Vec<u8>)]) -> Result<Log, CaptureError> {
+/// If one of them is no capture, or a network is known and has none of their interfaces.
+pub fn log_of_captures(
+    captures: &[(String, Vec<u8>)],
+    known: Option<&KnownNetwork>,
+) -> Result<Log, CaptureError> {
     let mut interfaces: Vec<Place> = Vec::new();
     let mut packets: Vec<Packet> = Vec::new();
     for (name, bytes) in captures {
         read(name, bytes, &mut interfaces, &mut packets)?;
+    }
+    if let Some(known) = known {
+        known.name_interfaces(&mut interfaces)?;
     }
     // Stable: packets of one time keep the order of their capture.
     packets.sort_by_key(|packet| packet.at);
     let memory = MemoryLog::default();
     let mut recorder = memory.recorder(u64::MAX);
     let places: Vec<u32> = interfaces.iter().map(|interface| recorder.place(interface)).collect();
+    let other_ends = other_ends(&interfaces);
+    known.iter().flat_map(|known| &known.names).for_each(|named| recorder.name(named));
     for Packet { at, interface, layer, direction, bytes, length, dropped } in packets {
         recorder.cut_from(length);
-        let place = places[interface];
+        let (place, other) = (places[interface], other_ends[interface].map(|other| places[other]));
         match (direction, dropped) {
-            (_, Some(reason)) => {
-                if direction == Direction::Out {
+            (_, Some((lost_at, reason))) => {
+                if direction == Direction::Out && lost_at == LostAt::Link {
                     recorder.sent(at, place, &bytes);
                 }
-                recorder.dropped(at, place, None, &bytes, reason);
+                // A receiver that is not known has the place of the sender.
+                let to = (lost_at == LostAt::Link).then(|| other.unwrap_or(place));
+                recorder.dropped(at, place, to, &bytes, reason);
             }
             (Direction::Out, None) if layer == Layer::Frame => recorder.sent(at, place, &bytes),
-            (Direction::In, None) if layer == Layer::Frame => recorder.delivered(at, place, place, &bytes),
+            (Direction::In, None) if layer == Layer::Frame => {
+                recorder.delivered(at, place, other.unwrap_or(place), &bytes);
+            }
             _ => recorder.seen(at, place, layer, &bytes),
         }
     }
@@ -143,7 +176,9 @@ fn read(
                 };
                 let dropped = block.options.iter().find_map(|option| match option {
                     EnhancedPacketOption::Comment(comment) if comment.starts_with("dropped ") => {
-                        Some(reason_of(comment))
+                        let at =
+                            if comment.starts_with("dropped on ") { LostAt::Link } else { LostAt::Queue };
+                        Some((at, reason_of(comment)))
                     }
                     _ => None,
                 });
@@ -189,6 +224,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::log::{Flow, Named};
     use crate::verdict::{Finding, verdicts};
     use crate::{Query, follow};
 
@@ -222,12 +258,16 @@ mod tests {
         block(6, &body)
     }
 
+    fn log_of(captures: &[(String, Vec<u8>)]) -> Result<Log, CaptureError> {
+        log_of_captures(captures, None)
+    }
+
     #[test]
     fn sections_have_interfaces_and_resolutions_of_their_own() {
         let first = [section(), interface(b"a:e0", None), packet(5)].concat();
         let second = [section(), interface(b"b:\ne", Some(9)), packet(7)].concat();
         let third = [section(), interface(b"c:e0", Some(0x80 | 1)), packet(3)].concat();
-        let log = log_of_captures(&[("file".to_owned(), [first, second, third].concat())]).unwrap();
+        let log = log_of(&[("file".to_owned(), [first, second, third].concat())]).unwrap();
         let nodes: Vec<&str> = log.places().iter().map(Place::node).collect();
         assert_eq!(nodes, ["a", "b", "c"]);
         let events: Vec<(u64, u32)> = log.events().map(|event| (event.at.as_nanos(), event.place)).collect();
@@ -267,7 +307,7 @@ mod tests {
     #[test]
     fn packets_are_followed_over_the_gaps_of_captures() {
         // The capture in the middle has every other packet, and one packet in ten does not come to the last.
-        let log = log_of_captures(&[
+        let log = log_of(&[
             capture(b"a:e0", 0, 0..100),
             capture(b"b:e0", 10, (0..100).step_by(2)),
             capture(b"c:e0", 20, (0..100).filter(|number| number % 10 != 5)),
@@ -290,13 +330,72 @@ mod tests {
         );
     }
 
+    /// Three nodes in a row, whose links are `l` and `m`.
+    fn row() -> KnownNetwork {
+        let ends = [("a", "e0", "l", 1), ("b", "e0", "l", 2), ("b", "e1", "m", 3), ("c", "eth0", "m", 4)];
+        let interface = |(node, name, link, mac): (&str, &str, &str, u8)| Place::Interface {
+            node: node.to_owned(),
+            name: name.to_owned(),
+            link: link.to_owned(),
+            mtu: 1500,
+            mac: [2, 0, 0, 0, 0, mac],
+        };
+        let node = |(number, name): (u8, &str)| Named::Node {
+            name: name.to_owned(),
+            addresses: vec![[10, 0, 0, number].into()],
+        };
+        let flow =
+            |(name, port)| Named::Flow(Flow { name, from: "a".to_owned(), port, to: vec!["c".to_owned()] });
+        let nodes = [(1, "a"), (3, "b"), (2, "c")].map(node);
+        let flows = [("f".to_owned(), 7), ("g".to_owned(), 100)].map(flow);
+        KnownNetwork {
+            interfaces: ends.map(interface).to_vec(),
+            names: nodes.into_iter().chain(flows).collect(),
+        }
+    }
+
+    fn first_lines(log: &Log, query: &str) -> Vec<String> {
+        verdicts(&follow(log, &Query::parse(query, log).unwrap())).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn captures_have_the_names_of_a_known_network() {
+        // The node of the last interface is the name of its file.
+        let (_, last) = capture(b"eth0", 20, 0..10);
+        let last = ("some/c.pcapng".to_owned(), last);
+        let log = log_of_captures(&[capture(b"a:e0", 0, 0..10), last], Some(&row())).unwrap();
+        assert_eq!(log.places().len(), 4);
+        for query in ["udp from a to c", "flow f", "at c:eth0", "at a and at c"] {
+            assert_eq!(first_lines(&log, query), ["UDP from a:7 to c:7 arrived at c, 10 of 10"], "{query}");
+        }
+        assert!(first_lines(&log, "flow g").is_empty());
+    }
+
+    #[test]
+    fn names_that_captures_have_not_get_the_nearest() {
+        let captures = [capture(b"a:e0", 0, 0..1)];
+        let log = log_of_captures(&captures, Some(&row())).unwrap();
+        let mistake = |log: &Log, query| Query::parse(query, log).unwrap_err().to_string();
+        let expected = "query, word 2: expected a node, or an interface as NODE:INTERFACE, not `b:e2` (did you mean `b:e0`?)";
+        assert_eq!(mistake(&log, "at b:e2"), expected);
+        let log = log_of(&captures).unwrap();
+        let expected = "query, word 2: expected an IP or Ethernet address, as the log has no names of nodes and groups, not `a`";
+        assert_eq!(mistake(&log, "from a"), expected);
+        let expected = "query, word 2: expected another term, as the log has no names of flows, not `f`";
+        assert_eq!(mistake(&log, "flow f"), expected);
+        let other = log_of_captures(&[capture(b"x:e0", 0, 0..1)], Some(&row())).err().unwrap().to_string();
+        let expected =
+            "none of the captured interfaces is in the scenario: expected one such as `a:e0`, not `x:e0`";
+        assert_eq!(other, expected);
+    }
+
     #[test]
     fn a_capture_that_is_cut_off_anywhere_is_read_up_to_the_cut() {
         let (name, whole) = capture(b"a:e0", 0, 0..4);
         let head = section().len();
         let mut read = BTreeSet::new();
         for length in head..=whole.len() {
-            let log = log_of_captures(&[(name.clone(), whole[..length].to_vec())]).unwrap();
+            let log = log_of(&[(name.clone(), whole[..length].to_vec())]).unwrap();
             read.insert(log.events().count());
         }
         assert_eq!(read.into_iter().collect::<Vec<_>>(), [0, 1, 2, 3, 4]);

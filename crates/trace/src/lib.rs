@@ -27,6 +27,7 @@ pub mod capture;
 pub mod content;
 mod course;
 mod fragment;
+mod known;
 pub mod log;
 mod notes;
 pub mod outcome;
@@ -36,6 +37,7 @@ pub mod verdict;
 pub mod view;
 
 pub use fragment::Fragment;
+pub use known::KnownNetwork;
 pub use log::{Log, LogError, MemoryLog, Recorder};
 pub use query::{Query, QueryError};
 pub use story::{Story, follow};

@@ -4,8 +4,9 @@
 //! query    = term { ["and"] term }
 //! term     = "arp" | "icmp" | "nd" | "igmp" | "udp" | "tcp" | "ip"
 //!          | "from" WHO | "to" WHO | "between" WHO "and" WHO | "group" NAME
-//!          | "port" NUMBER | "vlan" NUMBER | "flow" NAME | "packet" NUMBER | "frame" "at" TIME
+//!          | "port" NUMBER | "vlan" NUMBER | "at" WHERE | "flow" NAME | "packet" NUMBER | "frame" "at" TIME
 //! WHO      = a node, a group, an IP address or an Ethernet address
+//! WHERE    = a node, or one of its interfaces as NODE:INTERFACE
 //! TIME     = a number and `s`, `ms`, `us` or `ns`
 //! ```
 //!
@@ -19,7 +20,8 @@ use hopcast_core::Instant;
 use hopcast_wire::{ethernet, ip, nd};
 
 use crate::content::Layers;
-use crate::log::{Log, Named, Place};
+use crate::log::{Event, EventKind, Flow, Log, Named, Place};
+use crate::verdict::name_of_place;
 
 /// Which packets to follow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,7 +32,19 @@ pub struct Query {
     /// The number of a packet.
     pub(crate) packet: Option<u32>,
     /// The flow whose packets are asked for.
-    pub(crate) flow: Option<String>,
+    pub(crate) flow: Option<Flow>,
+    /// Of each term `at` the places of which one has the packet.
+    pub(crate) places: Vec<BTreeSet<u32>>,
+}
+
+/// Whether an event takes place at one of these.
+pub(crate) fn is_at(places: &BTreeSet<u32>, event: &Event) -> bool {
+    // Logs need not have what was sent.
+    let sender = match event.kind {
+        EventKind::Delivered { from } => from,
+        _ => event.place,
+    };
+    places.contains(&event.place) || places.contains(&sender)
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,8 +94,8 @@ fn hint(nearest: Option<&str>) -> String {
 }
 
 /// The words that begin a term.
-const TERMS: [&str; 16] = [
-    "arp", "icmp", "nd", "igmp", "udp", "tcp", "ip", "from", "to", "between", "group", "port", "vlan",
+const TERMS: [&str; 17] = [
+    "arp", "icmp", "nd", "igmp", "udp", "tcp", "ip", "from", "to", "between", "group", "port", "vlan", "at",
     "flow", "packet", "frame",
 ];
 
@@ -141,6 +155,12 @@ impl Query {
             }
             Some("port") => Term::Port(words.number("a port, 0 to 65535")?),
             Some("vlan") => Term::Vlan(words.number("the number of a VLAN, 0 to 4095")?),
+            Some("at") => {
+                words.next += 1;
+                self.places.push(words.places()?);
+                words.next += 1;
+                return Ok(());
+            }
             Some("flow") => {
                 words.next += 1;
                 self.flow = Some(words.flow()?);
@@ -163,7 +183,7 @@ impl Query {
             }
             Some(_) | None => {
                 return Err(words.expected(
-                    "a protocol, or `from`, `to`, `between`, `port`, `vlan`, `group`, `flow`, `packet` or `frame at`",
+                    "a protocol, or `from`, `to`, `between`, `port`, `vlan`, `at`, `group`, `flow`, `packet` or `frame at`",
                     &TERMS,
                 ));
             }
@@ -246,9 +266,11 @@ impl Words<'_> {
     /// Whoever stands behind this word.
     fn behind(&mut self) -> Result<Who, QueryError> {
         self.next += 1;
-        let Some(word) = self.peek() else {
-            return Err(self.expected("a node, a group or an address", &[]));
+        let expected = match self.log.named() {
+            [] => "an IP or Ethernet address, as the log has no names of nodes and groups",
+            _ => "a node, a group or an address",
         };
+        let Some(word) = self.peek() else { return Err(self.expected(expected, &[])) };
         if let Ok(address) = word.parse() {
             return Ok(Who { addresses: BTreeSet::from([address]), macs: BTreeSet::new() });
         }
@@ -269,7 +291,27 @@ impl Words<'_> {
             }
             names.push(name.as_str());
         }
-        Err(self.expected("a node, a group or an address", &names))
+        Err(self.expected(expected, &names))
+    }
+
+    /// The interface of this name, or all places of the node of this name.
+    fn places(&self) -> Result<BTreeSet<u32>, QueryError> {
+        let is_meant = |place: &Place| {
+            let word = self.peek();
+            let is_interface = matches!(place, Place::Interface { .. });
+            word == Some(place.node()) || is_interface && word == Some(&*name_of_place(place))
+        };
+        let places = || (0..).zip(self.log.places());
+        let found: BTreeSet<u32> =
+            places().filter(|(_, place)| is_meant(place)).map(|(number, _)| number).collect();
+        if !found.is_empty() {
+            return Ok(found);
+        }
+        let interfaces = places().filter(|(_, place)| matches!(place, Place::Interface { .. }));
+        let mut names: Vec<String> = interfaces.map(|(_, place)| name_of_place(place)).collect();
+        names.extend(self.log.places().iter().map(|place| place.node().to_owned()));
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        Err(self.expected("a node, or an interface as NODE:INTERFACE", &names))
     }
 
     fn group(&self) -> Result<Who, QueryError> {
@@ -284,16 +326,20 @@ impl Words<'_> {
         Err(self.expected("a group", &names))
     }
 
-    fn flow(&self) -> Result<String, QueryError> {
-        let flows = self.log.named().iter().filter_map(|named| match named {
-            Named::Flow(flow) => Some(flow.name.as_str()),
-            Named::Node { .. } | Named::Group { .. } => None,
-        });
-        let names: Vec<&str> = flows.collect();
-        match self.peek() {
-            Some(word) if names.contains(&word) => Ok(word.to_owned()),
-            Some(_) | None => Err(self.expected("a flow", &names)),
+    fn flow(&self) -> Result<Flow, QueryError> {
+        let flows = || {
+            self.log.named().iter().filter_map(|named| match named {
+                Named::Flow(flow) => Some(flow),
+                Named::Node { .. } | Named::Group { .. } => None,
+            })
+        };
+        if let Some(flow) = flows().find(|flow| Some(flow.name.as_str()) == self.peek()) {
+            return Ok(flow.clone());
         }
+        let names: Vec<&str> = flows().map(|flow| flow.name.as_str()).collect();
+        let expected =
+            if names.is_empty() { "another term, as the log has no names of flows" } else { "a flow" };
+        Err(self.expected(expected, &names))
     }
 
     fn number<N: std::str::FromStr>(&mut self, expected: &str) -> Result<N, QueryError> {

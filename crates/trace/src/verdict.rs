@@ -297,12 +297,12 @@ fn round_of(story: &Story<'_>, last: &Step) -> Vec<String> {
 pub(crate) fn where_it_died(log: &Log, step: &Step) -> String {
     let place = &log.places()[step.event.place as usize];
     let to = match step.event.kind {
-        EventKind::Dropped { to: Some(to), .. } => log.places().get(to as usize).map(Place::node),
+        EventKind::Dropped { to, .. } => to,
         _ => None,
     };
     match (place, to) {
         (Place::Interface { node, link, .. }, Some(to)) if !link.is_empty() => {
-            format!("on link {link}, from {node} to {to}")
+            format!("on link {link}, {}", from_to(log, node, step.event.place, to))
         }
         (Place::Interface { node, name, link, .. }, _) if !link.is_empty() => {
             format!("at {node}:{name}, before link {link}")
@@ -310,6 +310,14 @@ pub(crate) fn where_it_died(log: &Log, step: &Step) -> String {
         (Place::Interface { node, name, .. }, _) => format!("at {node}:{name}"),
         (Place::Machine { node, .. }, _) if place.is_host() => format!("at {node}"),
         (Place::Machine { .. }, _) => format!("at {}", name_of_place(place)),
+    }
+}
+
+/// The ends of the way on which a link lost a frame; captures may not say who was to receive it.
+pub(crate) fn from_to(log: &Log, node: &str, from: u32, to: u32) -> String {
+    match log.places().get(to as usize) {
+        Some(receiver) if to != from => format!("from {node} to {}", receiver.node()),
+        Some(_) | None => format!("from {node}"),
     }
 }
 

@@ -9,7 +9,9 @@ use hopcast_trace::capture::{is_capture, log_of_captures};
 use hopcast_trace::log::{EXTENSION, Place};
 use hopcast_trace::verdict::verdicts;
 use hopcast_trace::view;
-use hopcast_trace::{Log, Query, follow};
+use hopcast_trace::{KnownNetwork, Log, Query, follow};
+use hopcast_twin::scenario::Overrides;
+use hopcast_twin::world::known_network;
 
 use crate::failure::Failure;
 use crate::output;
@@ -21,13 +23,16 @@ const MAX_LOG: u64 = 4 << 30;
 #[derive(clap::Args)]
 pub(crate) struct TraceOptions {
     /// Run directories, logs or captures, and then the query: `arp between a and b`, `icmp from a to b`,
-    /// `udp port 5000 to b`, `flow NAME`, `vlan 7`, `group NAME`, `packet 17`, `frame at 1.5 s`. Without a query: all
-    /// drops by place and reason
+    /// `udp port 5000 to b`, `flow NAME`, `vlan 7`, `group NAME`, `at a:eth0`, `packet 17`, `frame at 1.5 s`. Without a
+    /// query: all drops by place and reason
     #[arg(required = true, value_name = "FILE... [QUERY]")]
     words: Vec<String>,
     /// Which run of a directory with several: its place in summary.json, from 0
     #[arg(long, value_name = "N")]
     run: Option<usize>,
+    /// The scenario in whose network captures were taken: queries can name its nodes, groups and flows
+    #[arg(long, value_name = "FILE")]
+    scenario: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -41,7 +46,7 @@ pub(crate) struct TraceOptions {
 
 pub(crate) fn trace(options: &TraceOptions) -> Result<(), Failure> {
     let (files, query) = files_and_query(&options.words)?;
-    let log = read(&files, options.run)?;
+    let log = read(&files, options)?;
     if query.is_empty() {
         let summary = view::summary(&log);
         return output::write(match options.json {
@@ -100,10 +105,10 @@ fn files_and_query(words: &[String]) -> Result<(Vec<PathBuf>, String), Failure> 
 }
 
 /// Reads one log, or several captures as one.
-fn read(files: &[PathBuf], run: Option<usize>) -> Result<Log, Failure> {
+fn read(files: &[PathBuf], options: &TraceOptions) -> Result<Log, Failure> {
     let mut found = Vec::new();
     for file in files {
-        found.push(if file.is_dir() { in_directory(file, run)? } else { file.clone() });
+        found.push(if file.is_dir() { in_directory(file, options.run)? } else { file.clone() });
     }
     let mut contents = Vec::new();
     for file in &found {
@@ -117,7 +122,15 @@ fn read(files: &[PathBuf], run: Option<usize>) -> Result<Log, Failure> {
     }
     let named = |name: &str, error: &dyn std::fmt::Display| Failure::input(format!("{name}: {error}"));
     if contents.iter().all(|(_, bytes)| is_capture(bytes)) {
-        return log_of_captures(&contents).map_err(|error| named(&contents[0].0, &error));
+        let known = options.scenario.as_ref().map(|scenario| network_of(scenario, &found)).transpose()?;
+        return log_of_captures(&contents, known.as_ref()).map_err(|error| named(&contents[0].0, &error));
+    }
+    if let Some(scenario) = &options.scenario {
+        let message = format!(
+            "--scenario {}: expected captures, as a log has the names of its run",
+            scenario.display()
+        );
+        return Err(Failure::input(message));
     }
     let mut contents = contents.into_iter();
     match (contents.next(), contents.next()) {
@@ -127,6 +140,18 @@ fn read(files: &[PathBuf], run: Option<usize>) -> Result<Log, Failure> {
             Err(named(&name, &"expected one log, or captures alone: a log has all of its run"))
         }
     }
+}
+
+/// The network of the case that the captures of a run are of: of the first one, if they are of no run.
+fn network_of(scenario: &Path, captures: &[PathBuf]) -> Result<KnownNetwork, Failure> {
+    let plan = hopcast_runner::load(scenario, &Overrides::default()).map_err(Failure::input)?;
+    let of_run = |capture: &PathBuf| {
+        let name = capture.file_stem()?.to_str()?.strip_prefix("case-")?;
+        name.split('-').next()?.parse().ok()
+    };
+    let case: usize = captures.iter().find_map(of_run).unwrap_or(0);
+    let case = plan.cases.get(case).or(plan.cases.first());
+    Ok(case.map(|case| known_network(&case.scenario)).unwrap_or_default())
 }
 
 /// The log of a run in a run directory, or else its capture.

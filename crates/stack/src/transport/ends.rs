@@ -38,9 +38,14 @@ impl Ends {
 impl FlowSpec<'_> {
     /// The two ends, with this receiver, as the sender sees them.
     pub(crate) fn ends(&self, plan: &NetworkPlan, to: NodeId) -> Ends {
-        let port = FIRST_PORT - 2 * self.number as u16;
+        let port = self.port();
         let own = port + u16::from(!self.exchange().is_mutual());
         Ends::new([self.from, to].map(|node| self.address(plan, node)), own, port)
+    }
+
+    /// The port of its receivers, and of no other flow's; the next one is its sender's, or nobody's.
+    pub const fn port(&self) -> u16 {
+        FIRST_PORT - 2 * self.number as u16
     }
 
     /// Who is to hear what is sent to the group's address.

@@ -63,6 +63,8 @@ pub struct Flow {
     pub name: String,
     /// The name of the node that it is from.
     pub from: String,
+    /// The port of its receivers; its sender has this one or the next, or many of its own.
+    pub port: u16,
     /// The names of its receivers.
     pub to: Vec<String>,
 }
@@ -419,8 +421,8 @@ fn read_named(text: &str) -> Option<Named> {
         "node" => Some(Named::Node { name, addresses: addresses(fields)? }),
         "group" => Some(Named::Group { name, addresses: addresses(fields)? }),
         "flow" => {
-            let from = fields.next()?.to_owned();
-            Some(Named::Flow(Flow { name, from, to: fields.map(ToOwned::to_owned).collect() }))
+            let (from, port) = (fields.next()?.to_owned(), fields.next()?.parse().ok()?);
+            Some(Named::Flow(Flow { name, from, port, to: fields.map(ToOwned::to_owned).collect() }))
         }
         _ => None,
     }

@@ -3,7 +3,7 @@
 use super::{Layer, MAX_STORED};
 
 /// The beginning of a log: a name and the version of its format.
-pub(crate) const MAGIC: [u8; 16] = *b"hopcast log 2\n\0\0";
+pub(crate) const MAGIC: [u8; 16] = *b"hopcast log 3\n\0\0";
 /// Maximum length of a record's header, in bytes: a kind, three bytes, a reason, a time, and six numbers of 32 bits.
 pub(crate) const MAX_HEADER: usize = 1 + 3 + 3 + 10 + 6 * 5;
 

@@ -177,7 +177,7 @@ impl Recorder {
             }
             Named::Flow(flow) => {
                 let to = flow.to.iter().map(|node| format!("\n{node}"));
-                format!("flow\n{}\n{}{}", flow.name, flow.from, to.collect::<String>())
+                format!("flow\n{}\n{}\n{}{}", flow.name, flow.from, flow.port, to.collect::<String>())
             }
         };
         self.define_text(Record::of(kind::NAMED, 0, 0), &text);

@@ -1,7 +1,7 @@
 //! The contents of a log that a query chooses.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use hopcast_core::Instant;
 use hopcast_wire::ethernet::Mac;
@@ -9,8 +9,8 @@ use hopcast_wire::ethernet::Mac;
 use super::IcmpError;
 use super::quick::{QuickMap, QuickSet};
 use crate::content::{Keys, Layers};
-use crate::log::{Content, Event, EventKind, Layer, Log};
-use crate::query::Query;
+use crate::log::{Content, Event, EventKind, Flow, Layer, Log, Named};
+use crate::query::{Query, is_at};
 
 /// Number of places in the sieve of keys. Chosen: it stays in the processor's cache.
 const SIEVE: usize = 1 << 16;
@@ -47,7 +47,10 @@ impl<'l> Chosen<'l> {
     pub(super) fn of(log: &'l Log, query: &Query) -> (Self, Noticed) {
         let mut keys = Vec::with_capacity(log.contents() as usize + 1);
         keys.push(Keys::default());
-        let of_flow = query.flow.as_deref().map(|flow| contents_of_flow(log, flow));
+        let flow = query.flow.as_ref();
+        let of_flow = flow.filter(|flow| has_machines_of(log, flow)).map(|flow| contents_of_flow(log, flow));
+        let ends = flow.filter(|_| of_flow.is_none()).map(|flow| EndsOfFlow::of(log, flow));
+        let at_places = query.places.first().map(|places| contents_at_places(log, places));
         let at_time = query.at.map(|at| contents_at(log, at));
         let mut fitting = Vec::new();
         let mut claims: BTreeMap<Ipv4Addr, BTreeSet<Mac>> = BTreeMap::new();
@@ -65,7 +68,9 @@ impl<'l> Chosen<'l> {
             keys.push(layers.keys);
             let fits = query.fits(&layers)
                 && query.packet.is_none_or(|packet| packet == number)
-                && at_time.as_ref().is_none_or(|contents| contents.contains(&number));
+                && at_time.as_ref().is_none_or(|contents| contents.contains(&number))
+                && at_places.as_ref().is_none_or(|contents| contents.contains(&number))
+                && ends.as_ref().is_none_or(|ends| ends.have(&layers));
             if fits {
                 fitting.push(number);
             }
@@ -145,11 +150,54 @@ impl<'l> Chosen<'l> {
     }
 }
 
+/// The ends of a flow of whose machines a log has nothing, as captures and logs of live runs.
+struct EndsOfFlow {
+    port: u16,
+    from: BTreeSet<IpAddr>,
+    to: BTreeSet<IpAddr>,
+}
+
+impl EndsOfFlow {
+    fn of(log: &Log, flow: &Flow) -> Self {
+        let addresses = |names: &[String]| {
+            let of_node = |named: &Named| match named {
+                Named::Node { name, addresses } if names.contains(name) => addresses.clone(),
+                Named::Node { .. } | Named::Group { .. } | Named::Flow(_) => Vec::new(),
+            };
+            log.named().iter().flat_map(of_node).collect()
+        };
+        Self { port: flow.port, from: addresses(std::slice::from_ref(&flow.from)), to: addresses(&flow.to) }
+    }
+
+    /// Whether a packet has the flow's port, or goes from one end to the other and has no ports.
+    fn have(&self, layers: &Layers) -> bool {
+        if let Some((source, destination)) = layers.ports {
+            let own = self.port..=self.port.saturating_add(1);
+            return own.contains(&source) || own.contains(&destination);
+        }
+        let Some(ip) = layers.ip.filter(|_| !layers.is_icmp_error()) else { return false };
+        let is_between = |one: &BTreeSet<IpAddr>, other: &BTreeSet<IpAddr>| {
+            one.contains(&ip.source) && other.contains(&ip.destination)
+        };
+        is_between(&self.from, &self.to) || is_between(&self.to, &self.from)
+    }
+}
+
+/// The contents that one of these places has received, sent or dropped.
+fn contents_at_places(log: &Log, places: &BTreeSet<u32>) -> BTreeSet<u32> {
+    log.events().filter(|event| is_at(places, event)).map(|event| event.content).collect()
+}
+
+/// Whether a log has what machines of a flow did.
+pub(super) fn has_machines_of(log: &Log, flow: &Flow) -> bool {
+    log.places().iter().any(|place| place.flow() == Some(&flow.name))
+}
+
 /// The contents that machines of a flow handed on.
-fn contents_of_flow(log: &Log, name: &str) -> BTreeSet<u32> {
+fn contents_of_flow(log: &Log, flow: &Flow) -> BTreeSet<u32> {
     let of_flow = |event: &Event| {
         matches!(event.kind, EventKind::HandedOn { .. })
-            && log.places()[event.place as usize].flow() == Some(name)
+            && log.places()[event.place as usize].flow() == Some(&flow.name)
     };
     log.events().filter(of_flow).map(|event| event.content).collect()
 }

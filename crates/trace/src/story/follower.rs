@@ -38,7 +38,7 @@ fn numbered_links(log: &Log) -> Vec<u32> {
     numbers
 }
 
-/// The number of a link that is not known.
+/// The number of a link that is not known. Captures may have gaps, so each step that they have is there too.
 const NO_LINK: u32 = u32::MAX;
 
 /// A position between two events.
@@ -121,7 +121,7 @@ impl<'l> Follower<'l> {
                 let before = self.find_exactly(queue, content).or_else(|| self.find(node, content));
                 let step = self.add_of_datagram(event, node, before);
                 self.note(sent, content, step);
-                self.note(link, content, step);
+                self.note_on_link(link, content, step);
             }
             EventKind::Delivered { from } => {
                 // A log has what was sent only where it was captured too.
@@ -154,10 +154,11 @@ impl<'l> Follower<'l> {
                 }
             }
             EventKind::Seen => {
-                let before = self.on_link(link, content);
+                let here = self.find(link, content).or_else(|| self.find(node, content));
+                let before = here.or_else(|| self.on_link(link, content));
                 let step = self.add_of_datagram(event, node, before);
                 self.note(node, content, step);
-                self.note(link, content, step);
+                self.note_on_link(link, content, step);
                 self.note_datagram(node, content, step);
             }
         }
@@ -254,12 +255,20 @@ impl<'l> Follower<'l> {
         self.at.get(at, content).map(|step| (step, Relation::Same))
     }
 
-    /// The latest step of a content on a link, whoever sent it: captures do not say that.
+    /// Notes a step of what is on a link.
+    fn note_on_link(&mut self, link: At, content: u32, step: usize) {
+        self.note(link, content, step);
+        if link != At::Link(NO_LINK) && !self.has_machines {
+            self.note(At::Link(NO_LINK), content, step);
+        }
+    }
+
+    /// The latest step of a content on a link, or else on any, whoever sent it: captures do not say that.
     fn on_link(&self, link: At, content: u32) -> Option<(usize, Relation)> {
         if self.has_machines {
             return None;
         }
-        self.find(link, content)
+        self.find(link, content).or_else(|| self.find(At::Link(NO_LINK), content))
     }
 
     /// Whether a content goes back to where another one came from: it may have the same payload, and is no copy.

@@ -14,10 +14,10 @@ use hopcast_wire::ethernet::Mac;
 use hopcast_wire::icmp;
 
 use crate::content::Layers;
-use crate::log::{Event, EventKind, Log, Named, Place};
+use crate::log::{Event, EventKind, Layer, Log, Named, Place};
 use crate::outcome::{Outcome, outcome};
-use crate::query::Query;
-use chosen::{Chosen, Noticed};
+use crate::query::{Query, is_at};
+use chosen::{Chosen, Noticed, has_machines_of};
 use follower::Follower;
 
 /// What became of the packets that a query chose.
@@ -137,9 +137,13 @@ pub fn follow<'l>(log: &'l Log, query: &Query) -> Story<'l> {
     packets.retain(|packet| {
         packet.steps.iter().any(|&step| chosen.fitting.contains(&steps[step].event.content))
     });
-    if let Some(flow) = query.flow.as_deref() {
+    for places in &query.places {
+        packets.retain(|packet| packet.steps.iter().any(|&step| is_at(places, &steps[step].event)));
+    }
+    if let Some(flow) = query.flow.as_ref().filter(|flow| has_machines_of(log, flow)) {
         // Applications of several flows may send the same bytes.
-        let is_of_flow = |&step: &usize| log.places()[steps[step].event.place as usize].flow() == Some(flow);
+        let is_of_flow =
+            |&step: &usize| log.places()[steps[step].event.place as usize].flow() == Some(&flow.name);
         packets.retain(|packet| packet.steps.iter().any(is_of_flow));
     }
     for place in 0..steps.len() {
@@ -185,9 +189,10 @@ impl<'l> Story<'l> {
                 Fate::Dropped { reason: "unconnected", words: Some("nothing is attached to the port") }
             }
             EventKind::Delivered { .. } if !self.has_machines => self.fate_in_node(step, place),
+            EventKind::Seen if self.is_at_destination(step, place) => Fate::Taken,
             EventKind::Offered => Fate::Held,
             // A machine is behind a device.
-            EventKind::Sent if is_device(place) && self.knows_owners => Fate::Held,
+            EventKind::Sent if self.is_for_device(step, place) => Fate::Held,
             EventKind::HandedOn { .. } | EventKind::Delivered { .. } | EventKind::Sent | EventKind::Seen => {
                 Fate::Lost
             }
@@ -230,6 +235,19 @@ impl<'l> Story<'l> {
         if is_local || self.log.has_address(node, ip.destination) { Fate::Taken } else { Fate::Lost }
     }
 
+    /// Whether a packet is at a node that has its destination's address.
+    fn is_at_destination(&self, step: &Step, place: &Place) -> bool {
+        let ip = self.layers(step).ip.filter(|_| self.knows_owners);
+        ip.is_some_and(|ip| self.log.has_address(place.node(), ip.destination))
+    }
+
+    /// Whether a step is a packet on its way into the device of a machine, which is on no link.
+    fn is_for_device(&self, step: &Step, place: &Place) -> bool {
+        let is_packet =
+            self.log.content(step.event.content).is_some_and(|content| content.layer == Layer::Packet);
+        self.knows_owners && is_packet && matches!(place, Place::Interface { link, .. } if link.is_empty())
+    }
+
     /// The ICMP error about a packet, and who sent it, if the log has one.
     pub(crate) fn error_about(&self, packet: &Packet) -> Option<IcmpError> {
         if self.errors.is_empty() {
@@ -266,11 +284,6 @@ impl<'l> Story<'l> {
     }
 }
 
-/// Whether a place is the device of a machine, which is on no link.
-fn is_device(place: &Place) -> bool {
-    matches!(place, Place::Interface { link, .. } if link.is_empty())
-}
-
 /// The times at which each machine dropped something that it had held back.
 fn expiries(log: &Log) -> BTreeMap<u32, Vec<(Instant, u16)>> {
     let mut expiries: BTreeMap<u32, Vec<_>> = BTreeMap::new();
@@ -285,7 +298,7 @@ fn expiries(log: &Log) -> BTreeMap<u32, Vec<(Instant, u16)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::{HOST, Layer, Named};
+    use crate::log::HOST;
     use crate::verdict::verdicts;
     use crate::{MemoryLog, Recorder};
 

@@ -35,7 +35,7 @@ fn marks_of<'s>(story: &Story<'_>, steps: impl IntoIterator<Item = &'s Step>) ->
             EventKind::Delivered { from } if from != step.event.place => {
                 marks.hops.entry((node(from), node(step.event.place))).or_default()[0] += 1;
             }
-            EventKind::Dropped { to: Some(to), .. } => {
+            EventKind::Dropped { to: Some(to), .. } if to != step.event.place => {
                 marks.hops.entry((node(step.event.place), node(to))).or_default()[1] += 1;
                 continue;
             }

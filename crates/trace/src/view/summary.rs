@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::log::{Event, EventKind, Log, Place, Truncation};
 use crate::outcome::{Outcome, outcome};
-use crate::verdict::name_of_place;
+use crate::verdict::{from_to, name_of_place};
 
 /// All drops of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,14 +40,13 @@ pub fn summary(log: &Log) -> Summary {
         }
     }
     let row = |((place, to, reason), (count, first)): ((u32, Option<u32>, u16), (u64, u32))| {
-        let places = log.places();
-        let place = &places[place as usize];
-        let to = to.and_then(|to| places.get(to as usize));
+        let from = place;
+        let place = &log.places()[from as usize];
         let reason = log.reason(reason).unwrap_or("unknown");
         DropCount {
             place: match (place, to) {
                 (Place::Interface { node, link, .. }, Some(to)) if !link.is_empty() => {
-                    format!("link {link}, from {node} to {}", to.node())
+                    format!("link {link}, {}", from_to(log, node, from, to))
                 }
                 (Place::Interface { node, name, link, .. }, None) if !link.is_empty() => {
                     format!("{node}:{name}, before link {link}")

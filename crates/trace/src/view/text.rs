@@ -137,9 +137,11 @@ pub(crate) fn step_text(story: &Story<'_>, step: &Step) -> String {
         EventKind::Seen => format!("{name} has {length} B{changes}"),
         EventKind::Dropped { to, reason } => {
             let reason = log.reason(reason).unwrap_or("unknown");
-            match (place, to.and_then(|to| log.places().get(to as usize))) {
+            match (place, to) {
                 (Place::Interface { link, .. }, Some(to)) if !link.is_empty() => {
-                    format!("✗ link {link} drops it on its way to {}: {reason}", to.node())
+                    let receiver = log.places().get(to as usize).filter(|_| to != step.event.place);
+                    let way = receiver.map(|receiver| format!(" on its way to {}", receiver.node()));
+                    format!("✗ link {link} drops it{}: {reason}", way.unwrap_or_default())
                 }
                 _ => format!("✗ {name} drops it: {reason}"),
             }

@@ -112,7 +112,7 @@ pub(super) fn application_ends(
 }
 
 /// The properties of a flow from which its stack is built.
-fn spec(scenario: &Scenario, number: FlowId) -> FlowSpec<'_> {
+pub(super) fn spec(scenario: &Scenario, number: FlowId) -> FlowSpec<'_> {
     let flow = &scenario.flows[number];
     FlowSpec {
         number,

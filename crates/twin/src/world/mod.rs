@@ -45,7 +45,7 @@ use script::{Script, Step};
 pub use error::WorldError;
 pub use hopcast_stack::network::directions;
 pub use instance::{InstanceReport, NodeInstance};
-pub use places::{log_interfaces, log_names};
+pub use places::{known_network, log_interfaces, log_names};
 pub use snapshot::{FlowState, LinkState, NodeState, ReceiverState, Snapshot};
 
 /// A scenario that is being run in virtual time.

@@ -1,8 +1,10 @@
 //! The interfaces of a scenario, and its names, as the log of a run has them in either world.
 
 use hopcast_stack::network::{NetworkPlan, interface_name};
+use hopcast_trace::KnownNetwork;
 use hopcast_trace::log::{Flow, Named, Place};
 
+use super::flow::spec;
 use crate::scenario::model::Scenario;
 
 /// The interfaces of each link, in the order of its attachments.
@@ -21,6 +23,13 @@ pub fn log_interfaces(scenario: &Scenario, plan: &NetworkPlan) -> Vec<Vec<Place>
     (0..scenario.links.len()).map(of_link).collect()
 }
 
+/// What a scenario says of the network that captures were taken in.
+pub fn known_network(scenario: &Scenario) -> KnownNetwork {
+    let plan = NetworkPlan::of(scenario.network());
+    let interfaces = log_interfaces(scenario, &plan).into_iter().flatten().collect();
+    KnownNetwork { interfaces, names: log_names(scenario, &plan) }
+}
+
 /// The names that queries may use.
 pub fn log_names(scenario: &Scenario, plan: &NetworkPlan) -> Vec<Named> {
     let name_of = |node: usize| scenario.nodes[node].name.clone();
@@ -32,9 +41,10 @@ pub fn log_names(scenario: &Scenario, plan: &NetworkPlan) -> Vec<Named> {
         name: group.name.clone(),
         addresses: [false, true].map(|v6| group.address(v6)).to_vec(),
     });
-    let flows = scenario.flows.iter().map(|flow| {
+    let flows = scenario.flows.iter().enumerate().map(|(number, flow)| {
         let to = flow.to.iter().map(|&to| name_of(to)).collect();
-        Named::Flow(Flow { name: flow.name.clone(), from: name_of(flow.from), to })
+        let port = spec(scenario, number).port();
+        Named::Flow(Flow { name: flow.name.clone(), from: name_of(flow.from), port, to })
     });
     nodes.chain(groups).chain(flows).collect()
 }
