@@ -135,7 +135,7 @@ fn frames_of_a_type_pass_between_interfaces_and_others_are_overheard_where_asked
         for promiscuous in [false, true] {
             let (mut one, of_one) = bench.played(&[frames("f0", false)]);
             let (mut two, of_two) = bench.played(&[frames("f1", promiscuous)]);
-            let hears = |on: bool| namespace.sh("ip -d link show dev f1").contains("PROMISC") == on;
+            let hears = |on: bool| namespace.sh("ip -d link show dev f1").contains("promiscuity 1") == on;
             assert!(hears(promiscuous));
             let sent = [
                 (far, own, ETHER_TYPE, &[1; 1500][..]),

@@ -83,3 +83,28 @@ fn a_port_that_does_not_admit_a_tag_drops_its_frames_and_the_status_says_so() {
     assert!(counter(&faulty, "vlan_not_allowed_in") > 0);
     assert!(counter(&ship, "frames_out") > 0);
 }
+
+#[test]
+fn the_ports_of_a_bridge_that_is_killed_are_given_back() {
+    if !possible() {
+        return;
+    }
+    let lab = network(&[("ship", "right", "10.7.0.1"), ("shore", "left", "10.7.0.2")]);
+    let mut hub = node(&lab, "hub", "tap: br0, interfaces: [left, right]");
+    let hears_all = || lab.run("hub", "ip -d link show dev left").contains("promiscuity 1");
+    let switches = ["left", "right"].map(|port| format!("cat /proc/sys/net/ipv6/conf/{port}/disable_ipv6"));
+    let is_silent = || switches.each_ref().map(|switch| lab.run("hub", switch).trim() == "1");
+    assert!(hears_all());
+    assert_eq!(is_silent(), [true; 2]);
+    hub.signal("KILL");
+    assert!(within(Duration::from_secs(5), || !hears_all()), "its socket keeps the mode, and is closed");
+    assert_eq!(is_silent(), [true; 2]);
+    // The next node gives them back before it takes them itself.
+    let mut hub = node(&lab, "hub", "tap: br0, interfaces: [left, right]");
+    assert!(pings(&lab, "ship", "10.7.0.2"));
+    assert_eq!(is_silent(), [true; 2]);
+    hub.signal("TERM");
+    assert_eq!(hub.ends(), Some(0));
+    assert_eq!(is_silent(), [false; 2]);
+    assert_eq!(lab.run("hub", "nft list tables").trim(), "");
+}

@@ -1,12 +1,15 @@
 //! Removal of the rules of killed nodes, which would still redirect connections or drop packets.
 //!
-//! The kernel removes devices, and the routes over them, with their process; netfilter's tables, routing rules and
-//! other routes stay.
+//! The kernel removes devices, and the routes over them, with their process, and ends promiscuous modes; netfilter's
+//! tables, routing rules and other routes stay, and so does IPv6 that is off on interfaces that were taken.
 
 use std::io;
 
-use crate::runtime::Claim;
 use crate::runtime::command::{ip, run};
+use crate::runtime::{Claim, give_back};
+
+/// The family of nft tables of frames.
+const FRAMES: &str = "netdev";
 
 /// Removes the rules of nodes that are gone, and returns a line for each. Rules that cannot be removed stay.
 pub fn sweep() -> Vec<String> {
@@ -14,12 +17,17 @@ pub fn sweep() -> Vec<String> {
     for (family, table) in tables() {
         let Some(claim) = Claim::left_behind(&table) else { continue };
         let mark = claim.mark();
+        let listed = match family {
+            FRAMES => run("nft", &format!("list table {family} {table}"), "").unwrap_or_default(),
+            _ => String::new(),
+        };
         let gone = run("nft", &format!("delete table {family} {table}"), "");
         for version in ["-4", "-6"] {
             let _ = ip(&format!("{version} rule del fwmark {mark}"));
             let _ = ip(&format!("{version} route flush table {mark}"));
         }
         if gone.is_ok() {
+            give_back(&listed, &run("nft", &format!("list ruleset {FRAMES}"), "").unwrap_or_default());
             done.push(format!("took away rules that a killed node had left behind (nft table `{table}`)"));
         }
     }
@@ -50,5 +58,5 @@ fn tables() -> Vec<(&'static str, String)> {
         let names = listed.lines().filter_map(|line| Some(line.strip_prefix(&begin)?.trim().to_owned()));
         names.map(|name| (family, name)).collect::<Vec<_>>()
     };
-    ["inet", "netdev"].into_iter().flat_map(of).collect()
+    ["inet", FRAMES].into_iter().flat_map(of).collect()
 }

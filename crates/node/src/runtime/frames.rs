@@ -10,6 +10,8 @@ use hopcast_core::plug::FramesPlug;
 use hopcast_core::{Buffer, Frame, Item};
 use hopcast_wire::ethernet::HEADER;
 use hopcast_wire::vlan::TAG;
+use nix::libc;
+use nix::sys::socket::sockopt::SetStruct;
 use nix::sys::socket::{
     ControlMessageOwned, LinkAddr, MsgFlags, recvmsg, setsockopt, sockopt as nix_sockopt,
 };
@@ -19,7 +21,6 @@ use rustix::net::{
     AddressFamily, Protocol, RawProtocol, RecvFlags, SendFlags, SocketFlags, SocketType, eth, sockopt,
 };
 
-use super::command::ip;
 use super::counters::Counters;
 use super::error::PlugError;
 use super::poller::{Poller, Token};
@@ -59,8 +60,6 @@ pub(super) struct Frames {
     counters: Counters,
     /// The frames that are received.
     wanted: Wanted,
-    /// Keeps the interface's promiscuous mode.
-    _promiscuous: Option<Promiscuous>,
     /// Keeps the frames from the kernel.
     _taken: Option<Taken>,
 }
@@ -104,7 +103,9 @@ impl Frames {
         }
         // The address names no EtherType, so the socket keeps its own.
         nix::sys::socket::bind(socket.as_raw_fd(), &interface).map_err(io::Error::from)?;
-        let promiscuous_mode = (wanted != Wanted::Own).then(|| Promiscuous::on(name)).transpose()?;
+        if wanted != Wanted::Own {
+            hear_all(&socket, name, &interface)?;
+        }
         // Frames of other interfaces, received before the socket was bound.
         discard_waiting(&socket);
         let token = Token { plug, key: 0 };
@@ -123,7 +124,6 @@ impl Frames {
             blocked: false,
             counters: Counters::default(),
             wanted,
-            _promiscuous: promiscuous_mode.flatten(),
             _taken: taken,
         })
     }
@@ -280,23 +280,28 @@ fn link(name: &str) -> Result<LinkAddr, PlugError> {
     found.ok_or_else(|| PlugError::NoInterface(name.to_owned()))
 }
 
-/// The promiscuous mode of an interface, until this is dropped.
-struct Promiscuous(String);
-
-impl Promiscuous {
-    /// Sets the promiscuous mode; `None` if the interface was in it before.
-    fn on(interface: &str) -> Result<Option<Self>, PlugError> {
-        if ip(&format!("-o link show dev {interface}"))?.contains("PROMISC") {
-            return Ok(None);
-        }
-        ip(&format!("link set dev {interface} promisc on"))?;
-        Ok(Some(Self(interface.to_owned())))
-    }
+/// Has an interface receive all frames for as long as the socket is open, also if this process is killed.
+fn hear_all(socket: &OwnedFd, name: &str, interface: &LinkAddr) -> Result<(), PlugError> {
+    let membership = libc::packet_mreq {
+        mr_ifindex: interface.ifindex().try_into().map_err(|_| PlugError::NoInterface(name.to_owned()))?,
+        mr_type: libc::PACKET_MR_PROMISC as u16,
+        mr_alen: 0,
+        mr_address: [0; 8],
+    };
+    setsockopt(socket, Membership, &membership).map_err(|error| PlugError::Setting {
+        interface: name.to_owned(),
+        setting: "its promiscuous mode",
+        source: error.into(),
+    })
 }
 
-impl Drop for Promiscuous {
-    fn drop(&mut self) {
-        // The interface may be gone, and its mode with it.
-        let _ = ip(&format!("link set dev {} promisc off", self.0));
-    }
-}
+/// `PACKET_ADD_MEMBERSHIP` of packet(7).
+#[derive(Clone, Copy)]
+struct Membership;
+nix::setsockopt_impl!(
+    Membership,
+    libc::SOL_PACKET,
+    libc::PACKET_ADD_MEMBERSHIP,
+    libc::packet_mreq,
+    SetStruct<'_, libc::packet_mreq>
+);

@@ -74,6 +74,7 @@ pub(crate) use self::claim::Claim;
 pub use self::error::{CommandError, OpenError, PlugError, RuntimeError};
 pub use self::frames::{discard_waiting, packet_socket};
 pub use self::stop::Stop;
+pub(crate) use self::taken::give_back;
 
 /// Number of items after which the machine is woken if its deadline has passed. Chosen; more delays timers under load,
 /// fewer costs looks at the clock.

@@ -37,11 +37,31 @@ impl Taken {
         let silence = Silence::of(interface)?;
         let mut rules = Rules::claim()?;
         let table = rules.named().table();
+        let name = if silence.path.is_some() { SILENCED } else { "taken" };
         let chain = format!("type filter hook ingress device \"{interface}\" priority 0; policy drop;");
         // The family `inet` would let pass all that is not IP.
-        rules.filter_frames(&format!("table netdev {table} {{\nchain taken {{ {chain} }}\n}}\n"))?;
+        rules.filter_frames(&format!("table netdev {table} {{\nchain {name} {{ {chain} }}\n}}\n"))?;
         Ok(Self { _rules: rules, _silence: silence })
     }
+}
+
+/// The name of the nft chain of an interface that had IPv6 before it was taken.
+const SILENCED: &str = "silenced";
+
+/// Turns IPv6 on again at an interface that a killed process had taken; `table` is its nft table, and `others` are all
+/// others. What one of them has taken since stays silent.
+pub(crate) fn give_back(table: &str, others: &str) {
+    let Some((_, chain)) = table.split_once(&format!("chain {SILENCED} ")) else { return };
+    let Some(interface) = chain.split('"').nth(1) else { return };
+    if !others.contains(&format!("device \"{interface}\"")) {
+        // The interface may be gone.
+        let _ = fs::write(ipv6_switch(interface), "0");
+    }
+}
+
+/// The file that turns IPv6 off on an interface.
+fn ipv6_switch(interface: &str) -> String {
+    format!("/proc/sys/net/ipv6/conf/{interface}/disable_ipv6")
 }
 
 /// An address of the host on an interface, but for IPv6's own of the link.
@@ -63,7 +83,7 @@ struct Silence {
 
 impl Silence {
     fn of(interface: &str) -> Result<Self, PlugError> {
-        let path = format!("/proc/sys/net/ipv6/conf/{interface}/disable_ipv6");
+        let path = ipv6_switch(interface);
         match fs::read_to_string(&path) {
             Ok(off) if off.trim() == "0" => {
                 fs::write(&path, "1").map_err(|source| PlugError::Setting {
