@@ -1,5 +1,7 @@
 //! Where packets of a recorded run died: the picture of the verdict of most interest.
 
+mod saved;
+
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -9,6 +11,7 @@ use hopcast_trace::verdict::{Finding, Verdict, verdicts};
 use hopcast_trace::view::marks_of_packets;
 use hopcast_trace::{Log, Query, follow};
 
+use self::saved::{Found, LogKey, Saved};
 use super::network::RoutePicture;
 use super::{Plot, Section};
 use crate::Topology;
@@ -17,9 +20,26 @@ use crate::Topology;
 const MAX_BYTES: u64 = 64 << 20;
 
 /// The picture of the packets in a run directory's first log that did not arrive, as far as `hopcast trace` says so in
-/// its first line; `None` without a log that can be read, or where nothing is amiss.
+/// its first line; `None` without a log that can be read, or where nothing is amiss. The log is read once: what was
+/// found in it is saved beside it.
 pub(crate) fn plot(dir: &Path, topology: &Topology) -> Option<Plot> {
     let logs = logs(dir);
+    let log = LogKey::of(&logs)?;
+    let found = match Saved::read(dir) {
+        Some(Saved { log: of, found }) if of == log => found,
+        _ => {
+            let found = search(&logs);
+            Saved { log, found: found.clone() }.write(dir);
+            found
+        }
+    };
+    let (caption, marks) = found.map(Found::into_marks)?;
+    let picture = RoutePicture::new(topology, &marks, &caption);
+    Some(Plot::new(Section::Packets, "packets", caption.clone(), Vec::new(), |size| picture.paint(size)))
+}
+
+/// The verdict of most interest on packets of the first log that did not arrive, and their marks.
+fn search(logs: &[PathBuf]) -> Option<Found> {
     let mut bytes = Vec::new();
     File::open(logs.first()?).ok()?.take(MAX_BYTES).read_to_end(&mut bytes).ok()?;
     let is_whole = (bytes.len() as u64) < MAX_BYTES;
@@ -35,9 +55,7 @@ pub(crate) fn plot(dir: &Path, topology: &Topology) -> Option<Plot> {
             format!(" In the first {} MB of the log of the first of {runs} runs.", MAX_BYTES >> 20)
         }
     };
-    let caption = format!("{verdict}.{of}");
-    let picture = RoutePicture::new(topology, &marks, &caption);
-    Some(Plot::new(Section::Packets, "packets", caption.clone(), Vec::new(), |size| picture.paint(size)))
+    Some(Found::new(format!("{verdict}.{of}"), marks))
 }
 
 /// The logs of a run directory, in the order of their runs.
@@ -104,6 +122,22 @@ mod tests {
         let caption = "frame of type 0x88b5 died on link wire, from a to b: lost on the link, 2 of 3.";
         assert_eq!(plot.caption, caption);
         assert!(plot.standalone().contains("2 lost"), "{}", plot.standalone());
+    }
+
+    #[test]
+    fn a_log_is_read_again_only_if_it_is_another() {
+        let dir = directory(&[true, false, true]);
+        plot(dir.path(), &topology()).unwrap();
+        let saved = dir.path().join("captures/packets.json");
+        let text = fs::read_to_string(&saved).unwrap();
+        fs::write(&saved, text.replace("2 of 3", "as it was saved")).unwrap();
+        assert!(plot(dir.path(), &topology()).unwrap().caption.ends_with(", as it was saved."));
+        let other = directory(&[false, false, true]);
+        let log = "captures/run-0.trace";
+        fs::copy(other.path().join(log), dir.path().join(log)).unwrap();
+        assert!(plot(dir.path(), &topology()).unwrap().caption.ends_with(", 1 of 3."));
+        fs::write(&saved, "no JSON").unwrap();
+        assert!(plot(dir.path(), &topology()).unwrap().caption.ends_with(", 1 of 3."));
     }
 
     #[test]
