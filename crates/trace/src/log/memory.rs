@@ -16,6 +16,11 @@ impl MemoryLog {
         Recorder::new(Box::new(self.clone()), max_size)
     }
 
+    /// The size of what has been written so far, in bytes; a recorder gathers some before it writes them.
+    pub fn size(&self) -> u64 {
+        self.0.borrow().len() as u64
+    }
+
     /// The bytes that have been written so far, which are taken out.
     pub fn take(&self) -> Vec<u8> {
         self.0.take()

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use hopcast_core::{Buffer, Duration, Instant, Item, Machine, Message, Port, Shared, Slot};
 use hopcast_stack::network::{HOP_LIMIT, NetworkPlan, NodeId, SegmentEnd};
 use hopcast_stack::{BuildError, BuiltNodes, PingConfig};
+use hopcast_trace::log::Truncation;
 use hopcast_trace::{Log, Query, follow};
 use hopcast_wire::{icmp, ip};
 
 use super::links::Changes;
-use super::why::{Followed, followed, recorded};
+use super::why::{Followed, MAX_LOG, followed, recorded, recorded_within};
 use super::{Check, Findings, Pairs, SETTLING, Stage, TRIES, bounded};
 use crate::WorldError;
 use crate::monitor::Monitor;
@@ -67,44 +68,80 @@ pub(super) fn check(
     wanted: Pairs,
     findings: &mut Findings,
 ) -> Result<(), WorldError> {
+    check_within(MAX_LOG, scenario, at, wanted, findings)
+}
+
+/// The same with logs of at most about `max_log` bytes. Addresses of two hosts are found in them: when one is half
+/// full, the pairs that remain are checked in a world that has a log of its own.
+fn check_within(
+    max_log: u64,
+    scenario: &Scenario,
+    at: Instant,
+    wanted: Pairs,
+    findings: &mut Findings,
+) -> Result<(), WorldError> {
     let flows = &scenario.flows;
     let scenario = Scenario { flows: Vec::new(), ..scenario.clone() };
     let pairs = pairs(&scenario, flows, wanted, findings);
     let scenario = Arc::new(scenario);
-    let mut askers = Vec::new();
-    let put = |nodes: &mut BuiltNodes| {
-        for (number, pair) in pairs.iter().enumerate() {
-            askers.push(put_asker(&scenario, nodes, number, pair)?);
-        }
-        Ok(())
-    };
-    let mut world = World::with(scenario.clone(), 0, None, put)?;
     let mut checks = Vec::new();
     let mut failures: BTreeMap<Stage, usize> = BTreeMap::new();
     let mut left_out: BTreeMap<Stage, usize> = BTreeMap::new();
-    let log = recorded(&mut world, |world| {
-        world.run_until(at + SETTLING, &Monitor::default());
-        for (number, (pair, asker)) in pairs.iter().zip(&askers).enumerate() {
-            if failures.get(&pair.stage).is_some_and(|&failed| failed >= MAX_FAILED) {
-                *left_out.entry(pair.stage).or_default() += 1;
-                continue;
+    let mut rivals = BTreeMap::new();
+    let mut begin = 0;
+    loop {
+        let mut askers = Vec::new();
+        let put = |nodes: &mut BuiltNodes| {
+            for (number, pair) in pairs.iter().enumerate().skip(begin) {
+                askers.push(put_asker(&scenario, nodes, number, pair)?);
             }
-            for size in pair.sizes() {
-                let mut check = pair.check(&scenario, size);
-                ask(world, pair.from.0, asker, (size, TRIES), &mut check);
-                let failed = !check.passed;
-                checks.push((number, size, check));
-                if failed {
-                    *failures.entry(pair.stage).or_default() += 1;
+            Ok(())
+        };
+        let mut world = World::with(scenario.clone(), 0, None, put)?;
+        let mut end = pairs.len();
+        let log = recorded_within(max_log, &mut world, |world, log| {
+            world.run_until(at + SETTLING, &Monitor::default());
+            // A log that is soon full of what hosts do unasked leaves no room for more than one pair in any world.
+            let is_divided = log.size() < max_log / 4;
+            for (number, asker) in (begin..).zip(&askers) {
+                if is_divided && number > begin && log.size() >= max_log / 2 {
+                    end = number;
                     break;
                 }
+                let pair = &pairs[number];
+                if failures.get(&pair.stage).is_some_and(|&failed| failed >= MAX_FAILED) {
+                    *left_out.entry(pair.stage).or_default() += 1;
+                    continue;
+                }
+                for size in pair.sizes() {
+                    let mut check = pair.check(&scenario, size);
+                    ask(world, pair.from.0, asker, (size, TRIES), &mut check);
+                    let failed = !check.passed;
+                    checks.push((number, size, check));
+                    if failed {
+                        *failures.entry(pair.stage).or_default() += 1;
+                        break;
+                    }
+                }
+            }
+        });
+        if let Some(log) = log {
+            rivals.extend(claims(&log));
+            if let Some(Truncation::Full { from, .. }) = log.truncation() {
+                let after = from.as_secs_f64();
+                findings.left_out.push(format!(
+                    "addresses that two hosts claim, by what was sent after {after:.3} s: the log of a check was full"
+                ));
             }
         }
-    });
+        begin = end;
+        if begin >= pairs.len() {
+            break;
+        }
+    }
     for (stage, pairs) in left_out {
         findings.left_out.push(format!("{stage}: {pairs} pairs, after {MAX_FAILED} checks that failed"));
     }
-    let rivals = log.map(|log| claims(&log)).unwrap_or_default();
     let mut explained = BTreeMap::new();
     for (number, size, mut check) in checks {
         let pair = &pairs[number];
@@ -384,5 +421,38 @@ impl Machine for Asker {
 
     fn deadline(&self) -> Option<Instant> {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::scenario::{MemoryFiles, Overrides, load_text};
+
+    const SEGMENT: &str = "\
+topology:
+  nodes: [a, b, c, d, e, { name: f, claims: 10.0.0.5 }]
+  links: [{ medium: [a, b, c, d, e, f], rate: 100 Mbit/s, delay: 1 ms }]
+flows: [{ from: a, to: b, over: udp, app: bulk }]
+";
+
+    #[test]
+    fn an_address_of_two_is_found_after_the_log_was_full() {
+        let plan =
+            load_text("segment.yaml", SEGMENT, &Overrides::default(), &MemoryFiles::default()).unwrap();
+        let found = |max_log| {
+            let mut findings = Findings { at_s: 0.0, checks: Vec::new(), left_out: Vec::new() };
+            let scenario = &plan.cases[0].scenario;
+            check_within(max_log, scenario, Instant::ZERO, Pairs::OfFlows, &mut findings).unwrap();
+            let failed = findings.checks.iter().filter(|check| !check.passed);
+            (failed.map(|check| check.reasons.clone()).collect::<Vec<_>>(), findings.left_out)
+        };
+        let (reasons, left_out) = found(MAX_LOG);
+        assert_eq!(reasons, [["10.0.0.5 is claimed by e and f"], ["10.0.0.5 is claimed by e and f"]]);
+        assert!(left_out.is_empty(), "{left_out:?}");
+        assert_eq!(found(20_000).0, reasons, "logs of the pairs before are full of them");
+        assert!(found(2_000).1[0].starts_with("addresses that two hosts claim, by what was sent after "));
     }
 }

@@ -6,13 +6,22 @@ use hopcast_trace::{Log, MemoryLog, Query, follow};
 use crate::world::World;
 
 /// Maximum size of a log, in bytes. Chosen: it bounds memory, and holds a check in a network of thousands of nodes.
-const MAX_LOG: u64 = 64 << 20;
+pub(super) const MAX_LOG: u64 = 64 << 20;
 
 /// What happens to packets while `send` runs the world, as a log; `None` if it cannot be read.
 pub(super) fn recorded(world: &mut World, send: impl FnOnce(&mut World)) -> Option<Log> {
+    recorded_within(MAX_LOG, world, |world, _| send(world))
+}
+
+/// The same with a log of at most about `max_log` bytes, which `send` is given too.
+pub(super) fn recorded_within(
+    max_log: u64,
+    world: &mut World,
+    send: impl FnOnce(&mut World, &MemoryLog),
+) -> Option<Log> {
     let memory = MemoryLog::default();
-    world.record(memory.recorder(MAX_LOG));
-    send(world);
+    world.record(memory.recorder(max_log));
+    send(world, &memory);
     world.finish_recording().ok()?;
     Log::read(memory.take()).ok()
 }
