@@ -217,6 +217,11 @@ flows: [{ name: f, from: a, to: b, over: udp, app: { cbr: { rate: 100 kbit/s, si
 ";
     let run = run(text);
     assert!(host(&run, "net.addresses_moved") > 10, "{:?}", run.hosts);
+    // Frames go round as fast as the two links carry them, and no faster: 42 B are the shortest.
+    let most = 2 * 500_000 / 8 / 10 / 42;
+    for (from, to) in [("s", "t"), ("t", "s")] {
+        assert!((10..=most).contains(&frames(&run, from, to)), "{from}, {to}: {}", frames(&run, from, to));
+    }
 }
 
 #[test]
