@@ -1,8 +1,10 @@
 //! Packets that no honest member sends: what they cost is bounded, and the others are unharmed.
 
-use hopcast_core::{Duration, Instant};
+use std::sync::Arc;
 
-use super::super::object::{Metadata, digest, tag};
+use hopcast_core::{Buffer, Duration, Instant};
+
+use super::super::object::{MAX_NAME, Metadata, digest, tag};
 use super::super::wire::{
     Data, MessageId, Missing, Packet, Request, Sent, Series, Shape, Summary, Symbol, Want,
 };
@@ -181,6 +183,115 @@ fn lies_about_what_exists_cost_few_packets() {
     let sent: u64 = (0..4).map(|member| net.counter(member, "nacks_sent")).sum();
     // Chosen: twice what members send that nobody lies to, and a back-off's worth for each lie that is believed.
     assert!(sent < 300, "{sent} requests");
+}
+
+#[test]
+fn names_of_megabytes_are_refused_where_they_are_published() {
+    let mut net = network(7, 1, 0, &policy(), 0.0);
+    let name = |len| Arc::<[u8]>::from(vec![b'a'; len]);
+    for (len, refused) in [(2 << 20, 1), (MAX_NAME + 1, 2), (MAX_NAME, 2)] {
+        let unit = hopcast_core::Message::new(0, Buffer::copy_from(b"payload")).named(name(len));
+        net.give(0, Item::Message(unit));
+        assert_eq!(net.counter(0, "units_refused"), refused, "a name of {len} bytes");
+    }
+    let group = Metadata { group: name(2 << 20), name: None, is_datagram: false, history: 0 };
+    let now = net.now;
+    assert_eq!(net.members[0].session.publish(now, &group, b"payload"), None);
+    assert_eq!((net.counter(0, "units_refused"), net.members[0].session.messages()), (3, 1));
+    net.run(Duration::from_secs(5), |_| false);
+    let [(_, Item::Message(unit))] = &net.members[1].up[..] else { panic!("{:?}", net.members[1].up) };
+    assert_eq!((unit.name.as_ref(), &unit.payload[..]), (Some(&name(MAX_NAME)), &b"payload"[..]));
+}
+
+/// Objects whose metadata are cut off, or longer than any, or recommend a history that nobody can have, and that have
+/// the checksum that they say.
+#[test]
+fn metadata_that_are_forged_are_counted_and_cost_few_requests() {
+    let policy = policy();
+    let mut net = Network::new(7);
+    let subscription = Subscription { join: Join::Object, ..Subscription::default() };
+    for member in 0..4 {
+        let subscription = (1..=2).contains(&member).then_some(subscription);
+        join(&mut net, config(member, subscription, &policy), link(0.1));
+    }
+    let other = Metadata { group: b"recom"[..].into(), name: None, is_datagram: false, history: u32::MAX };
+    let forged = [[vec![2], vec![255; 50]].concat(), [vec![2], vec![255; 900]].concat(), other.emit()];
+    arrive_in_spite_of(&mut net, |net, step| {
+        for (object, publisher) in forged.iter().zip(77..) {
+            let shape =
+                Shape { length: object.len() as u32, fragment: 1000, chunk: 1, digest: digest(object) };
+            let id = message(publisher, (1 << 29) + step as u32);
+            forge(net, &data(id, shape, 0, object));
+        }
+    });
+    for member in 1..=2 {
+        assert_eq!(received(&net, member).len(), 10, "nothing that was forged");
+        assert_eq!(net.counter(member, "messages_damaged"), 1000);
+        assert!(net.members[member].session.held() < 2 << 20);
+    }
+    let sent: u64 = (0..4).map(|member| net.counter(member, "nacks_sent")).sum();
+    // Chosen: as where others lie about what exists.
+    assert!(sent < 300, "{sent} requests");
+}
+
+/// Two machines with one identity, as where a node's configuration was copied.
+#[test]
+fn two_publishers_with_one_name_harm_no_third() {
+    let mut net = network(8, 2, 1, &policy(), 0.1);
+    let twin = join(&mut net, config(0, None, &policy()), link(0.1));
+    let publishers = [0, 3, twin];
+    let payload = |publisher: usize, at: u64| contents(2500, 100 * publisher as u64 + at);
+    for at in 0..10 {
+        publishers.iter().for_each(|&publisher| publish(&mut net, publisher, &payload(publisher, at)));
+        net.run(Duration::from_millis(500) * (at + 1), |_| false);
+    }
+    net.run(Duration::from_secs(60), |_| false);
+    let of = |publisher| (0..10).map(|at| payload(publisher, at)).collect::<Vec<_>>();
+    for member in 1..=2 {
+        let found = counted(received(&net, member));
+        assert!(of(3).iter().all(|message| found.get(message) == Some(&1)), "member {member}");
+        // Of each name at most one, and none that is made of both.
+        let named: Vec<_> = of(0).into_iter().zip(of(twin)).collect();
+        let of_name = |(one, other): &(Vec<u8>, Vec<u8>)| {
+            found.contains_key(one) as usize + found.contains_key(other) as usize
+        };
+        assert!(named.iter().all(|both| of_name(both) <= 1), "member {member}");
+        let arrived: usize = named.iter().map(of_name).sum();
+        assert_eq!((found.len(), found.values().sum::<usize>()), (10 + arrived, 10 + arrived));
+        assert!(arrived >= 8, "{arrived} of member {member}");
+        assert!(net.counter(member, "message_conflicts") > 10);
+    }
+    let (before, end) = (net.bytes(), net.now.since(Instant::ZERO) + Duration::from_secs(60));
+    net.run(end, |_| false);
+    // Chosen: summaries of five members, and requests for what one of the two has and the other is asked for.
+    assert!(net.bytes() - before < 60_000, "{} bytes in a minute without news", net.bytes() - before);
+}
+
+#[test]
+fn a_clock_that_jumps_ahead_expires_what_is_over_and_nothing_else() {
+    let policy = Policy { lifetime: Some(Duration::from_secs(600)), ..policy() };
+    let mut net = network(6, 1, 1, &policy, 0.1);
+    let wait = |net: &mut Network, seconds| {
+        let until = net.now.since(Instant::ZERO) + Duration::from_secs(seconds);
+        net.run(until, |_| false);
+    };
+    publish(&mut net, 0, &contents(5000, 1));
+    wait(&mut net, 10);
+    net.jump(Duration::from_secs(300));
+    publish(&mut net, 0, &contents(5000, 2));
+    wait(&mut net, 10);
+    assert!((0..3).all(|member| net.members[member].session.messages() == 2));
+    // The first is over, and the second has some minutes left.
+    net.jump(Duration::from_secs(400));
+    assert!((0..3).all(|member| net.counter(member, "cache_expired") == 1));
+    let late = join(&mut net, config(3, Some(everything()), &policy), link(0.1));
+    publish(&mut net, 0, &contents(5000, 3));
+    wait(&mut net, 60);
+    assert_eq!(counted(received(&net, late)), counted(vec![contents(5000, 2), contents(5000, 3)]));
+    assert_eq!(received(&net, 1).len(), 3);
+    net.jump(Duration::from_secs(3600));
+    assert!((0..4).all(|member| net.members[member].session.held() == 0));
+    assert!((0..3).all(|member| net.counter(member, "cache_expired") == 3));
 }
 
 #[test]
