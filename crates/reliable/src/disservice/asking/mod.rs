@@ -1,5 +1,7 @@
 //! When a member asks for what it lacks, for what, and whom.
 
+mod coded;
+mod lost;
 mod wants;
 
 use std::collections::BTreeMap;
@@ -15,7 +17,8 @@ use super::series::{Catalogue, Series};
 use super::serving::Part;
 use super::turns::{Turn, Turns};
 use super::wire::{DATA_OVERHEAD, HEADER, MAX_SERVERS, MAX_WANTS, MemberId, MessageId, Missing, Want};
-use wants::{Budget, fragments};
+pub(super) use lost::MAX_LOST;
+use wants::fragments;
 
 use crate::round_trip::RoundTrip;
 
@@ -91,9 +94,6 @@ const MAX_SPACING: Duration = Duration::from_millis(500);
 /// Packets of data for whose time what is missing is gathered while they come. Chosen: of messages of some fragments,
 /// losses of three, so that one request does for them; twice as many, and messages come a second later.
 const GATHERED: u64 = 16;
-/// The same where repairs are combinations. Chosen: a third less in requests; what is asked of one member for more
-/// messages yet is less often what it has of each.
-const CODED_GATHERED: u64 = 24;
 /// Longest time for which what is missing is gathered because data come slowly. Chosen: a third of DisService's
 /// interval; requests are then some hundredths of what they bring.
 const MAX_GATHERING: Duration = Duration::from_secs(1);
@@ -102,23 +102,6 @@ const PASSES: u32 = 2;
 /// Requests in a row that may have been lost, or their answers, before the time between them grows. Chosen: where 30 %
 /// is lost each way half of them are, and one message in sixteen needs a fifth.
 const LOST_PASSES: u32 = 4;
-/// The same where repairs are combinations, and the maximum factor by which the time grows. Chosen: each pass asks
-/// another member, and of what nobody holds a request a second would cost as much as what is to be had.
-const LOST_CODED_PASSES: u32 = 1;
-const MAX_CODED_BACK_OFF: u32 = 8;
-/// Longest time for which what is missing is gathered where repairs are combinations. Chosen: three times as long as
-/// without, since a server gives a third of what it can.
-const MAX_CODED_GATHERING: Duration = Duration::from_secs(3);
-/// Passes in vain after which members that lack a message themselves are asked for combinations of it too. Chosen: one
-/// fragment in 60 is with them alone where half of all is lost.
-const WANTING_AFTER: u32 = 2;
-/// Mean times between packets of data after which a message that still came is over where repairs are combinations:
-/// what is asked for before its publisher has sent it is sent twice. Chosen: where half of them are lost, and the mean
-/// is twice the publisher's, one pause in 4,000 is as long.
-const CODED_TAIL: u64 = 6;
-/// Messages in a row that a member of many lost, at most: others may not have more either. Chosen: a burst of some
-/// packets.
-pub(super) const MAX_LOST: usize = 8;
 /// Messages of which something is asked for at a time, at most. Chosen: some requests full of single ones.
 pub(super) const MAX_ASKED: usize = 4096;
 
@@ -178,7 +161,7 @@ impl Asking {
     /// Time for which what is missing is gathered for one request: longer while new data come slowly.
     fn gathers(&self, now: Instant) -> Duration {
         let (packets, longest) = match self.is_coded {
-            true => (CODED_GATHERED, MAX_CODED_GATHERING),
+            true => (coded::GATHERED, coded::MAX_GATHERING),
             false => (GATHERED, MAX_GATHERING),
         };
         let gathers = if self.comes(now) { (self.spacing * packets).min(longest) } else { Duration::ZERO };
@@ -241,51 +224,6 @@ impl Asking {
             let pause = if self.comes(now) { self.gathers(now) } else { self.every / 4 };
             let soon = now + self.spread(pause) + self.back_off();
             self.next = Some(self.next.map_or(soon, |next| next.min(soon)));
-        }
-    }
-
-    /// A member sends a combination of a message that is not whole here. One that has all of a chunk in what it sends
-    /// has more to give than most.
-    pub(super) fn note_combination(&mut self, id: MessageId, from: MemberId, coefficients: &[u8]) {
-        let has_room = self.givers.len() < MAX_ASKED || self.givers.contains_key(&id);
-        if has_room && !coefficients.contains(&0) {
-            self.givers.insert(id, from);
-        }
-    }
-
-    /// A server of many answers what it was asked for of a message. If it was to send a few others since it was heard
-    /// last, those have been lost on the way to this member, or to several.
-    fn note_passed(&mut self, now: Instant, server: MemberId, id: MessageId) {
-        if !self.turns.is_crowd() {
-            return;
-        }
-        for id in self.expected.passed(server, id) {
-            self.note_lost(now, server, id);
-        }
-    }
-
-    /// A message of a series is heard from its publisher for the first time: those before it were lost.
-    pub(super) fn note_published(&mut self, now: Instant, id: MessageId, view: &View<'_>) {
-        if !self.turns.is_crowd() {
-            return;
-        }
-        let Some(series) = view.catalogue.get(id.into()).filter(|series| self.asks_for(series)) else {
-            return;
-        };
-        let before = id.sequence.saturating_sub(MAX_LOST as u32)..id.sequence;
-        for sequence in series.missing_in(before) {
-            let lost = MessageId { sequence, ..id };
-            if !self.expected.has(lost) {
-                self.note_lost(now, id.publisher, lost);
-            }
-        }
-    }
-
-    /// A server has sent all of a message, and unless the rest comes soon, another that heard it is asked.
-    fn note_lost(&mut self, now: Instant, server: MemberId, id: MessageId) {
-        if self.turns.is_crowd() && matches!(self.servers, Servers::One) {
-            let wait = self.every.mul_f64(2.0 * self.random.uniform());
-            self.losses.add(now, id, server, wait);
         }
     }
 
@@ -489,91 +427,6 @@ impl Asking {
         Some((server, is_again, wants))
     }
 
-    /// The member that is to be asked for combinations, most of which are of one message: one that holds what is
-    /// wanted, or that sent combinations of all fragments of it, or else one that was not asked before; of those rather
-    /// one that does not lack it itself, since what that sends says something new to all that do.
-    fn server_of_parts(
-        &mut self,
-        now: Instant,
-        id: MessageId,
-        wants: &[Want],
-        view: &View<'_>,
-    ) -> Option<MemberId> {
-        let passes = self.passes.get(&id);
-        let in_vain = passes.map_or(0, |passes| passes.fruitless);
-        let asked = passes.map_or(&[][..], |passes| &passes.asked);
-        let wanting = view.neighbours.wanting(now, id);
-        let mut server = |wanted: &[MessageId], except: &[MemberId]| {
-            view.neighbours.server(now, wanted, (except, None), &mut self.random)
-        };
-        let giver = self.givers.get(&id).filter(|giver| in_vain == 0 && !wanting.contains(giver));
-        if let Some(&giver) = giver.filter(|&&giver| view.neighbours.get(giver).is_some()) {
-            return Some(giver);
-        }
-        // While something comes of the message, others can wait.
-        let wants: Vec<MessageId> = wants.iter().map(|want| want.id).collect();
-        let ids = if in_vain > 0 { &wants[..] } else { &[id] };
-        let is_holder = |&server: &MemberId| {
-            view.neighbours.get(server).is_some_and(|known| known.answers(now))
-                && ids.iter().any(|&id| view.neighbours.holds(server, id))
-        };
-        if let Some(holder) = server(ids, &[]).filter(is_holder) {
-            return Some(holder);
-        }
-        let others = if in_vain < WANTING_AFTER { server(&wants, &[&wanting, asked].concat()) } else { None };
-        if let Some(server) = others.or_else(|| server(&wants, asked)) {
-            return Some(server);
-        }
-        let any = server(&wants, &[]);
-        if let Some(passes) = self.passes.get_mut(&id) {
-            passes.asked.clear();
-        }
-        any
-    }
-
-    /// The request to make now for what this member lost of what others have, and of whom.
-    fn lost(&mut self, now: Instant, view: &View<'_>) -> Option<(MemberId, Vec<Want>)> {
-        let again = now + self.every * 4;
-        let mut budget = Budget { room: self.room, fragments: MAX_WANTS as u64, each: self.fragments_each };
-        let (mut wants, mut except) = (Vec::new(), Vec::new());
-        while !budget.is_spent()
-            && wants.len() < MAX_WANTS
-            && let Some((id, server)) = self.losses.next(now)
-        {
-            let whole = Want { id, missing: Missing::Whole(1) };
-            if self.missing_of(&whole, view).next().is_none() {
-                self.losses.remove(id);
-                continue;
-            }
-            let found = match view.cache.get(id) {
-                // Somebody else may have asked for it meanwhile.
-                _ if self.expected.has(id) => Vec::new(),
-                Some(held) => self.of_message(now, id, held, false),
-                None => vec![whole],
-            };
-            let is_any = !found.is_empty();
-            if found.iter().all(|want| budget.takes(want)) {
-                self.losses.put_off(id, again, is_any);
-                wants.extend(found);
-                if is_any && !except.contains(&server) {
-                    except.push(server);
-                }
-            } else {
-                // It is in the next request, or too long for any.
-                self.losses.put_off(id, if wants.is_empty() { again } else { now }, false);
-                break;
-            }
-        }
-        if wants.is_empty() {
-            return None;
-        }
-        let server = view.neighbours.any(now, &except, &mut self.random)?;
-        for want in &wants {
-            self.expected.note(want.id, &want.missing, Some(server), again);
-        }
-        Some((server, wants))
-    }
-
     /// A member is asked, by this one or another.
     fn asks(&mut self, now: Instant, server: MemberId, is_own: bool) {
         self.turns.follows(server);
@@ -608,7 +461,7 @@ impl Asking {
         self.passes.entry(id).or_insert(Passes { fruitless: 0, next: now, asked: Vec::new() });
         let slow = self.every.max((self.spacing * GATHERED).min(MAX_GATHERING));
         let (every, lost, max) = if self.is_coded {
-            (slow, LOST_CODED_PASSES, self.back_off.min(MAX_CODED_BACK_OFF))
+            (slow, coded::LOST_PASSES, self.back_off.min(coded::MAX_BACK_OFF))
         } else {
             (self.every, LOST_PASSES, self.back_off)
         };
@@ -617,27 +470,6 @@ impl Asking {
         let factor = 1_u32.checked_shl(in_vain).unwrap_or(u32::MAX).min(max);
         passes.next = now + every * u64::from(factor);
         passes.fruitless = passes.fruitless.saturating_add(1);
-    }
-
-    /// While it is not this member's turn: the last few that it lacks of what others hold need none.
-    fn note_last_few(&mut self, now: Instant, view: &View<'_>) {
-        let mut lost = Vec::new();
-        for (id, series) in view.catalogue.incomplete().filter(|(_, series)| self.asks_for(series)) {
-            let Some(held) = view.neighbours.held(now, id) else { continue };
-            for sequence in held.ranges().flat_map(|run| series.missing_in(run)) {
-                let message = id.message(sequence);
-                if self.expected.has(message) || self.losses.has(message) {
-                    continue;
-                }
-                if lost.len() >= MAX_LOST {
-                    return;
-                }
-                lost.push(message);
-            }
-        }
-        if let Some(server) = self.turns.current() {
-            lost.into_iter().for_each(|id| self.note_lost(now, server, id));
-        }
     }
 
     /// Whether anything is missing at all.

@@ -8,11 +8,11 @@ use super::super::config::Servers;
 use super::super::message::Message;
 use super::super::series::SeriesId;
 use super::super::wire::{MAX_RUNS, MAX_WANTS, MessageId, Missing, Want};
-use super::{Asking, CODED_TAIL, PASSES, Passes, View};
+use super::{Asking, PASSES, Passes, View, coded};
 use crate::runs::Runs;
 
 /// Missing fragments of a message that are looked at for a request. Chosen: more than a request names.
-const MAX_DRAWN: usize = 1 << 16;
+pub(super) const MAX_DRAWN: usize = 1 << 16;
 
 /// Room for wants in a request.
 pub(super) struct Budget {
@@ -84,7 +84,7 @@ impl Asking {
     ) -> Vec<Want> {
         // It may still be coming.
         let tail = self.every * u64::from(self.tail_after);
-        let tail = if self.is_coded { tail.max(self.spacing * CODED_TAIL) } else { tail };
+        let tail = if self.is_coded { tail.max(self.spacing * coded::TAIL) } else { tail };
         let comes = is_newest && message.last_new().is_some_and(|last| now.since(last) < tail);
         let end = if comes { message.highest() } else { message.shape.fragments() };
         if self.is_coded {
@@ -107,30 +107,6 @@ impl Asking {
         }
         runs.truncate(MAX_RUNS);
         if runs.is_empty() { Vec::new() } else { vec![Want { id, missing: Missing::Fragments(runs) }] }
-    }
-
-    /// Wants for combinations: for each chunk before a fragment as many as make it whole, unless as many are
-    /// still to come.
-    fn chunks_of(&self, id: MessageId, message: &Message, end: u32) -> Vec<Want> {
-        let mut chunks: Vec<(u32, Vec<Range<u32>>)> = Vec::new();
-        for index in message.missing(0..end).take(MAX_DRAWN) {
-            let chunk = message.shape.chunk_of(index);
-            if chunks.last().is_none_or(|&(last, _)| last != chunk) {
-                chunks.push((chunk, Vec::new()));
-            }
-            if let Some((_, unknown)) = chunks.last_mut() {
-                extend(unknown, index);
-            }
-        }
-        let asked = self.expected.of(id);
-        let want = |(chunk, unknown)| {
-            let expected =
-                asked.iter().map(|asked| asked.combinations_of(chunk)).fold(0, u32::saturating_add);
-            let lacks = message.lacks(chunk) as u32;
-            let missing = Missing::Combinations { chunk, count: lacks as u8, unknown };
-            (lacks > expected).then_some(Want { id, missing })
-        };
-        chunks.into_iter().filter_map(want).collect()
     }
 
     /// Whether all that is missing of a message is asked for.
@@ -168,7 +144,7 @@ pub(super) fn fragments(want: &Want, each: u64) -> u64 {
 }
 
 /// Adds a number to runs, which is higher than all in them.
-fn extend(runs: &mut Vec<Range<u32>>, index: u32) {
+pub(super) fn extend(runs: &mut Vec<Range<u32>>, index: u32) {
     match runs.last_mut() {
         Some(run) if run.end == index => run.end += 1,
         _ => runs.push(index..index + 1),
