@@ -29,8 +29,10 @@
 //! A **want** is its form (8), a message, and the missing part; flagged 0x80, its message is of the series of the want
 //! before, and only the difference of their numbers is said (varint). The part is in form 0 a count (varint) of whole
 //! messages from this one on; in form 1 runs; in form 2 a chunk (varint), how many combinations (varint), and the
-//! unknown fragments: the first (varint), a number of bytes (8), and as many of bits from that one on. Runs are a count
-//! (varint) and, for each, the numbers between it and what is before it, and its length less one (varints).
+//! unknown fragments: the first (varint), a number of bytes (8), and as many of bits from that one on. Form 3 is of a
+//! message's first chunk: how many combinations, less one, are the bits 0x7C of the form, and the unknown fragments
+//! those of a varint, the lowest for the first. Runs are a count (varint) and, for each, the numbers between it and
+//! what is before it, and its length less one (varints).
 //!
 //! A **series** is a group (32), publisher (48), flags (8), the newest sequence number (varint) and runs of sequence
 //! numbers of whole messages that the sender holds; if flagged, then the first of the numbers that these speak of and

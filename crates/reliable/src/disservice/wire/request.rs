@@ -54,6 +54,14 @@ pub enum Missing {
 const AGAIN: u8 = 1;
 /// Flag of a want whose message is of the same series as that of the one before, and not before it.
 const FOLLOWS: u8 = 0x80;
+/// Form of a want for combinations of a message's first chunk, and the bits that forms are in.
+const FIRST_CHUNK: u8 = 3;
+const FORM: u8 = 3;
+/// Place of the number of combinations, less one, in that form, and the highest that it has room for.
+const COUNT: u8 = 2;
+const MAX_COUNT: u8 = 32;
+/// Highest bit that a varint has.
+const MAX_BITS: u64 = 1 << 61;
 /// Maximum number of members that a request names.
 pub const MAX_SERVERS: usize = 8;
 /// Maximum number of wants in a request. Chosen: those of 12 bytes each that fit a packet of 1,500.
@@ -138,6 +146,10 @@ impl Want {
                 Missing::Whole(count)
             }
             1 => Missing::Fragments(read_runs(reader, MAX_RUNS)?),
+            form if form & FORM == FIRST_CHUNK => {
+                let unknown = reader.varint("unknown fragments")?;
+                Missing::Combinations { chunk: 0, count: (form >> COUNT) + 1, unknown: runs_of(unknown) }
+            }
             2 => {
                 let chunk = number(reader, "number of chunk")?;
                 let count = number(reader, "number of combinations")?;
@@ -151,13 +163,15 @@ impl Want {
 
     /// Writes it behind another.
     fn write(&self, before: Option<&Self>, out: &mut Vec<u8>) {
+        let bits = self.missing.first_bits();
         let form = match &self.missing {
             Missing::Whole(_) => 0,
             Missing::Fragments(_) => 1,
+            Missing::Combinations { count, .. } if bits.is_some() => FIRST_CHUNK | (count - 1) << COUNT,
             Missing::Combinations { .. } => 2,
         };
         // Only combinations are asked for so often for several messages of a series that it counts.
-        let is_short = form == 2;
+        let is_short = matches!(self.missing, Missing::Combinations { .. });
         match before.map(|before| before.id).filter(|&before| is_short && self.id.follows(before)) {
             Some(before) => {
                 out.push(form | FOLLOWS);
@@ -167,6 +181,9 @@ impl Want {
                 out.push(form);
                 self.id.write(out);
             }
+        }
+        if let Some(bits) = bits {
+            return put_varint(bits, out);
         }
         match &self.missing {
             Missing::Whole(count) => put_varint((*count).into(), out),
@@ -178,6 +195,32 @@ impl Want {
             }
         }
     }
+}
+
+impl Missing {
+    /// Unknown fragments of a message's first chunk as bits, the lowest for the first: as many as a varint has.
+    /// `None` of any other part, and of more combinations than its form has bits for.
+    fn first_bits(&self) -> Option<u64> {
+        let Self::Combinations { chunk: 0, count: 1..=MAX_COUNT, unknown } = self else { return None };
+        let mut bits = 0;
+        for index in unknown.iter().flat_map(Clone::clone) {
+            bits |= 1_u64.checked_shl(index).filter(|&bit| bit <= MAX_BITS)?;
+        }
+        Some(bits)
+    }
+}
+
+/// Runs of numbers that stand for bits that are set.
+fn runs_of(mut bits: u64) -> Vec<Range<u32>> {
+    let (mut runs, mut at) = (Vec::new(), 0);
+    while bits != 0 {
+        let first = at + bits.trailing_zeros();
+        bits >>= bits.trailing_zeros();
+        at = first + bits.trailing_ones();
+        bits >>= bits.trailing_ones();
+        runs.push(first..at);
+    }
+    runs
 }
 
 /// Bytes of the bits of a chunk's fragments.

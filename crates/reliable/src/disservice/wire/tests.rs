@@ -44,6 +44,35 @@ fn a_fragment_of_the_publisher_is_these_bytes() {
 }
 
 #[test]
+fn wants_for_combinations_of_short_messages_are_few_bytes() {
+    let want = |sequence, chunk, count, last| {
+        let unknown = vec![0..2, last..last + 1];
+        Want {
+            id: MessageId { sequence, ..id(SENDER) },
+            missing: Missing::Combinations { chunk, count, unknown },
+        }
+    };
+    let emitted = |wants: &[Want]| {
+        let servers = vec![MemberId { node: 1, run: 1 }];
+        let request =
+            Request { from: FROM, is_again: false, neighbours: 1, heard: 2, servers, wants: wants.to_vec() };
+        Packet::Request(request).emit()
+    };
+    let first = emitted(&[want(300, 0, 3, 5)]);
+    // Form with the count less one, and bits of fragments 0, 1 and 5.
+    let two = emitted(&[want(300, 0, 3, 5), want(307, 0, 2, 5)]);
+    assert_eq!(two[first.len()..], [0x87, 7, 0x23]);
+    assert_eq!(two[..first.len()], first);
+    // What that form has no room for is in the longer one.
+    for (longer, bytes) in [(want(307, 1, 2, 5), 7), (want(307, 0, 33, 5), 7), (want(307, 0, 2, 62), 14)] {
+        let found = emitted(&[want(300, 0, 3, 5), longer.clone()]);
+        assert_eq!(found.len() - first.len(), bytes, "{longer:?}");
+        assert_eq!(found[first.len()], 0x82);
+    }
+    assert_eq!(emitted(&[want(300, 0, 3, 5), want(307, 0, 32, 61)]).len() - first.len(), 10);
+}
+
+#[test]
 fn fragments_and_chunks_divide_a_message() {
     let shape = shape();
     assert_eq!((shape.fragments(), shape.fragment_len(1), shape.fragment_len(2)), (3, 1000, 500));
@@ -120,10 +149,13 @@ fn runs(max: usize) -> impl Strategy<Value = Vec<core::ops::Range<u32>>> {
     })
 }
 
-/// Fragments of a chunk, as runs between which there are others.
-fn of_chunk() -> impl Strategy<Value = Vec<core::ops::Range<u32>>> {
-    let indices = prop::collection::btree_set(0..256_u32, 0..40);
-    (0..MAX_NUMBER - 256, indices).prop_map(|(first, indices)| {
+/// Fragments of a chunk from these on, as runs between which there are others.
+fn of_chunk(
+    first: impl Strategy<Value = u32>,
+    len: u32,
+) -> impl Strategy<Value = Vec<core::ops::Range<u32>>> {
+    let indices = prop::collection::btree_set(0..len, 0..40);
+    (first, indices).prop_map(|(first, indices)| {
         let mut runs = crate::runs::Runs::new();
         indices.into_iter().for_each(|index| runs.insert((first + index).into()));
         runs.ranges().collect()
@@ -134,12 +166,14 @@ fn missing() -> impl Strategy<Value = Missing> {
     prop_oneof![
         (1..MAX_NUMBER).prop_map(Missing::Whole),
         runs(20).prop_map(Missing::Fragments),
-        (0..MAX_NUMBER, any::<u8>(), of_chunk()).prop_map(|(chunk, count, unknown)| Missing::Combinations {
-            chunk,
-            count,
-            unknown
-        }),
+        (0..MAX_NUMBER, any::<u8>(), of_chunk(0..MAX_NUMBER - 256, 256)).prop_map(combinations),
+        // Around the bounds of the form that is for first chunks.
+        (0..2_u32, 0..40_u8, of_chunk(Just(0), 64)).prop_map(combinations),
     ]
+}
+
+fn combinations((chunk, count, unknown): (u32, u8, Vec<core::ops::Range<u32>>)) -> Missing {
+    Missing::Combinations { chunk, count, unknown }
 }
 
 proptest! {
