@@ -54,6 +54,7 @@ pub mod multicast;
 pub mod node;
 pub mod wire;
 
+mod address_map;
 mod batman_iv;
 mod batman_v;
 #[cfg(test)]

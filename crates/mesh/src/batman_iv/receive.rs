@@ -6,6 +6,7 @@ use super::BatmanIv;
 use super::queue::Message;
 use super::table::Duplicate;
 use super::tq::{path_quality, with_penalty};
+use crate::address_map::Slot;
 use crate::routing::{Arrival, Event, JITTER, Via};
 use crate::window::WINDOW;
 use crate::wire::ogm::{DIRECT_LINK, NOT_BEST_NEXT_HOP, Ogm, messages};
@@ -20,6 +21,14 @@ impl Arrival<'_, Ogm> {
     fn is_direct(&self) -> bool {
         self.from.address == self.ogm.originator
     }
+}
+
+/// Where a message's originator and its sender are in the table.
+#[derive(Clone, Copy)]
+struct Places {
+    originator: Slot,
+    /// `None` if it is not known as an originator.
+    sender: Option<Slot>,
 }
 
 impl BatmanIv {
@@ -58,13 +67,16 @@ impl BatmanIv {
             self.common.counters.ogms_not_best += 1;
             return;
         }
-        if !self.common.ensure(now, ogm.originator, events) {
-            return;
-        }
+        let Some(originator) = self.common.ensure(now, ogm.originator, events) else { return };
+        let sender = match arrival.is_direct() {
+            true => Some(originator),
+            false => self.common.originators.find(from.address),
+        };
+        let places = Places { originator, sender };
         // First for the node's own packets, and then for those that leave by each interface.
         let own = self.common.own();
         for out in std::iter::once(own).chain(0..own) {
-            self.receive_for(arrival, out, events);
+            self.receive_for(arrival, places, out, events);
         }
     }
 
@@ -72,13 +84,14 @@ impl BatmanIv {
     fn receive_echo(&mut self, arrival: Arrival<'_, Ogm>, events: &mut Vec<Event<'_>>) {
         let Arrival { now, from, ogm, .. } = arrival;
         let of_this_link = ogm.originator == self.common.links[from.interface].mac;
-        if !self.common.ensure(now, from.address, events) || ogm.flags & DIRECT_LINK == 0 || !of_this_link {
+        let Some(sender) = self.common.ensure(now, from.address, events) else { return };
+        if ogm.flags & DIRECT_LINK == 0 || !of_this_link {
             return;
         }
         let last_sent = self.last_sent(from.interface);
         let behind = last_sent.wrapping_sub(ogm.seqno);
         if behind < WINDOW.cast_unsigned()
-            && let Some(neighbour) = self.common.originators.get_mut(from.address)
+            && let Some(neighbour) = self.common.originators.at_mut(sender)
         {
             neighbour.echo(from.interface, last_sent, behind);
         }
@@ -90,11 +103,17 @@ impl BatmanIv {
         self.seqnos[interface].wrapping_sub(2)
     }
 
-    fn receive_for<'a>(&mut self, mut arrival: Arrival<'a, Ogm>, out: usize, events: &mut Vec<Event<'a>>) {
+    fn receive_for<'a>(
+        &mut self,
+        mut arrival: Arrival<'a, Ogm>,
+        places: Places,
+        out: usize,
+        events: &mut Vec<Event<'a>>,
+    ) {
         let Arrival { now, from, ogm, containers } = arrival;
         let own = self.common.own();
         let count = u64::from(out == own);
-        let Some(originator) = self.common.originators.get_mut(ogm.originator) else { return };
+        let Some(originator) = self.common.originators.at_mut(places.originator) else { return };
         let duplicate = originator.receive(now, out, ogm.seqno, from);
         if duplicate == Duplicate::Refused {
             self.common.counters.ogms_of_restart_refused += count;
@@ -123,15 +142,15 @@ impl BatmanIv {
             self.common.counters.ogms_looping += count;
             return;
         }
-        if is_new && let Some(originator) = self.common.originators.get_mut(ogm.originator) {
+        if is_new && let Some(originator) = self.common.originators.at_mut(places.originator) {
             originator.outs[out].state.announced = Some(ogm.seqno);
             events.push(Event::Containers(ogm.originator, containers));
         }
-        let Some(bidirectional) = self.measure(&mut arrival, out) else {
+        let Some(bidirectional) = self.measure(&mut arrival, places.sender, out) else {
             self.common.counters.ogms_by_unknown_neighbours += count;
             return;
         };
-        self.rank(arrival, out, duplicate, bidirectional);
+        self.rank(arrival, places, out, duplicate, bidirectional);
         if out == own {
             return;
         }
@@ -147,11 +166,11 @@ impl BatmanIv {
 
     /// Gives a message the quality of the path up to here. Returns whether there is any; `None` if it came by a
     /// neighbour to whom there is no route.
-    fn measure(&mut self, arrival: &mut Arrival<'_, Ogm>, out: usize) -> Option<bool> {
+    fn measure(&mut self, arrival: &mut Arrival<'_, Ogm>, sender: Option<Slot>, out: usize) -> Option<bool> {
         let Arrival { now, from, ogm, .. } = *arrival;
         let direct = arrival.is_direct();
         let last_sent = self.last_sent(from.interface);
-        let sender = self.common.originators.get_mut(from.address)?;
+        let sender = self.common.originators.at_mut(sender?)?;
         if !direct && sender.outs[out].router.is_none() {
             return None;
         }
@@ -176,9 +195,16 @@ impl BatmanIv {
 
     /// Notes the quality of the path by which a message came, and makes its sender the next hop if it is the best. A
     /// message whose number came before counts if it has taken about as many hops as the first.
-    fn rank(&mut self, arrival: Arrival<'_, Ogm>, out: usize, duplicate: Duplicate, bidirectional: bool) {
+    fn rank(
+        &mut self,
+        arrival: Arrival<'_, Ogm>,
+        places: Places,
+        out: usize,
+        duplicate: Duplicate,
+        bidirectional: bool,
+    ) {
         let Arrival { now, from, ogm, .. } = arrival;
-        let Some(originator) = self.common.originators.get_mut(ogm.originator) else { return };
+        let Some(mut originator) = self.common.originators.at_mut(places.originator) else { return };
         originator.last_seen = now;
         let entry = &originator.outs[out];
         let similar =
@@ -186,13 +212,14 @@ impl BatmanIv {
         if !bidirectional || duplicate != Duplicate::No && !similar {
             return;
         }
-        if originator.candidate_mut(from).is_none()
-            && self.common.originators.path(now, ogm.originator, from).is_none()
-        {
-            self.common.counters.neighbours_refused += 1;
-            return;
+        if originator.candidate_mut(from).is_none() {
+            if self.common.originators.path(now, ogm.originator, from).is_none() {
+                self.common.counters.neighbours_refused += 1;
+                return;
+            }
+            let Some(found) = self.common.originators.at_mut(places.originator) else { return };
+            originator = found;
         }
-        let Some(originator) = self.common.originators.get_mut(ogm.originator) else { return };
         let Some(path) = originator.candidate_mut(from) else { return };
         path.seen(now);
         path.out(out).quality.push(ogm.tq);
@@ -212,7 +239,7 @@ impl BatmanIv {
             }
         }
         self.common.counters.route_changes += u64::from(out == self.common.own());
-        if let Some(originator) = self.common.originators.get_mut(ogm.originator) {
+        if let Some(originator) = self.common.originators.at_mut(places.originator) {
             originator.outs[out].router = Some(from);
         }
     }

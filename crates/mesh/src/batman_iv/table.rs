@@ -17,11 +17,17 @@ impl Algorithm for Iv {
     fn metric(path: &Path) -> Option<u32> {
         Some(u32::from(path.quality.get()))
     }
+
+    fn keep<'a>(out: &mut Out, paths: impl Iterator<Item = &'a Path>) {
+        out.received = paths.fold(0, |bits, path| bits | path.received);
+    }
 }
 
 /// State of an originator for packets that leave by one interface.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Out {
+    /// The sequence numbers that came by any candidate, as [`Path::received`] has those of each.
+    received: u64,
     pub(super) last_ttl: u8,
     /// Number of the message whose containers were taken last; of the node's own packets alone.
     pub(super) announced: Option<u32>,
@@ -68,27 +74,31 @@ impl Originator<Iv> {
 
     /// Takes a message's sequence number that came by a neighbour.
     pub(super) fn receive(&mut self, now: Instant, out: usize, seqno: u32, from: Via) -> Duplicate {
+        let place = self.place(from);
         let Self { outs, candidates, .. } = self;
         let entry = &mut outs[out];
         let ahead = seqno.wrapping_sub(entry.newest).cast_signed();
         if !candidates.is_empty() && entry.protection.refuses(now, ahead) {
             return Duplicate::Refused;
         }
-        let (mut duplicate, mut moved) = (Duplicate::No, false);
-        for candidate in candidates {
-            let by_this = candidate.via == from;
-            let path = candidate.out(out);
-            if window::contains(path.received, entry.newest, seqno) {
-                if by_this {
-                    duplicate = Duplicate::OfNeighbour;
-                } else if duplicate == Duplicate::No {
-                    duplicate = Duplicate::OfOriginator;
-                }
+        let received = place.map_or(0, |place| candidates[place].out(out).received);
+        let duplicate = if window::contains(received, entry.newest, seqno) {
+            Duplicate::OfNeighbour
+        } else if window::contains(entry.state.received, entry.newest, seqno) {
+            Duplicate::OfOriginator
+        } else {
+            Duplicate::No
+        };
+        if window::advance(&mut entry.state.received, ahead, place.is_some()) {
+            // Until there is a candidate, no number is the newest.
+            if !candidates.is_empty() {
+                entry.newest = seqno;
             }
-            moved |= window::advance(&mut path.received, ahead, by_this);
-        }
-        if moved {
-            entry.newest = seqno;
+            for (number, candidate) in candidates.iter_mut().enumerate() {
+                window::advance(&mut candidate.out(out).received, ahead, Some(number) == place);
+            }
+        } else if let Some(place) = place {
+            window::advance(&mut candidates[place].out(out).received, ahead, true);
         }
         duplicate
     }

@@ -84,7 +84,7 @@ impl BatmanV {
             common.counters.neighbours_refused += 1;
             return true;
         }
-        if !common.ensure(now, elp.originator, events) {
+        if common.ensure(now, elp.originator, events).is_none() {
             return true;
         }
         if common.originators.path(now, elp.originator, from).is_none() {

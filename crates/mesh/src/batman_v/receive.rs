@@ -49,7 +49,7 @@ impl BatmanV {
         };
         let (forwarder, link) = (neighbour.originator, neighbour.state.throughput.get());
         arrival.ogm.throughput = ogm.throughput.min(link);
-        if !common.ensure(now, ogm.originator, events) {
+        if common.ensure(now, ogm.originator, events).is_none() {
             return;
         }
         if common.originators.path(now, ogm.originator, from).is_none() {

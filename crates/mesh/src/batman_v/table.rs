@@ -16,6 +16,8 @@ impl Algorithm for V {
     fn metric(path: &Path) -> Option<u32> {
         path.newest.map(|_| path.throughput)
     }
+
+    fn keep<'a>(_: &mut Out, _: impl Iterator<Item = &'a Path>) {}
 }
 
 /// State of a neighbour, by its probes and the link to it.

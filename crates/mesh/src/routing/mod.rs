@@ -13,6 +13,7 @@ mod tests;
 use hopcast_core::{Duration, Instant, Rate, Stream};
 use hopcast_wire::ethernet::Mac;
 
+use crate::address_map::Slot;
 use crate::batman_iv::{BatmanIv, BatmanIvConfig};
 use crate::batman_v::{BatmanV, BatmanVConfig};
 use crate::wire::PacketType;
@@ -182,11 +183,17 @@ impl<A: Algorithm> Common<A> {
         self.links.len()
     }
 
-    /// Makes sure that an originator is known. Returns whether there was room.
-    pub(crate) fn ensure(&mut self, now: Instant, originator: Mac, events: &mut Vec<Event<'_>>) -> bool {
+    /// Makes sure that an originator is known. Returns where it is in the table; `None` if there is no room.
+    #[inline]
+    pub(crate) fn ensure(
+        &mut self,
+        now: Instant,
+        originator: Mac,
+        events: &mut Vec<Event<'_>>,
+    ) -> Option<Slot> {
         let (known, forgotten) = self.originators.ensure(now, originator);
         events.extend(forgotten.map(|forgotten| Event::Removed(Removal::Originator(forgotten))));
-        self.counters.originators_refused += u64::from(!known);
+        self.counters.originators_refused += u64::from(known.is_none());
         known
     }
 }

@@ -11,6 +11,7 @@ use hopcast_core::{Duration, Instant};
 use hopcast_wire::ethernet::Mac;
 
 use super::{OriginatorStatus, Removal, Via};
+use crate::address_map::{AddressMap, Slot};
 use crate::window::ResetProtection;
 
 /// Time after which a neighbour that sends no messages of an originator is no way there (`BATADV_PURGE_TIMEOUT`).
@@ -35,11 +36,16 @@ pub(crate) trait Algorithm {
 
     /// The metric of a path, of which more is better; `None` if no message has come by it.
     fn metric(path: &Self::Path) -> Option<u32>;
+
+    /// Notes that some paths of an originator are gone, and these are left.
+    fn keep<'a>(out: &mut Self::Out, paths: impl Iterator<Item = &'a Self::Path>)
+    where
+        Self::Path: 'a;
 }
 
 /// The originators, by their address.
 pub(crate) struct Originators<A: Algorithm> {
-    entries: BTreeMap<Mac, Originator<A>>,
+    entries: AddressMap<Originator<A>>,
     /// Neighbours by which messages of any originator come.
     neighbours: BTreeMap<Via, Neighbour<A::Neighbour>>,
     /// Originators to which there was no route, in the order in which that began. Those that have a route meanwhile are
@@ -68,6 +74,8 @@ pub(crate) struct Originator<A: Algorithm> {
     /// For each interface by which packets may leave; the last for the node's own.
     pub(crate) outs: Vec<Out<A::Out>>,
     pub(crate) candidates: Vec<Candidate<A::Path>>,
+    /// The neighbours of the candidates, beside each other, since each message looks for one.
+    vias: Vec<Via>,
     /// Whether it is among those without a route.
     listed: bool,
 }
@@ -109,7 +117,7 @@ impl<A: Algorithm> Originators<A> {
     /// No originators, for this many outs, and at most this many.
     pub(crate) const fn new(outs: usize, max: usize) -> Self {
         Self {
-            entries: BTreeMap::new(),
+            entries: AddressMap::new(),
             neighbours: BTreeMap::new(),
             without_route: VecDeque::new(),
             next_purge: Instant::ZERO,
@@ -121,15 +129,26 @@ impl<A: Algorithm> Originators<A> {
 
     #[inline]
     pub(crate) fn get(&self, address: Mac) -> Option<&Originator<A>> {
-        self.entries.get(&address)
+        self.entries.get(address)
     }
 
     #[inline]
     pub(crate) fn get_mut(&mut self, address: Mac) -> Option<&mut Originator<A>> {
-        self.entries.get_mut(&address)
+        self.entries.get_mut(address)
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// Where an originator is in the table, for [`Self::at_mut`], until it is forgotten.
+    #[inline]
+    pub(crate) fn find(&self, address: Mac) -> Option<Slot> {
+        self.entries.find(address)
+    }
+
+    #[inline]
+    pub(crate) fn at_mut(&mut self, slot: Slot) -> Option<&mut Originator<A>> {
+        self.entries.at_mut(slot)
+    }
+
+    pub(crate) const fn len(&self) -> usize {
         self.entries.len()
     }
 
@@ -176,17 +195,22 @@ impl<A: Algorithm> Originators<A> {
         }
     }
 
-    /// Whether there is an originator of this address now: it was known, or is. If there are as many as there may be,
-    /// the one to which there has been no route for longest is forgotten first, and returned.
-    pub(crate) fn ensure(&mut self, now: Instant, address: Mac) -> (bool, Option<Mac>) {
-        if self.entries.contains_key(&address) {
-            return (true, None);
+    /// Where an originator is, which is added if it was not known; `None` if there is no room. If there are as many as
+    /// there may be, the one to which there has been no route for longest is forgotten first, and returned.
+    #[inline]
+    pub(crate) fn ensure(&mut self, now: Instant, address: Mac) -> (Option<Slot>, Option<Mac>) {
+        match self.entries.find(address) {
+            Some(slot) => (Some(slot), None),
+            None => self.add(now, address),
         }
+    }
+
+    fn add(&mut self, now: Instant, address: Mac) -> (Option<Slot>, Option<Mac>) {
         let mut forgotten = None;
         if self.entries.len() >= self.max {
             forgotten = self.forget_one();
             if forgotten.is_none() {
-                return (false, None);
+                return (None, None);
             }
         }
         let entry = Originator {
@@ -194,18 +218,19 @@ impl<A: Algorithm> Originators<A> {
             last_seen: now,
             outs: vec![Out::default(); self.outs],
             candidates: Vec::new(),
+            vias: Vec::new(),
             listed: true,
         };
-        self.entries.insert(address, entry);
+        let slot = self.entries.insert(address, entry);
         self.without_route.push_back(address);
-        (true, forgotten)
+        (Some(slot), forgotten)
     }
 
     /// Forgets the originator to which there has been no route for longest. One that has a route meanwhile is looked at
     /// once.
     fn forget_one(&mut self) -> Option<Mac> {
         while let Some(address) = self.without_route.pop_front() {
-            let Some(entry) = self.entries.get_mut(&address) else { continue };
+            let Some(entry) = self.entries.get_mut(address) else { continue };
             entry.listed = false;
             if entry.outs[self.outs - 1].router.is_none() {
                 self.remove(address);
@@ -216,7 +241,7 @@ impl<A: Algorithm> Originators<A> {
     }
 
     fn remove(&mut self, address: Mac) {
-        if let Some(entry) = self.entries.remove(&address) {
+        if let Some(entry) = self.entries.remove(address) {
             self.paths -= entry.candidates.len();
             entry.candidates.iter().for_each(|candidate| unlink(&mut self.neighbours, candidate.via));
         }
@@ -226,9 +251,8 @@ impl<A: Algorithm> Originators<A> {
     /// many.
     pub(crate) fn path(&mut self, now: Instant, address: Mac, via: Via) -> Option<&mut Candidate<A::Path>> {
         let outs = self.outs;
-        let entry = self.entries.get_mut(&address)?;
-        let place = entry.candidates.iter().position(|candidate| candidate.via == via);
-        let place = match place {
+        let entry = self.entries.get_mut(address)?;
+        let place = match entry.place(via) {
             Some(place) => place,
             None if entry.candidates.len() >= MAX_NEIGHBOURS || self.paths >= MAX_PATHS => return None,
             None => {
@@ -236,6 +260,7 @@ impl<A: Algorithm> Originators<A> {
                 self.neighbours.entry(via).or_insert_with(new).entries += 1;
                 self.paths += 1;
                 entry.candidates.push(Candidate { via, last_seen: now, paths: Paths::new(outs) });
+                entry.vias.push(via);
                 entry.candidates.len() - 1
             }
         };
@@ -251,7 +276,7 @@ impl<A: Algorithm> Originators<A> {
         let own = *outs - 1;
         // Whoever is heard from now on has longer.
         let mut next = now + NEIGHBOUR_TIMEOUT;
-        entries.retain(|&address, entry| {
+        entries.retain(|address, entry| {
             if entry.last_seen + ORIGINATOR_TIMEOUT <= now {
                 entry.candidates.iter().for_each(|candidate| unlink(neighbours, candidate.via));
                 removed(Removal::Originator(address));
@@ -268,7 +293,11 @@ impl<A: Algorithm> Originators<A> {
             });
             next = next.min(entry.last_seen + ORIGINATOR_TIMEOUT);
             if entry.candidates.len() < before {
+                entry.vias.clear();
+                entry.vias.extend(entry.candidates.iter().map(|candidate| candidate.via));
                 for out in 0..=own {
+                    let paths = entry.candidates.iter().map(|candidate| candidate.path(out));
+                    A::keep(&mut entry.outs[out].state, paths);
                     let best = entry.best(out);
                     let before = std::mem::replace(&mut entry.outs[out].router, best);
                     if out == own && before.is_some() && best.is_none() {
@@ -281,15 +310,15 @@ impl<A: Algorithm> Originators<A> {
             }
             true
         });
-        without_route.retain(|address| entries.contains_key(address));
-        self.paths = entries.values().map(|entry| entry.candidates.len()).sum();
+        without_route.retain(|&address| entries.find(address).is_some());
+        self.paths = entries.iter().map(|(_, entry)| entry.candidates.len()).sum();
         self.next_purge = next;
     }
 
     /// The originators to which there is a route.
     pub(crate) fn status(&self) -> Vec<OriginatorStatus> {
         let own = self.outs - 1;
-        let reached = self.entries.iter().filter_map(|(&originator, entry)| {
+        let reached = self.entries.iter().filter_map(|(originator, entry)| {
             let router = entry.outs[own].router?;
             let others = entry.candidates.iter().filter(|candidate| candidate.via != router);
             let metric = |candidate: &Candidate<A::Path>| A::metric(candidate.path(own));
@@ -321,15 +350,22 @@ fn unlink<T>(neighbours: &mut BTreeMap<Via, Neighbour<T>>, via: Via) {
 }
 
 impl<A: Algorithm> Originator<A> {
+    /// Which candidate a neighbour is.
+    #[inline]
+    pub(crate) fn place(&self, via: Via) -> Option<usize> {
+        self.vias.iter().position(|&other| other == via)
+    }
+
     #[inline]
     pub(crate) fn candidate_mut(&mut self, via: Via) -> Option<&mut Candidate<A::Path>> {
-        self.candidates.iter_mut().find(|candidate| candidate.via == via)
+        let place = self.place(via)?;
+        self.candidates.get_mut(place)
     }
 
     /// Metric of the path by a neighbour; 0 if there is none.
     #[inline]
     pub(crate) fn metric(&self, out: usize, via: Via) -> u32 {
-        let candidate = self.candidates.iter().find(|candidate| candidate.via == via);
+        let candidate = self.place(via).map(|place| &self.candidates[place]);
         candidate.and_then(|candidate| A::metric(candidate.path(out))).unwrap_or(0)
     }
 

@@ -12,6 +12,8 @@ impl Algorithm for Nothing {
     fn metric((): &()) -> Option<u32> {
         Some(1)
     }
+
+    fn keep<'a>((): &mut (), _: impl Iterator<Item = &'a ()>) {}
 }
 
 const fn node(last: u8) -> Mac {
@@ -32,30 +34,37 @@ fn route(originators: &mut Originators<Nothing>, now: Instant, address: Mac) {
     entry.outs[1].router = Some(VIA);
 }
 
+/// Whether an originator is known now, and who was forgotten for it.
+fn ensure(originators: &mut Originators<Nothing>, now: Instant, address: Mac) -> (bool, Option<Mac>) {
+    let (slot, forgotten) = originators.ensure(now, address);
+    assert_eq!(slot, originators.find(address));
+    (slot.is_some(), forgotten)
+}
+
 #[test]
 fn the_originator_without_a_route_for_longest_makes_room_for_another() {
     let mut originators = Originators::<Nothing>::new(2, 4);
     for last in 1..=4 {
-        assert_eq!(originators.ensure(at(0), node(last)), (true, None));
+        assert_eq!(ensure(&mut originators, at(0), node(last)), (true, None));
     }
     for last in [1, 2] {
         route(&mut originators, at(100 * u64::from(last)), node(last));
     }
-    assert_eq!(originators.ensure(at(100), node(3)), (true, None), "it is known");
-    assert_eq!(originators.ensure(at(100), node(5)), (true, Some(node(3))));
-    assert_eq!(originators.ensure(at(200), node(6)), (true, Some(node(4))));
+    assert_eq!(ensure(&mut originators, at(100), node(3)), (true, None), "it is known");
+    assert_eq!(ensure(&mut originators, at(100), node(5)), (true, Some(node(3))));
+    assert_eq!(ensure(&mut originators, at(200), node(6)), (true, Some(node(4))));
     // The first has lost its route, after the two that came last.
     let mut removed = Vec::new();
     originators.purge(at(300), |removal| removed.push(removal));
     assert_eq!(removed, [Removal::Route(node(1))]);
     for (last, oldest) in [(7, 5), (8, 6), (9, 1), (10, 7)] {
-        assert_eq!(originators.ensure(at(300), node(last)), (true, Some(node(oldest))));
+        assert_eq!(ensure(&mut originators, at(300), node(last)), (true, Some(node(oldest))));
     }
     // With routes to all, nobody makes room.
     for last in 8..=10 {
         route(&mut originators, at(310), node(last));
     }
-    assert_eq!(originators.ensure(at(320), node(11)), (false, None));
+    assert_eq!(ensure(&mut originators, at(320), node(11)), (false, None));
     assert_eq!(originators.len(), 4);
 }
 
