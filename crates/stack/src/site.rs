@@ -28,6 +28,9 @@ pub use crate::transport::{
 };
 pub use crate::transports::{Splice, Tunnel};
 
+/// MTU of an interface of which nothing is known: Ethernet's.
+const DEFAULT_MTU: u32 = 1500;
+
 /// A layer that can be between sites.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SiteLayer(Layer);
@@ -231,7 +234,13 @@ impl SiteService {
         (device, mac): (&str, MacAddress),
         interfaces: &[String],
     ) -> Result<Box<dyn Machine>, String> {
-        let lower = |name: &String| LowerInterface { name: name.clone(), link: None, mac, tags: Vec::new() };
+        let lower = |name: &String| LowerInterface {
+            name: name.clone(),
+            link: None,
+            mac,
+            mtu: DEFAULT_MTU,
+            tags: Vec::new(),
+        };
         let lower: Vec<_> = interfaces.iter().map(lower).collect();
         let settings = self.0.settings();
         let made = settings.makes(device, &lower).map_err(|error| error.to_string())?;

@@ -290,6 +290,7 @@ fn described(option: &OptionDoc) -> Value {
             json!({ "anyOf": [number, { "type": "array", "items": number, "minItems": 1 }] })
         }
         Form::Flag => json!({ "$ref": "#/$defs/flag" }),
+        Form::Word => json!({ "type": "string" }),
         Form::Words => json!({ "$ref": "#/$defs/words" }),
         Form::Prefixes => json!({ "$ref": "#/$defs/prefixes" }),
         Form::OneOf(words) => json!({ "enum": words }),

@@ -142,6 +142,9 @@ services:
     let world = World::new(only(&(four_hops("udp", "bulk", "") + told)), 0, None).unwrap();
     seen.extend(world.host_counters(0).into_keys().map(listed_as));
     seen.extend(world.service_counters(0).into_keys().map(|name| listed_as(&name)));
+    let mesh = "services: [{ run: batman-iv, on: all, interfaces: all }]\n";
+    let world = World::new(only(&(four_hops("udp", "bulk", "") + mesh)), 0, None).unwrap();
+    seen.extend(world.service_counters(0).into_keys().map(|name| listed_as(&name)));
 
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/counters.md");
     let text = std::fs::read_to_string(path).unwrap();

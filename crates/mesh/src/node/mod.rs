@@ -333,9 +333,7 @@ impl Mesh {
 
     /// Maximum length of a packet that the node sends for others to receive whole.
     fn max_packet(&self) -> usize {
-        let mtu = self.min_mtu();
-        // A table's container has a length of 16 bits.
-        if self.fragmentation { fragments::max_packet(mtu) } else { mtu.min(usize::from(u16::MAX)) }
+        max_packet(self.min_mtu(), self.fragmentation)
     }
 
     fn min_mtu(&self) -> usize {
@@ -353,13 +351,30 @@ impl Mesh {
         }
     }
 
-    fn set_mtu(&mut self, interface: usize, mtu: u32) {
+    /// Maximum length of a packet that leaves by the interface above, if the shortest of those below takes packets of
+    /// `mtu` bytes (`batadv_hardif_min_mtu`).
+    pub fn mtu_above(mtu: u32, fragmentation: bool) -> u32 {
+        let max = max_packet(mtu as usize, fragmentation);
+        max.saturating_sub(clients::OVERHEAD).min(DEFAULT_MTU) as u32
+    }
+
+    /// Sets the MTU of an interface, in bytes; until then it is 1500. The interface above is told its own.
+    ///
+    /// # Panics
+    /// If there is no such interface.
+    pub fn set_mtu(&mut self, interface: usize, mtu: u32) {
         self.mtus[interface] = mtu as usize;
         self.routing.set_mtu(interface, mtu as usize);
         self.translation.shrink(self.room());
         let longest = self.max_packet().saturating_sub(clients::OVERHEAD);
         self.out.up(Item::Mtu(longest.min(DEFAULT_MTU) as u32));
     }
+}
+
+/// Maximum length of a packet that a node sends, if its shortest interface takes packets of `mtu` bytes.
+fn max_packet(mtu: usize, fragmentation: bool) -> usize {
+    // A table's container has a length of 16 bits.
+    if fragmentation { fragments::max_packet(mtu) } else { mtu.min(usize::from(u16::MAX)) }
 }
 
 impl Machine for Mesh {

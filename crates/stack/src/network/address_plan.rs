@@ -114,7 +114,7 @@ impl AddressPlan {
             let node = network.nodes[node].name.clone();
             return Err(PrefixCause::HasOwnAddress { prefix, own, node });
         }
-        if network.links[segment.link].partly_heard().is_some() {
+        if !segment.is_meshed && network.links[segment.link].partly_heard().is_some() {
             return Err(PrefixCause::PartlyHeard(name));
         }
         Ok(())

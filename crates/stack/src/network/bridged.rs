@@ -1,8 +1,9 @@
 //! The wires that bridges join: between which links, and VLANs on them, frames pass.
 //!
-//! A place is a wire and the tags that a frame bears there. Wires are links, and the hosts' own ports of bridges. From
-//! each place of a host's interface the search follows frames through the bridges on its wire; the places that it comes
-//! by are one segment. Frames that pass one way only, by VLANs that differ at two ends, join their places all the same.
+//! A place is a wire and the tags that a frame bears there. Wires are links, the hosts' own ports of bridges, and
+//! meshes. From each place of a host's interface the search follows frames through the bridges on its wire; the places
+//! that it comes by are one segment. Frames that pass one way only, by VLANs that differ at two ends, join their places
+//! all the same.
 //! Frames with more than [`MAX_TAGS`] tags are not followed, since no host's interface has so many: otherwise bridges
 //! that add a tag on each way round would have no end.
 
@@ -10,13 +11,15 @@ use std::collections::BTreeMap;
 
 use hopcast_wire::vlan::Tag;
 
+use super::disjoint_sets::DisjointSets;
+use super::errors::{PlacementError, ServiceError};
 use super::layers::{MAX_TAGS, NodeLayers};
 use super::{LinkId, NodeId};
 use crate::service::{JoinedPorts, PortVlans};
 
 /// Maximum number of places that are searched. Chosen: as many as services make interfaces; a network with more is
 /// refused, since what would be left of it are parts.
-pub(super) const MAX_PLACES: usize = 2_000_000;
+const MAX_PLACES: usize = 2_000_000;
 
 /// What frames are on between machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,6 +28,8 @@ pub(crate) enum Wire {
     Link(LinkId),
     /// The host's port of the bridge at this place among a node's services.
     Host(NodeId, usize),
+    /// The mesh of the service at this place among a node's, its first.
+    Mesh(NodeId, usize),
 }
 
 /// A wire, and the tags that frames bear there, from the outermost.
@@ -35,9 +40,9 @@ pub(super) struct Bridged<'a> {
     /// The ports of bridges on each wire: the node, the bridge, and the number of the port.
     ports: BTreeMap<Wire, Vec<(NodeId, usize, usize)>>,
     nodes: &'a [NodeLayers],
-    /// The number of each place that was found, by which `parent` knows it.
+    /// The number of each place that was found, by which `joined` knows it.
     found: BTreeMap<Place, usize>,
-    parent: Vec<usize>,
+    joined: DisjointSets,
 }
 
 impl<'a> Bridged<'a> {
@@ -51,7 +56,7 @@ impl<'a> Bridged<'a> {
                 }
             }
         }
-        let bridged = Self { ports, nodes, found: BTreeMap::new(), parent: Vec::new() };
+        let bridged = Self { ports, nodes, found: BTreeMap::new(), joined: DisjointSets::default() };
         (!bridged.ports.is_empty()).then_some(bridged)
     }
 
@@ -71,7 +76,7 @@ impl<'a> Bridged<'a> {
                 if self.found.len() > MAX_PLACES {
                     return Err(self.bridge_on(place.0));
                 }
-                self.join(start, number);
+                self.joined.join(start, number);
                 if is_new {
                     open.push(next);
                 }
@@ -84,7 +89,7 @@ impl<'a> Bridged<'a> {
     pub(super) fn segments(mut self) -> Vec<Vec<Place>> {
         let mut all: BTreeMap<usize, Vec<Place>> = BTreeMap::new();
         for (place, number) in std::mem::take(&mut self.found) {
-            all.entry(self.root(number)).or_default().push(place);
+            all.entry(self.joined.root(number)).or_default().push(place);
         }
         let mut all: Vec<_> = all.into_values().collect();
         all.sort();
@@ -95,7 +100,7 @@ impl<'a> Bridged<'a> {
     fn bridge_on(&self, wire: Wire) -> (NodeId, usize) {
         match wire {
             Wire::Host(node, bridge) => (node, bridge),
-            Wire::Link(_) => {
+            Wire::Link(_) | Wire::Mesh(..) => {
                 let of_wire = self.ports.get(&wire).and_then(|ports| ports.first());
                 of_wire.map_or((0, 0), |&(node, bridge, _)| (node, bridge))
             }
@@ -149,24 +154,16 @@ impl<'a> Bridged<'a> {
         if let Some(&number) = self.found.get(place) {
             return (number, false);
         }
-        let number = self.parent.len();
-        self.parent.push(number);
+        let number = self.joined.add();
         self.found.insert(place.clone(), number);
         (number, true)
     }
+}
 
-    fn root(&mut self, mut number: usize) -> usize {
-        while self.parent[number] != number {
-            self.parent[number] = self.parent[self.parent[number]];
-            number = self.parent[number];
-        }
-        number
-    }
-
-    fn join(&mut self, one: usize, other: usize) {
-        let (one, other) = (self.root(one), self.root(other));
-        self.parent[one.max(other)] = one.min(other);
-    }
+/// The error of a search that has found too many places, by a bridge there.
+pub(super) fn search_error(nodes: &[NodeLayers], (node, bridge): (NodeId, usize)) -> ServiceError {
+    let cause = PlacementError::TooManyPlaces(MAX_PLACES);
+    ServiceError { service: nodes[node].services[bridge].service, node, cause }
 }
 
 /// The VLAN of a frame with these tags that a port takes, and the tags that are left inside it; VLAN 0 on a bridge that

@@ -49,6 +49,11 @@ pub enum PlacementError {
     /// Another service is attached to the interface.
     #[error("the interface `{0}` has another service on it already")]
     Taken(String),
+    /// A mesh would be below a mesh.
+    #[error(
+        "the interface `{0}` is a mesh's, which no other mesh can use: packets would be in two headers of one kind"
+    )]
+    MeshOnMesh(String),
     /// An event would change the interfaces, which stay as they are.
     #[error("an event cannot change the interfaces that a service makes, nor their prefixes")]
     OtherInterfaces,

@@ -8,18 +8,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use hopcast_config::decode::did_you_mean;
 use hopcast_wire::vlan::Tag;
 
-use super::bridged::{Bridged, MAX_PLACES, Place, Wire};
+use super::bridged::{Place, Wire};
 use super::errors::{PlacementError, ServiceError};
+use super::found_segments::find_segments;
+use super::meshed::join_meshes;
 use super::numbering::{interface_name, mac_address};
-use super::segments::{
-    Segment, SegmentEnd, SegmentPrefix, Segments, given, less_tags, mtu_within, smallest_mtu,
-};
-use super::{Hop, Link, LinkId, Network, NodeId};
+use super::segments::{SegmentPrefix, Segments, less_tags, mtu_within};
+use super::{Hop, Link, Network, NodeId};
 use crate::service::{JoinedPorts, LowerInterface, UpperInterface};
 
 /// Maximum number of interfaces that all services make. Chosen: they take a gigabyte of memory; with fewer, large
 /// networks with many VLANs are refused, and with more, a slip in a file takes all memory.
 const MAX_SERVICE_INTERFACES: usize = 2_000_000;
+/// Name that stands for all interfaces of links.
+const ALL: &str = "all";
 /// Maximum number of tags of a frame. Chosen: they fit a buffer's headroom, and no network stacks more than three.
 pub(super) const MAX_TAGS: usize = 8;
 
@@ -41,6 +43,9 @@ pub(crate) struct NodeLayers {
     pub(crate) services: Vec<PlacedService>,
     /// What those among them join that are bridges, by their places.
     pub(crate) bridges: BTreeMap<usize, JoinedPorts>,
+    /// Those among them that make meshes, by their places: maximum length of a packet that leaves by the interface that
+    /// each makes, in bytes.
+    pub(super) meshes: BTreeMap<usize, u32>,
     /// The places in `interfaces` of those that the host has, in its order.
     pub(crate) host: Vec<usize>,
 }
@@ -50,9 +55,9 @@ pub(crate) struct NodeLayers {
 pub(crate) struct LayerInterface {
     /// Its name: `eth0`, `eth0.7`.
     pub(crate) name: String,
-    /// The attachment through which its frames leave.
+    /// The attachment through which its frames leave; the first of those of a bridge or a mesh.
     pub(crate) hop: Hop,
-    /// The wire on which its frames are: that attachment's link, or the host's port of a bridge.
+    /// The wire on which its frames are: that attachment's link, the host's port of a bridge, or a mesh.
     pub(crate) wire: Wire,
     /// The tags that its frames have there, from the outermost.
     pub(crate) tags: Vec<Tag>,
@@ -109,7 +114,8 @@ impl Layers {
             node.host =
                 (0..node.interfaces.len()).filter(|&place| !node.interfaces[place].is_taken).collect();
         }
-        let segments = segments(&nodes, network.links)?;
+        join_meshes(&mut nodes, network.links, network.services)?;
+        let segments = find_segments(&nodes, network.links)?;
         let bridged = nodes.iter().flat_map(NodeLayers::bridged).collect();
         Ok(Self { nodes, segments, bridged })
     }
@@ -143,16 +149,16 @@ impl Layers {
 
 impl LayerInterface {
     /// The place of its frames.
-    fn place(&self) -> Place {
+    pub(super) fn place(&self) -> Place {
         (self.wire, self.tags.clone())
     }
 
-    /// The interface as a service that is to be attached to it sees it.
-    fn as_lower(&self, links: &[Link]) -> LowerInterface {
+    /// The interface, with this MTU, as a service that is to be attached to it sees it.
+    fn as_lower(&self, mtu: u32, links: &[Link]) -> LowerInterface {
         let Self { name, hop, tags, below, .. } = self;
         let link = matches!(below, Below::Attachment(_)).then(|| links[hop.link].name.clone());
         let mac = mac_address(hop.link, hop.attachment);
-        LowerInterface { name: name.clone(), link, mac, tags: tags.clone() }
+        LowerInterface { name: name.clone(), link, mac, mtu, tags: tags.clone() }
     }
 }
 
@@ -172,17 +178,7 @@ impl NodeLayers {
         if let Some(other) = others.find(|other| row.on_host && std::ptr::eq(other.layer.row(), row)) {
             return Err(PlacementError::RunsAlready { kind: row.name, other: other.name.clone() });
         }
-        let mut takes = Vec::new();
-        for wanted in &service.interfaces {
-            let place = self.find(wanted, network.links)?;
-            if takes.contains(&place) {
-                return Err(PlacementError::ListedTwice(wanted.clone()));
-            }
-            if self.interfaces[place].is_taken {
-                return Err(PlacementError::Taken(self.interfaces[place].name.clone()));
-            }
-            takes.push(place);
-        }
+        let takes = self.wanted(&service.interfaces, network.links)?;
         let lower = self.lower(&takes, network.links);
         let names = |made: &[UpperInterface]| {
             made.iter().map(|made| (made.name.clone(), made.prefixes.clone())).collect::<Vec<_>>()
@@ -195,6 +191,12 @@ impl NodeLayers {
             }
         }
         let bridge = service.layer.settings().joins(&lower)?;
+        let lowest = lower.iter().map(|interface| interface.mtu).min().unwrap_or(0);
+        let mesh = service.layer.settings().mesh_mtu(lowest);
+        let on_mesh = |&&taken: &&usize| matches!(self.interfaces[taken].wire, Wire::Mesh(..));
+        if let Some(taken) = takes.iter().find(on_mesh).filter(|_| mesh.is_some()) {
+            return Err(PlacementError::MeshOnMesh(self.interfaces[*taken].name.clone()));
+        }
         let (place, made) = (self.services.len(), makes.len());
         let mut taken_names: BTreeSet<String> =
             self.interfaces.iter().map(|interface| interface.name.clone()).collect();
@@ -208,39 +210,87 @@ impl NodeLayers {
             }
             let below = Below::Service(place, port as u32);
             let LayerInterface { hop, wire, .. } = self.interfaces[takes[over]];
-            let wire = if bridge.is_some() { Wire::Host(node, place) } else { wire };
+            let wire = match (&bridge, mesh) {
+                (Some(_), _) => Wire::Host(node, place),
+                (None, Some(_)) => Wire::Mesh(node, place),
+                (None, None) => wire,
+            };
             let given = |prefix| SegmentPrefix { prefix, service: Some(number) };
             let prefixes = prefixes.into_iter().map(given).collect();
             self.interfaces.push(LayerInterface { name, hop, wire, tags, prefixes, below, is_taken: false });
         }
         self.bridges.extend(bridge.map(|joined| (place, joined)));
+        self.meshes.extend(mesh.map(|mtu| (place, mtu)));
         takes.iter().for_each(|&taken| self.interfaces[taken].is_taken = true);
         self.services.push(PlacedService { service: number, takes });
         Ok(made)
     }
 
+    /// The places of the interfaces with these names, all of which are free. `all` is each one of a link that is.
+    fn wanted(&self, names: &[String], links: &[Link]) -> Result<Vec<usize>, PlacementError> {
+        let is_free = |&place: &usize| {
+            let LayerInterface { below, is_taken, .. } = &self.interfaces[place];
+            matches!(below, Below::Attachment(_)) && !is_taken
+        };
+        if matches!(names, [name] if name == ALL && self.find(name, links).is_err()) {
+            return Ok((0..self.interfaces.len()).filter(is_free).collect());
+        }
+        let mut takes = Vec::new();
+        for wanted in names {
+            let place = self.find(wanted, links)?;
+            if takes.contains(&place) {
+                return Err(PlacementError::ListedTwice(wanted.clone()));
+            }
+            if self.interfaces[place].is_taken {
+                return Err(PlacementError::Taken(self.interfaces[place].name.clone()));
+            }
+            takes.push(place);
+        }
+        Ok(takes)
+    }
+
     /// The interfaces at these places as the service that is attached to them sees them.
     pub(crate) fn lower(&self, takes: &[usize], links: &[Link]) -> Vec<LowerInterface> {
-        takes.iter().map(|&place| self.interfaces[place].as_lower(links)).collect()
+        takes.iter().map(|&place| self.interfaces[place].as_lower(self.mtu(place, links), links)).collect()
     }
 
     /// Maximum length of a packet that leaves by the interface at a place, in bytes; of a bridge, that which all of its
     /// ports take.
     pub(crate) fn mtu(&self, place: usize, links: &[Link]) -> u32 {
-        let LayerInterface { hop, wire, tags, .. } = &self.interfaces[place];
-        match *wire {
-            Wire::Link(_) => mtu_within(&links[hop.link], hop.attachment, tags),
-            Wire::Host(_, bridge) => {
-                let ports = self.services[bridge].takes.iter().map(|&taken| self.mtu(taken, links));
-                less_tags(ports.min().unwrap_or(0), tags)
+        let LayerInterface { hop, tags, below, .. } = &self.interfaces[place];
+        let service = match *below {
+            Below::Attachment(_) => return mtu_within(&links[hop.link], hop.attachment, tags),
+            Below::Service(service, _) => service,
+        };
+        if let Some(&mtu) = self.meshes.get(&service) {
+            return mtu;
+        }
+        let takes = &self.services[service].takes;
+        let lowest = takes.iter().map(|&taken| self.mtu(taken, links)).min().unwrap_or(0);
+        // Those of VLANs have tags behind those of the interface that they are on.
+        let of_lower = takes.first().map_or(0, |&taken| self.interfaces[taken].tags.len());
+        less_tags(lowest, tags.get(of_lower..).unwrap_or_default())
+    }
+
+    /// Whether frames of the interface at a place leave by a mesh, of a bridge by its first port; otherwise by the
+    /// attachment `hop`.
+    pub(super) fn is_meshed(&self, place: usize) -> bool {
+        let interface = &self.interfaces[place];
+        match (interface.wire, interface.below) {
+            (Wire::Mesh(..), _) => true,
+            (Wire::Host(..), Below::Service(service, _)) => {
+                self.services[service].takes.first().is_some_and(|&taken| self.is_meshed(taken))
             }
+            (Wire::Link(_) | Wire::Host(..), _) => false,
         }
     }
 
     /// The attachments on which its bridges are.
     fn bridged(&self) -> impl Iterator<Item = Hop> {
         let taken = self.bridges.keys().flat_map(|&bridge| &self.services[bridge].takes);
-        taken.map(|&place| self.interfaces[place].hop)
+        // Those of a mesh are for the mesh's own addresses.
+        let on_links = taken.filter(|&&place| !matches!(self.interfaces[place].wire, Wire::Mesh(..)));
+        on_links.map(|&place| self.interfaces[place].hop)
     }
 
     /// The interface that a name stands for: its own, or that of the link that it leads to.
@@ -265,84 +315,4 @@ impl NodeLayers {
             PlacementError::NoSuchInterface { wanted: wanted.to_owned(), hint, known }
         })
     }
-}
-
-/// The places that are one segment, and the interfaces and prefixes of hosts there.
-#[derive(Default)]
-struct Joined {
-    ends: Vec<SegmentEnd>,
-    prefixes: Vec<SegmentPrefix>,
-    /// All of its places, if bridges join them.
-    places: Vec<Place>,
-}
-
-/// The segments of the interfaces that hosts have: those between which frames pass.
-fn segments(nodes: &[NodeLayers], links: &[Link]) -> Result<Segments, ServiceError> {
-    // By the first place of each: its link comes before its other places.
-    let mut all: BTreeMap<Place, Joined> = BTreeMap::new();
-    let mut first: BTreeMap<Place, Place> = BTreeMap::new();
-    if let Some(mut bridged) = Bridged::of(nodes) {
-        for layers in nodes {
-            for &place in &layers.host {
-                bridged.search(layers.interfaces[place].place()).map_err(|(node, bridge)| ServiceError {
-                    service: nodes[node].services[bridge].service,
-                    node,
-                    cause: PlacementError::TooManyPlaces(MAX_PLACES),
-                })?;
-            }
-        }
-        for places in bridged.segments() {
-            let name = places[0].clone();
-            first.extend(places.iter().map(|place| (place.clone(), name.clone())));
-            all.insert(name, Joined { places, ..Joined::default() });
-        }
-    }
-    for (node, layers) in nodes.iter().enumerate() {
-        for (interface, &place) in layers.host.iter().enumerate() {
-            let LayerInterface { hop, prefixes, .. } = &layers.interfaces[place];
-            let (link, attachment) = (hop.link, hop.attachment);
-            let own = layers.interfaces[place].place();
-            let Joined { ends, prefixes: known, .. } =
-                all.entry(first.get(&own).cloned().unwrap_or(own)).or_default();
-            ends.push(SegmentEnd { node, interface: interface as u32, link, attachment });
-            for given in prefixes {
-                // The same prefix may be written at each of its ends.
-                if known.iter().all(|other| other.prefix != given.prefix) {
-                    known.push(*given);
-                }
-            }
-        }
-    }
-    let segment = |(place, joined): (Place, Joined)| {
-        let Joined { mut ends, mut prefixes, places } = joined;
-        // In the order of the file, whichever node has the lower number.
-        ends.sort_by_key(|end| (end.link, end.attachment));
-        let (wire, tags) = &place;
-        // A VLAN of a bridge that has nobody but its host is named by the link that its frames would leave by.
-        let link = match *wire {
-            Wire::Link(link) => link,
-            Wire::Host(..) => ends.first().map_or(0, |end| end.link),
-        };
-        let on_link = |(wire, tags): &Place| match *wire {
-            Wire::Link(link) => Some((link, tags.clone())),
-            Wire::Host(..) => None,
-        };
-        let joins: Vec<_> = places.iter().filter_map(on_link).collect();
-        let joins = if joins.len() > 1 { joins } else { Vec::new() };
-        let mut bare: Vec<LinkId> =
-            joins.iter().filter(|(_, tags)| tags.is_empty()).map(|&(link, _)| link).collect();
-        if joins.is_empty() && tags.is_empty() && matches!(wire, Wire::Link(_)) {
-            bare.push(link);
-        }
-        for given in bare.into_iter().flat_map(|link| given(&links[link])) {
-            if prefixes.iter().all(|other| other.prefix != given.prefix) {
-                prefixes.push(given);
-            }
-        }
-        prefixes.sort_by_key(|given| given.service);
-        let joined_mtu = smallest_mtu(&joins, links);
-        Segment { link, tags: tags.clone(), ends, prefixes, joins, joined_mtu }
-    };
-    let used = all.into_iter().filter(|(_, joined)| !joined.ends.is_empty());
-    Ok(Segments::new(used.map(segment).collect()))
 }

@@ -2,9 +2,12 @@
 
 mod address_plan;
 mod bridged;
+mod disjoint_sets;
 mod errors;
+mod found_segments;
 mod groups;
 mod layers;
+mod meshed;
 mod node_routes;
 mod numbering;
 mod plan;

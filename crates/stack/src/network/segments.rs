@@ -24,9 +24,11 @@ pub struct Segment {
     pub ends: Vec<SegmentEnd>,
     /// The prefixes whose addresses its hosts have.
     pub(crate) prefixes: Vec<SegmentPrefix>,
-    /// The links that bridges join, and the tags that its frames have on each; empty if there is but one.
+    /// The links that bridges join, and the tags that its frames have on each; empty if there is but one and no mesh.
     pub(super) joins: Vec<(LinkId, Vec<Tag>)>,
-    /// The smallest MTU of those links, in bytes; `None` if there is but one.
+    /// Whether a mesh is a part of it, whose frames are in the mesh's own on the links below.
+    pub(super) is_meshed: bool,
+    /// The smallest MTU of those links and of the mesh, in bytes; `None` if there is but one link.
     pub(super) joined_mtu: Option<u32>,
 }
 
@@ -41,6 +43,8 @@ pub struct SegmentEnd {
     pub link: LinkId,
     /// The attachment to that link.
     pub attachment: Attachment,
+    /// Whether its frames leave by a mesh, whatever becomes of that link.
+    pub(super) is_meshed: bool,
 }
 
 /// A prefix of a segment, and where it is written.
@@ -59,11 +63,17 @@ impl Segments {
         let segment = |(number, link): (LinkId, &Link)| {
             let end = |(attachment, &node): (Attachment, &NodeId)| {
                 interfaces[node] += 1;
-                SegmentEnd { node, interface: interfaces[node] - 1, link: number, attachment }
+                SegmentEnd {
+                    node,
+                    interface: interfaces[node] - 1,
+                    link: number,
+                    attachment,
+                    is_meshed: false,
+                }
             };
             let ends = link.ends.iter().enumerate().map(end).collect();
             let (tags, prefixes, joins) = (Vec::new(), given(link), Vec::new());
-            Segment { link: number, tags, ends, prefixes, joins, joined_mtu: None }
+            Segment { link: number, tags, ends, prefixes, joins, is_meshed: false, joined_mtu: None }
         };
         Self(links.iter().enumerate().map(segment).collect())
     }
@@ -122,20 +132,26 @@ impl Segment {
 
     /// The links that its frames are on.
     pub fn links(&self) -> impl Iterator<Item = LinkId> {
-        let alone = self.joins.is_empty().then_some(self.link);
+        let alone = (self.joins.is_empty() && !self.is_meshed).then_some(self.link);
         self.joins.iter().map(|&(link, _)| link).chain(alone)
     }
 
     /// The links on which its frames have no tag.
     pub fn untagged_links(&self) -> impl Iterator<Item = LinkId> {
-        let alone = (self.joins.is_empty() && self.tags.is_empty()).then_some(self.link);
+        let alone = (self.joins.is_empty() && !self.is_meshed && self.tags.is_empty()).then_some(self.link);
         self.joins.iter().filter(|(_, tags)| tags.is_empty()).map(|&(link, _)| link).chain(alone)
     }
 
-    /// The name for people: the link's, or `VLAN 7 of lan`.
+    /// Whether a mesh is a part of it.
+    pub const fn is_meshed(&self) -> bool {
+        self.is_meshed
+    }
+
+    /// The name for people: the link's, `mesh over radio`, or `VLAN 7 of lan`.
     pub fn name(&self, links: &[Link]) -> String {
         let link = &links[self.link].name;
-        self.vlan().map_or_else(|| link.clone(), |vlan| format!("{vlan} of {link}"))
+        let whole = if self.is_meshed { format!("mesh over {link}") } else { link.clone() };
+        self.vlan().map_or_else(|| whole.clone(), |vlan| format!("{vlan} of {whole}"))
     }
 
     /// The VLAN that it is on its link, `VLAN 7`, or `VLAN 100.7` within another; `None` of a link itself.

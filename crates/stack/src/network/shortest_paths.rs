@@ -1,8 +1,9 @@
 //! The shortest paths of a network towards one node, or one segment, at a time.
 //!
 //! A path goes over the fewest hops, among those over the minimum total delay, and among those over the link that
-//! stands first in the file. A medium is one hop from each of its stations to each other that hears it. A path to a
-//! segment ends with the hop onto it.
+//! stands first in the file. A medium is one hop from each of its stations to each other that hears it, and a mesh one
+//! from each of its nodes to each other, whatever becomes of the links below it. A path to a segment ends with the hop
+//! onto it.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -42,7 +43,7 @@ pub struct ShortestPaths {
     heard: BTreeMap<LinkId, BTreeSet<(u32, u32)>>,
     /// For each link, where its part of `at_link` begins; and where the last ends.
     of_link: Vec<u32>,
-    /// For each link, the numbers of the ends that are attached to it.
+    /// For each link, the numbers of the ends that send on it.
     at_link: Vec<u32>,
     /// For each node, where its part of `at_node` begins; and where the last ends.
     of_node: Vec<u32>,
@@ -68,6 +69,8 @@ struct End {
     link: LinkId,
     attachment: u32,
     delay: Duration,
+    /// Whether it sends by a mesh, and not by that attachment itself.
+    is_meshed: bool,
     up: bool,
 }
 
@@ -106,19 +109,22 @@ impl ShortestPaths {
         let mut ends: Vec<End> = Vec::new();
         let mut of_segment = vec![0];
         for (number, Segment { ends: hosts, .. }) in segments.iter().enumerate() {
-            ends.extend(hosts.iter().map(|&SegmentEnd { node, interface, link, attachment }| End {
-                node,
-                interface,
-                segment: number as u32,
-                link,
-                attachment: attachment as u32,
-                delay: links[link].direction(attachment).delay,
-                up: true,
+            ends.extend(hosts.iter().map(|&SegmentEnd { node, interface, link, attachment, is_meshed }| {
+                End {
+                    node,
+                    interface,
+                    segment: number as u32,
+                    link,
+                    attachment: attachment as u32,
+                    delay: links[link].direction(attachment).delay,
+                    is_meshed,
+                    up: true,
+                }
             }));
             of_segment.push(ends.len() as u32);
         }
-        let (of_node, at_node) = sorted_by(&ends, nodes, |end| end.node);
-        let (of_link, at_link) = sorted_by(&ends, links.len(), |end| end.link);
+        let (of_node, at_node) = sorted_by(&ends, nodes, |end| Some(end.node));
+        let (of_link, at_link) = sorted_by(&ends, links.len(), |end| (!end.is_meshed).then_some(end.link));
         let (steps, crossed) =
             (vec![Reached::default(); nodes], vec![Crossed::default(); of_segment.len() - 1]);
         Self {
@@ -233,8 +239,8 @@ impl ShortestPaths {
     /// Reaches the nodes that are one hop before the end number `to`, whose node is at `cost`.
     fn cross(&mut self, to: u32, cost: Cost, open: &mut BinaryHeap<Reverse<(Cost, NodeId)>>) {
         let round = self.round;
-        let End { segment, link, attachment: receiver, .. } = self.ends[to as usize];
-        let (segment, heard) = (segment as usize, self.heard.get(&link));
+        let End { segment, link, attachment: receiver, is_meshed, .. } = self.ends[to as usize];
+        let (segment, heard) = (segment as usize, self.heard.get(&link).filter(|_| !is_meshed));
         let crossed = &mut self.crossed[segment];
         if crossed.round == round && crossed.cost < cost && heard.is_none() {
             // Each station was reached from another one at less.
@@ -297,6 +303,7 @@ impl ShortestPaths {
             for step in steps {
                 let End { node, link, .. } = self.ends[step.from as usize];
                 self.set_up(link, None, false);
+                self.ends[step.from as usize].up = false;
                 // No path leads over a node that cannot send.
                 for end in self.at_node(node).iter().filter(|_| node != from).copied().collect::<Vec<_>>() {
                     self.ends[end as usize].up = false;
@@ -346,10 +353,10 @@ impl ShortestPaths {
 
     /// The step from an end to a neighbour on its segment.
     pub(super) fn beside(&self, own: u32, neighbour: NodeId) -> Option<Step> {
-        let End { segment, link, attachment, .. } = self.ends[own as usize];
+        let End { segment, link, attachment, is_meshed, .. } = self.ends[own as usize];
         let to = self.ends_on(neighbour, segment as usize).next()?;
         let End { attachment: receiver, link: by, .. } = self.ends[to as usize];
-        let heard = self.heard.get(&link).filter(|_| by == link);
+        let heard = self.heard.get(&link).filter(|_| by == link && !is_meshed);
         let hears = heard.is_none_or(|heard| heard.contains(&(attachment, receiver)));
         hears.then_some(Step { from: own, to })
     }
@@ -396,20 +403,21 @@ impl ShortestPaths {
     }
 }
 
-/// The numbers of the ends in the order of a number that each has, and where the part of each such number begins; and
+/// The numbers of those ends that have a number, in its order, and where the part of each such number begins; and
 /// where the last ends.
-fn sorted_by(ends: &[End], count: usize, of: impl Fn(&End) -> usize) -> (Vec<u32>, Vec<u32>) {
+fn sorted_by(ends: &[End], count: usize, of: impl Fn(&End) -> Option<usize>) -> (Vec<u32>, Vec<u32>) {
     let mut begins = vec![0; count + 1];
-    for end in ends {
-        begins[of(end) + 1] += 1;
+    for number in ends.iter().filter_map(&of) {
+        begins[number + 1] += 1;
     }
     for number in 0..count {
         begins[number + 1] += begins[number];
     }
-    let (mut free, mut sorted) = (begins.clone(), vec![0; ends.len()]);
+    let (mut free, mut sorted) = (begins.clone(), vec![0; begins[count] as usize]);
     for (number, end) in ends.iter().enumerate() {
-        sorted[free[of(end)] as usize] = number as u32;
-        free[of(end)] += 1;
+        let Some(of) = of(end) else { continue };
+        sorted[free[of] as usize] = number as u32;
+        free[of] += 1;
     }
     (begins, sorted)
 }

@@ -73,6 +73,14 @@ pub trait Service: fmt::Debug + Send + Sync {
         Ok(None)
     }
 
+    /// Of a service that makes a mesh: maximum length of a packet that leaves by its one interface, if those below take
+    /// packets of `lower` bytes. That interface is on one segment with those of its kind at all nodes that frames lead
+    /// to, over whatever hops.
+    fn mesh_mtu(&self, lower: u32) -> Option<u32> {
+        let _ = lower;
+        None
+    }
+
     /// The packets that a service on the host takes out of it.
     fn hooks(&self) -> Vec<Hook> {
         Vec::new()
@@ -125,8 +133,10 @@ pub enum AttachError {
         found: usize,
     },
     /// It has settings of a port that it is not attached to.
-    #[error("`ports`: `{port}` is none of its interfaces{hint} (interfaces: {known})")]
+    #[error("`{key}`: `{port}` is none of its interfaces{hint} (interfaces: {known})")]
     NoSuchPort {
+        /// The option.
+        key: &'static str,
         /// The port.
         port: String,
         /// The nearest right name, as a part of a sentence; empty if none is near.
@@ -145,6 +155,8 @@ pub struct LowerInterface {
     pub link: Option<String>,
     /// Its Ethernet address.
     pub mac: MacAddress,
+    /// Maximum length of a packet that leaves by it, in bytes, at the start.
+    pub mtu: u32,
     /// The tags that its frames have on the link, from the outermost.
     pub tags: Vec<Tag>,
 }

@@ -225,7 +225,7 @@ impl Service for Settings {
             let known = lower.iter().map(|interface| format!("`{}`", interface.name));
             let hint = did_you_mean(port, names().map(String::as_str));
             let known = known.collect::<Vec<_>>().join(", ");
-            return Err(AttachError::NoSuchPort { port: port.clone(), hint, known });
+            return Err(AttachError::NoSuchPort { key: "ports", port: port.clone(), hint, known });
         }
         let Config { ports, host, vlans, .. } = self.config(lower);
         let vlans_of = |port: BridgePort| {

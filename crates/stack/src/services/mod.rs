@@ -2,6 +2,7 @@
 //!
 //! A new service is a file here and a line in [`SERVICES`].
 
+mod batman;
 mod bridge;
 mod meadcast_router;
 mod pgm_router;
@@ -22,6 +23,7 @@ pub(crate) use queriers::MLD_QUERIER;
 pub static SERVICES: &[&ServiceRow] = &[
     &vlan::VLAN,
     &bridge::BRIDGE,
+    &batman::BATMAN_IV,
     &queriers::IGMP,
     &queriers::MLD,
     &pim::PIM,

@@ -37,6 +37,8 @@ pub enum Form {
     Numbers(u64, u64),
     /// `on` or `off`.
     Flag,
+    /// A word.
+    Word,
     /// A list of words.
     Words,
     /// A prefix of addresses, or a list of one of each version of IP.

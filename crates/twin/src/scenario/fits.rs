@@ -284,9 +284,9 @@ impl<'a> Narrow<'a> {
     /// Its name in messages: ``the link `a-b` ``.
     fn name(&self) -> String {
         let links = self.segment_map.network.links;
-        let (vlan, link) =
-            (self.segment_map.segments.get(self.crossing.segment).vlan(), self.crossing.hop.link);
-        let of_link = format!("the link `{}`", links[link].name);
+        let (segment, link) = (self.segment_map.segments.get(self.crossing.segment), self.crossing.hop.link);
+        let (vlan, kind) = (segment.vlan(), if segment.is_meshed() { "mesh over" } else { "link" });
+        let of_link = format!("the {kind} `{}`", links[link].name);
         vlan.map_or_else(|| of_link.clone(), |vlan| format!("{vlan} of {of_link}"))
     }
 }

@@ -82,6 +82,13 @@ impl<'a> SegmentMap<'a> {
             own.filter_map(Segment::vlan).collect::<Vec<_>>()
         });
         let at = usize::from(vlans[0].is_empty());
+        if vlans[at].is_empty() {
+            let on = |node: NodeId| self.segments.iter().any(|it| it.covers(link) && joins(it, node));
+            let taken = pair.iter().find(|&&node| !on(node)).map(|&node| &self.network.nodes[node].name);
+            let (link, node) =
+                (&self.network.links[link].name, taken.unwrap_or(&self.network.nodes[pair[1]].name));
+            return Some(format!("on the link `{link}`, a service has taken the interface of `{node}`"));
+        }
         let [one, other] = [pair[at], pair[1 - at]].map(|node| &self.network.nodes[node].name);
         let (ending, there) = (vlans[at].join(" and "), &vlans[1 - at]);
         let verb = if vlans[at].len() == 1 { "ends" } else { "end" };
