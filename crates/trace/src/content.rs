@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use hopcast_mesh::wire as mesh;
+use hopcast_mesh::wire::Header as _;
 use hopcast_wire::ip::Header;
 use hopcast_wire::membership::Message;
 use hopcast_wire::{arp, ethernet, icmp, igmp, ip, mld, vlan};
@@ -22,7 +24,8 @@ const MIN_PAYLOAD: u32 = 8;
 /// The layers of a packet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layers {
-    /// The Ethernet header, of a frame; its type is that behind all tags.
+    /// The Ethernet header, of a frame; its type is that behind all tags. Of one that carries a client's frame through
+    /// a mesh, all else is of the client's.
     pub ethernet: Option<ethernet::Header>,
     /// The numbers of its VLANs, outermost first.
     pub vlans: Vec<u16>,
@@ -101,7 +104,9 @@ impl Layers {
             self.vlans.push(u16::from_be_bytes([high, low]) & 0x0fff);
             (ether_type, behind) = (u16::from_be_bytes([t0, t1]), behind + vlan::TAG);
         }
-        self.ethernet = Some(ethernet::Header { ether_type, ..header });
+        // In a client's frame it is there already.
+        let is_outer = self.ethernet.is_none();
+        self.ethernet.get_or_insert(ethernet::Header { ether_type, ..header });
         let length = length.saturating_sub(behind as u32);
         let payload = bytes.get(behind..).unwrap_or_default();
         match ether_type {
@@ -110,6 +115,9 @@ impl Layers {
                 self.arp = arp::parse(payload).ok();
                 let body = &payload[..payload.len().min(arp::LEN)];
                 self.keys.payload = key(2, body, 0);
+            }
+            mesh::ETHER_TYPE if is_outer && let Some(front) = front_of_client(payload) => {
+                self.read_frame(&payload[front..], length.saturating_sub(front as u32));
             }
             _ => self.keys.payload = stored_key(u64::from(ether_type) << 8, payload, length),
         }
@@ -167,6 +175,17 @@ impl Layers {
             protocol => self.keys.payload = stored_key(protocol.into(), body, length),
         }
     }
+}
+
+/// Bytes of a mesh's packet in front of the whole frame of a client; `None` of others.
+fn front_of_client(packet: &[u8]) -> Option<usize> {
+    let front = match mesh::packet_type(packet).ok()? {
+        mesh::PacketType::Unicast => mesh::data::Unicast::LEN,
+        mesh::PacketType::Unicast4Addr => mesh::data::Unicast4Addr::LEN,
+        mesh::PacketType::Broadcast => mesh::data::Broadcast::LEN,
+        _ => return None,
+    };
+    (packet.len() >= front).then_some(front)
 }
 
 /// The kind of a message of IGMP or MLD, behind this header.
@@ -257,5 +276,26 @@ mod tests {
         assert_eq!(keys(200), keys(76));
         assert_eq!(keys(75).payload, 0);
         assert_eq!(keys(28), Keys::default());
+    }
+
+    #[test]
+    fn a_clients_frame_in_a_mesh_has_the_keys_of_its_packet() {
+        let frame = |ether_type: [u8; 2], to: u8, behind: &[u8]| {
+            [&[2, 0, 0, 0, 0, to, 2, 0, 0, 0, 0, 9], &ether_type[..], behind].concat()
+        };
+        let mut packet = vec![0x45, 0, 0, 48, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        packet.extend([0, 7, 0, 8, 0, 28, 0, 0]);
+        packet.extend([9; 20]);
+        let client = frame([0x81, 0], 1, &[&[0, 7, 8, 0], &*packet].concat());
+        let unicast = [&[0x40, 15, 49, 1, 2, 0, 0, 0, 0, 3], &*client].concat();
+        let in_mesh = frame([0x43, 0x05], 4, &unicast);
+        let of = |layer, bytes: &[u8]| Layers::of(Content { layer, length: bytes.len() as u32, bytes });
+        let (outer, own) = (of(Layer::Frame, &in_mesh), of(Layer::Packet, &packet));
+        assert_eq!((outer.keys, outer.ports, outer.vlans), (own.keys, Some((7, 8)), vec![7]));
+        assert_eq!(outer.ethernet.map(|header| header.destination), Some([2, 0, 0, 0, 0, 4]));
+        // A mesh in a mesh is not followed, however deep.
+        let deep =
+            (0..2000).fold(in_mesh, |inner, _| frame([0x43, 0x05], 4, &[&unicast[..10], &inner].concat()));
+        assert_eq!(of(Layer::Frame, &deep).ports, None);
     }
 }
