@@ -43,7 +43,7 @@ enum Command {
         #[command(flatten)]
         overrides: OverrideOptions,
     },
-    /// Check in stages who reaches whom in a scenario's network: links, neighbours, VLANs, end to end, groups
+    /// Check in stages who reaches whom in a scenario's network: links, meshes, neighbours, VLANs, end to end, groups
     ///
     /// Exits with 1 if a check fails.
     Probe {

@@ -18,6 +18,7 @@ use crate::network::{
 };
 use crate::service::{
     GroupEgresses, GroupForwarder, HookChain, MulticastRole, OnKernel, Restartable, ServiceRoutes,
+    ServiceStatus,
 };
 
 // Numbers of IP's protocols: RFC 9293, RFC 792, RFC 4443.
@@ -162,6 +163,7 @@ pub(crate) struct VirtualHost {
     /// The port below each interface of the host.
     below: Vec<FramePort>,
     services: Vec<PlacedMachine>,
+    statuses: Vec<ServiceStatus>,
 }
 
 /// A port that carries frames, towards the network.
@@ -183,6 +185,8 @@ pub struct VirtualNode {
     pub attachments: Vec<Hop>,
     /// The machines of services.
     pub services: Vec<PlacedMachine>,
+    /// The state of each of them.
+    pub statuses: Vec<ServiceStatus>,
 }
 
 /// A node whose machines are attached to the kernel, built: `Below(i)` of its assembly is plug i.
@@ -216,10 +220,12 @@ impl NodeBuilder {
         let of_groups = is_router.then(|| table.clone());
         let groups = NodeGroups::new(routes.clone(), of_groups, config.interfaces.len());
         let of_services: Rc<dyn ServiceRoutes> = Rc::new(NodeServices::new(routes.clone(), table, random));
-        let (services, below) = put_services(&mut assembly, network, layers, (node, &config, &of_services));
+        let (services, statuses, below) =
+            put_services(&mut assembly, network, layers, (node, &config, &of_services));
         let mut host = Host::new(config, Box::new(routes));
         host.set_group_routes(Box::new(groups));
-        let mut host = VirtualHost { host, wires: Vec::new(), above: 0, attachments, below, services };
+        let mut host =
+            VirtualHost { host, wires: Vec::new(), above: 0, attachments, below, services, statuses };
         for (placed, service) in layers.services.iter().enumerate() {
             let hooks = network.services[service.service].layer.settings().hooks();
             if !hooks.is_empty() {
@@ -389,7 +395,7 @@ impl NodeBuilder {
     /// The node of the virtual world; `None` of one on the kernel.
     pub fn into_virtual(self) -> Option<VirtualNode> {
         let Self { mut assembly, platform: Platform::Virtual(host), .. } = self else { return None };
-        let VirtualHost { host, wires, attachments, below, services, above: _ } = *host;
+        let VirtualHost { host, wires, attachments, below, services, statuses, above: _ } = *host;
         let host = assembly.add(Box::new(host));
         for (above, end) in wires {
             assembly.wire((host, Port::Above(above)), end);
@@ -404,7 +410,7 @@ impl NodeBuilder {
                 }
             }
         }
-        Some(VirtualNode { assembly, host, attachments, services })
+        Some(VirtualNode { assembly, host, attachments, services, statuses })
     }
 
     /// The node on the kernel; `None` of one of the virtual world.
@@ -442,21 +448,23 @@ fn host_config(network: Network<'_>, plan: &NetworkPlan, node: NodeId) -> hopcas
     }
 }
 
-/// Puts a node's services on its attachments; returns their machines, and what is below each interface of the
-/// host: a port of a service, or an attachment.
+/// Puts a node's services on its attachments; returns their machines, the state of each, and what is below each
+/// interface of the host: a port of a service, or an attachment.
 fn put_services(
     assembly: &mut Assembly,
     network: Network<'_>,
     layers: &NodeLayers,
     (node, host, routes): (NodeId, &hopcast_host::Config, &Rc<dyn ServiceRoutes>),
-) -> (Vec<PlacedMachine>, Vec<FramePort>) {
-    let mut placed: Vec<PlacedMachine> = Vec::new();
+) -> (Vec<PlacedMachine>, Vec<ServiceStatus>, Vec<FramePort>) {
+    let (mut placed, mut statuses): (Vec<PlacedMachine>, _) = (Vec::new(), Vec::new());
     for PlacedService { service, takes } in &layers.services {
         let service = &network.services[*service];
         let changes = service.changes_at(node);
         let lower_interfaces = layers.lower(takes, network.links);
         let machine = Restartable::new(&service.layer, changes, host, lower_interfaces, routes.clone());
-        let slot = assembly.add(Box::new(machine));
+        let machine = Shared::new(machine);
+        let slot = assembly.add(Box::new(machine.clone()));
+        statuses.push(ServiceStatus::new(machine));
         for (port, &taken) in (0..).zip(takes) {
             match below(layers, &placed, taken) {
                 FramePort::Service(below, upper) => assembly.wire((below, upper), (slot, Port::Below(port))),
@@ -469,7 +477,7 @@ fn put_services(
     }
     attach_queriers(assembly, network, layers, &placed);
     let below = layers.host.iter().map(|&place| below(layers, &placed, place)).collect();
-    (placed, below)
+    (placed, statuses, below)
 }
 
 /// The port below an interface of a node, whose services below it have been placed.

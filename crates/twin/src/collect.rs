@@ -77,7 +77,7 @@ impl LiveObservations {
             None => sent_on_pairs(scenario, &links),
         };
         let hosts = services.into_iter().filter(|&(_, count)| count > 0).collect();
-        let observed = Observed { flows, links, network_bytes, transfer_bytes, hosts };
+        let observed = Observed { flows, links, network_bytes, transfer_bytes, hosts, tables: Vec::new() };
         let mut run = Run { live: Some(live), ..collect(case, repeat, bounds, observed) };
         for ProgramResult { flow: number, figures, receivers, series, latency, counters, .. } in programs {
             let cuts = bounds.of_flow(scenario, number);
@@ -177,6 +177,7 @@ pub(crate) fn collect(case: &Case, repeat: u64, bounds: &Bounds, observed: Obser
         live: None,
         series: series(scenario, &observed),
         hosts: observed.hosts,
+        tables: observed.tables,
         latency,
     }
 }

@@ -6,6 +6,7 @@ use hopcast_core::Instant;
 use hopcast_link::{Attachment, Counters};
 
 use crate::meter::Meter;
+use crate::results::ServiceTable;
 
 /// The observations of a run, in either world.
 pub(crate) struct Observed {
@@ -20,6 +21,8 @@ pub(crate) struct Observed {
     pub(crate) transfer_bytes: Option<u64>,
     /// Counters of the hosts, summed over the network.
     pub(crate) hosts: BTreeMap<String, u64>,
+    /// The tables of services in the end.
+    pub(crate) tables: Vec<ServiceTable>,
 }
 
 /// The observations of a flow.

@@ -74,6 +74,23 @@ pub struct ScheduledEvent {
 /// Each swept path with its value as it is written in the file, in the order of the sweep.
 pub type Parameters = serde_json::Map<String, serde_json::Value>;
 
+/// A table of what a service of a node knows: `batctl o` of a mesh, say.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServiceTable {
+    /// The node.
+    pub node: String,
+    /// The name of the service.
+    pub service: String,
+    /// The name of the table.
+    pub table: String,
+    /// The names of its columns.
+    pub columns: Vec<String>,
+    /// Its rows, each with a cell for each column; addresses of nodes' interfaces by their names, `n1 eth0`.
+    pub rows: Vec<Vec<String>>,
+    /// Number of rows that there is no room for: the tables of a run have 4000.
+    pub left_out: usize,
+}
+
 /// One repeat of one case.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
@@ -95,6 +112,9 @@ pub struct Run {
     /// Counters of the hosts, summed over all of them and over the whole run, without those at zero.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub hosts: BTreeMap<String, u64>,
+    /// Tables of what the services of nodes know at the end of the run, in the order of the nodes; none of a live run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tables: Vec<ServiceTable>,
     /// The first hundred scheduled events, in the order of time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<ScheduledEvent>,

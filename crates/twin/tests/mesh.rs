@@ -7,9 +7,16 @@ mod common;
 use std::path::Path;
 
 use common::document;
+use common::scenarios::only;
+use hopcast_core::{Duration, Instant};
 use hopcast_runner::load_text;
+use hopcast_trace::verdict::verdicts;
+use hopcast_trace::view::story_text;
+use hopcast_trace::{Log, MemoryLog, Query, follow};
+use hopcast_twin::probe::{Pairs, Stage, probe};
 use hopcast_twin::results::Run;
 use hopcast_twin::scenario::{Overrides, describe};
+use hopcast_twin::{Monitor, World, run_end};
 
 fn run(text: &str) -> Run {
     document(text).runs.into_iter().next().unwrap()
@@ -197,5 +204,81 @@ fn mistakes_are_one_line_at_their_place() {
         let found = error(&text);
         assert!(found.contains(expected), "{found}\nnot: {expected}");
         assert_eq!(found.lines().count(), 1, "{found}");
+    }
+}
+
+#[test]
+fn a_packet_is_followed_through_the_mesh() {
+    let scenario = only(&chain(4, "", ""));
+    let memory = MemoryLog::default();
+    let mut world = World::new(scenario.clone(), 0, None).unwrap();
+    world.record(memory.recorder(1 << 30));
+    assert!(world.run_until(run_end(&scenario), &Monitor::default()));
+    world.finish_recording().unwrap();
+    let log = Log::read(memory.take()).unwrap();
+    let story = follow(&log, &Query::parse("icmp from n0 to n4", &log).unwrap());
+    let first = verdicts(&story).first().map(ToString::to_string).unwrap_or_default();
+    assert_eq!(first, "ICMP echo request from n0 to n4 arrived at n4, 60 of 60");
+    let text = story_text(&story, 1);
+    let places =
+        ["n1:eth0 receives it", "n2:eth0 receives it", "n3:eth0 receives it", "n4's mesh hands it up"];
+    let found: Vec<_> = places.iter().filter_map(|place| text.find(place)).collect();
+    assert!(found.len() == places.len() && found.is_sorted(), "{text}");
+}
+
+#[test]
+fn the_results_have_the_tables_of_batctl() {
+    let run = run(&chain(2, "", ""));
+    let table = |node: &str, name: &str| {
+        let found = run.tables.iter().find(|table| table.node == node && table.table == name).unwrap();
+        (found.columns.join(" | "), found.rows.iter().map(|row| row.join(" | ")).collect::<Vec<_>>())
+    };
+    assert_eq!(
+        table("n1", "neighbours"),
+        ("neighbour | interface".to_owned(), vec!["n0 eth0 | eth0".to_owned(), "n2 eth0 | eth1".to_owned()])
+    );
+    let (columns, originators) = table("n0", "originators");
+    assert_eq!(columns, "originator | last seen | tq | next hop | interface");
+    // The primary addresses of both others, by way of the one that is a neighbour, and a message in the last 2 s.
+    assert_eq!(originators.len(), 2, "{originators:?}");
+    for (row, name) in originators.iter().zip(["n1 eth0", "n2 eth0"]) {
+        let cells: Vec<&str> = row.split(" | ").collect();
+        assert_eq!((cells[0], cells[3], cells[4]), (name, "n1 eth0", "eth0"), "{row}");
+        assert!(cells[1].trim_end_matches(" s").parse::<f64>().unwrap() > 42.0, "{row}");
+        assert!((100..=255).contains(&cells[2].parse::<u32>().unwrap()), "{row}");
+    }
+    assert_eq!(table("n0", "local clients").1, ["n0 eth0 | none"]);
+    let sorted = |name: &str| {
+        let mut rows = table("n0", name).1;
+        rows.sort();
+        rows
+    };
+    let global = sorted("global clients");
+    assert_eq!(global, ["n1 eth0 | none | n1 eth0", "n2 eth0 | none | n2 eth0"]);
+    // Every host listens to all nodes.
+    let of_all_nodes = ["01:00:5e:00:00:01", "33:33:00:00:00:01"];
+    let groups = of_all_nodes.map(|group| ["n1 eth0", "n2 eth0"].map(|node| format!("{group} | {node}")));
+    assert_eq!(sorted("groups"), groups.as_flattened());
+    // Nothing is wanted beyond that, and multicast packets are forwarded.
+    assert_eq!(
+        sorted("multicast flags"),
+        ["n0 eth0 | [.... . .]", "n1 eth0 | [.... . .]", "n2 eth0 | [.... . .]"]
+    );
+}
+
+#[test]
+fn a_probe_says_which_nodes_of_a_mesh_do_not_hear_each_other() {
+    let cut = "events: [{ at: 5 s, links: n1-n2, down: true }]";
+    for (at, failed) in [(1, 0), (6, 8)] {
+        let at = Instant::ZERO + Duration::from_secs(at);
+        let findings = probe(&only(&chain(3, "", cut)), at, Pairs::OfFlows).unwrap();
+        let (passed, all) = findings.of_stage(Stage::Meshes);
+        assert_eq!((all, all - passed), (12, failed));
+        if failed > 0 {
+            let check =
+                findings.checks.iter().find(|check| check.stage == Stage::Meshes && !check.passed).unwrap();
+            assert_eq!((&*check.from, &*check.to), ("n0", "n2"));
+            assert_eq!(check.reasons, ["no originator message of n2 came in 40 s"]);
+        }
     }
 }

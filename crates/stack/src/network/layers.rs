@@ -12,7 +12,7 @@ use super::bridged::{Place, Wire};
 use super::errors::{PlacementError, ServiceError};
 use super::found_segments::find_segments;
 use super::meshed::join_meshes;
-use super::numbering::{interface_name, mac_address};
+use super::numbering::{MacAddress, interface_name, mac_address};
 use super::segments::{SegmentPrefix, Segments, less_tags, mtu_within};
 use super::{Hop, Link, Network, NodeId};
 use crate::service::{JoinedPorts, LowerInterface, UpperInterface};
@@ -32,6 +32,17 @@ pub struct Layers {
     segments: Segments,
     /// The attachments on which bridges are.
     bridged: BTreeSet<Hop>,
+}
+
+/// A node of a mesh.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MeshNode {
+    /// The node.
+    pub node: NodeId,
+    /// The place of its mesh among its services.
+    pub service: usize,
+    /// Its address in the mesh.
+    pub address: MacAddress,
 }
 
 /// The layers of one node.
@@ -128,6 +139,21 @@ impl Layers {
     /// Whether a bridge is attached to an attachment, so that frames for anybody are for it.
     pub(crate) fn is_bridged(&self, hop: Hop) -> bool {
         self.bridged.contains(&hop)
+    }
+
+    /// The nodes of each mesh: of each the service, by its place among the node's, and its address in the mesh.
+    pub(super) fn meshes(&self) -> Vec<Vec<MeshNode>> {
+        let mut meshes: BTreeMap<Wire, Vec<MeshNode>> = BTreeMap::new();
+        for (node, layers) in self.nodes.iter().enumerate() {
+            for &service in layers.meshes.keys() {
+                let is_its = |made: &&LayerInterface| made.below == Below::Service(service, 0);
+                if let Some(made) = layers.interfaces.iter().find(is_its) {
+                    let address = mac_address(made.hop.link, made.hop.attachment);
+                    meshes.entry(made.wire).or_default().push(MeshNode { node, service, address });
+                }
+            }
+        }
+        meshes.into_values().collect()
     }
 
     /// The segments of the hosts' interfaces.

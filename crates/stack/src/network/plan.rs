@@ -10,7 +10,7 @@ use hopcast_link::{
 };
 
 use super::address_plan::AddressPlan;
-use super::layers::{Below, LayerInterface, Layers};
+use super::layers::{Below, LayerInterface, Layers, MeshNode};
 use super::numbering::{MacAddress, mac_address};
 use super::routes::GlobalRoutes;
 use super::segments::{SegmentEnd, Segments};
@@ -121,6 +121,11 @@ impl NetworkPlan {
     /// The segments of hosts' interfaces.
     pub fn segments(&self) -> &Segments {
         self.layers.segments()
+    }
+
+    /// The nodes of each mesh.
+    pub fn meshes(&self) -> Vec<Vec<MeshNode>> {
+        self.layers.meshes()
     }
 
     /// A node's end of the first segment that joins it with all `others`.

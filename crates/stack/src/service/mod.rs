@@ -8,6 +8,7 @@ mod group_forwarder;
 mod hook_chain;
 mod restart;
 mod routes;
+mod status;
 
 use std::fmt;
 use std::rc::Rc;
@@ -30,6 +31,7 @@ pub use hook_chain::HookChain;
 pub(crate) use restart::Restartable;
 pub(crate) use routes::NoRoutes;
 pub use routes::{ServiceNode, ServiceRoutes};
+pub use status::{ORIGINATORS, ServiceStatus, StatusCell, StatusReader, StatusTable};
 
 /// A row of the table of services.
 #[derive(Debug)]
@@ -100,6 +102,16 @@ pub trait Service: fmt::Debug + Send + Sync {
         lower: &[LowerInterface],
         routes: &Rc<dyn ServiceRoutes>,
     ) -> Box<dyn Machine>;
+
+    /// The same, and a reader of its tables, if it has any.
+    fn readable_machine(
+        &self,
+        host: &HostConfig,
+        lower: &[LowerInterface],
+        routes: &Rc<dyn ServiceRoutes>,
+    ) -> (Box<dyn Machine>, Option<StatusReader>) {
+        (self.machine(host, lower, routes), None)
+    }
 }
 
 /// The part of a service in multicast routing. At a node each that reports is attached to an `Above` port of the one

@@ -6,12 +6,14 @@ use std::rc::Rc;
 
 use hopcast_core::{Instant, Item, Machine, Membership, Outbox, Port, earliest};
 
-use super::{HostConfig, LowerInterface, ServiceLayer, ServiceRoutes};
+use super::{HostConfig, LowerInterface, ServiceLayer, ServiceRoutes, StatusReader, StatusTable};
 
 /// A machine that is replaced at given times. While it is stopped it drops what arrives, and hands back what a hook is
 /// given.
 pub(crate) struct Restartable {
     running: Option<Box<dyn Machine>>,
+    /// Reads the tables of the machine that runs.
+    reader: Option<StatusReader>,
     host: HostConfig,
     lower: Vec<LowerInterface>,
     routes: Rc<dyn ServiceRoutes>,
@@ -39,9 +41,10 @@ impl Restartable {
         routes: Rc<dyn ServiceRoutes>,
     ) -> Self {
         let changes = changes.into_iter().collect();
-        let running = Some(service.settings().machine(host, &lower, &routes));
+        let (running, reader) = service.settings().readable_machine(host, &lower, &routes);
         Self {
-            running,
+            running: Some(running),
+            reader,
             host: host.clone(),
             lower,
             routes,
@@ -55,10 +58,19 @@ impl Restartable {
         }
     }
 
+    /// The tables of the machine; none while it is stopped.
+    pub(super) fn tables(&self) -> Vec<StatusTable> {
+        self.reader.as_ref().map_or_else(Vec::new, |read| read())
+    }
+
     fn change(&mut self, now: Instant) {
         while let Some((_, to)) = self.changes.pop_front_if(|&mut (at, _)| at <= now) {
             self.restarts += u64::from(to.is_some());
-            let new = to.map(|layer| layer.settings().machine(&self.host, &self.lower, &self.routes));
+            let make = |layer: ServiceLayer| {
+                layer.settings().readable_machine(&self.host, &self.lower, &self.routes)
+            };
+            let (new, reader) = to.map(make).unzip();
+            self.reader = reader.flatten();
             if let Some(old) = std::mem::replace(&mut self.running, new) {
                 old.counters(&mut |counter, value| *self.before.entry(counter).or_default() += value);
             }

@@ -3,12 +3,19 @@
 use std::rc::Rc;
 
 use hopcast_config::decode::{did_you_mean, duration, flag, name, whole, words};
-use hopcast_core::{Duration, Machine};
-use hopcast_mesh::{BatmanIvConfig, Mesh, MeshConfig, MeshInterface, MulticastConfig, RoutingConfig};
+use hopcast_core::{Duration, Machine, Shared};
+use hopcast_mesh::multicast::flags_text;
+use hopcast_mesh::{
+    BatmanIvConfig, Key, Mesh, MeshConfig, MeshInterface, MulticastConfig, MulticastStatus, OriginatorStatus,
+    RoutingConfig,
+};
+use hopcast_wire::ethernet;
+use hopcast_wire::vlan::MAX_ID;
 
 use crate::network::{Prefix, read_prefixes};
 use crate::service::{
-    AttachError, HostConfig, LowerInterface, Service, ServiceRoutes, ServiceRow, UpperInterface,
+    AttachError, HostConfig, LowerInterface, ORIGINATORS, Service, ServiceRoutes, ServiceRow, StatusCell,
+    StatusReader, StatusTable, UpperInterface,
 };
 use crate::table::{Form, Opt, Options, Worlds, on_off, shown};
 
@@ -189,6 +196,25 @@ impl Service for Settings {
         lower: &[LowerInterface],
         routes: &Rc<dyn ServiceRoutes>,
     ) -> Box<dyn Machine> {
+        Box::new(self.mesh(lower, routes))
+    }
+
+    fn readable_machine(
+        &self,
+        _: &HostConfig,
+        lower: &[LowerInterface],
+        routes: &Rc<dyn ServiceRoutes>,
+    ) -> (Box<dyn Machine>, Option<StatusReader>) {
+        let mesh = Shared::new(self.mesh(lower, routes));
+        let (of_reader, names) =
+            (mesh.clone(), lower.iter().map(|lower| lower.name.clone()).collect::<Vec<_>>());
+        (Box::new(mesh), Some(Box::new(move || tables(&of_reader.get(), &names))))
+    }
+}
+
+impl Settings {
+    /// A node of the mesh.
+    fn mesh(&self, lower: &[LowerInterface], routes: &Rc<dyn ServiceRoutes>) -> Mesh {
         let below = |interface: &LowerInterface| MeshInterface {
             mac: interface.mac,
             wireless: self.is_wireless(interface),
@@ -208,6 +234,62 @@ impl Service for Settings {
         for (number, interface) in lower.iter().enumerate() {
             mesh.set_mtu(number, interface.mtu);
         }
-        Box::new(mesh)
+        mesh
     }
+}
+
+/// The tables that `batctl n`, `o`, `tg`, `tl` and `mcast_flags` would show, of a node whose interfaces have these
+/// names.
+fn tables(mesh: &Mesh, names: &[String]) -> Vec<StatusTable> {
+    let text = |shown: &dyn ToString| StatusCell::Text(shown.to_string());
+    let vlan = |key: &Key| match key.vlan & MAX_ID {
+        0 => text(&"none"),
+        id => text(&id),
+    };
+    let neighbours = names.iter().enumerate().flat_map(|(number, name)| {
+        mesh.neighbours(number).into_iter().map(move |address| vec![StatusCell::Address(address), text(name)])
+    });
+    let originator = |one: OriginatorStatus| {
+        let by = names.get(one.interface).map_or("", String::as_str);
+        vec![
+            StatusCell::Address(one.originator),
+            StatusCell::Time(one.last_seen),
+            text(&one.metric),
+            StatusCell::Address(one.next_hop),
+            text(&by),
+        ]
+    };
+    let (groups, stations): (Vec<_>, Vec<_>) =
+        mesh.global_clients().into_iter().partition(|(key, _)| ethernet::is_group(key.address));
+    let global =
+        |(key, node): (Key, _)| vec![StatusCell::Address(key.address), vlan(&key), StatusCell::Address(node)];
+    let group = |(key, node): (Key, _)| vec![StatusCell::Address(key.address), StatusCell::Address(node)];
+    let own = mesh.local_clients().into_iter();
+    let local = own.filter(|key| !ethernet::is_group(key.address));
+    let local = local.map(|key| vec![StatusCell::Address(key.address), vlan(&key)]);
+    let MulticastStatus { flags, others, .. } = mesh.multicast();
+    let wishes = |(node, flags): (_, Option<u8>)| {
+        vec![StatusCell::Address(node), text(&flags.map_or_else(|| "none".to_owned(), flags_text))]
+    };
+    let wishes = [(mesh.address(), Some(flags))].into_iter().chain(others).map(wishes);
+    vec![
+        StatusTable { name: "neighbours", columns: &["neighbour", "interface"], rows: neighbours.collect() },
+        StatusTable {
+            name: ORIGINATORS,
+            columns: &["originator", "last seen", "tq", "next hop", "interface"],
+            rows: mesh.originators().into_iter().map(originator).collect(),
+        },
+        StatusTable {
+            name: "global clients",
+            columns: &["client", "vlan", "originator"],
+            rows: stations.into_iter().map(global).collect(),
+        },
+        StatusTable { name: "local clients", columns: &["client", "vlan"], rows: local.collect() },
+        StatusTable {
+            name: "groups",
+            columns: &["group", "originator"],
+            rows: groups.into_iter().map(group).collect(),
+        },
+        StatusTable { name: "multicast flags", columns: &["originator", "flags"], rows: wishes.collect() },
+    ]
 }

@@ -3,6 +3,7 @@
 //! | stage | what is checked |
 //! |---|---|
 //! | links | that a small frame, and one of the link's MTU, gets from each end to the next |
+//! | meshes | that each node of a mesh hears the messages of each other |
 //! | neighbours | that hosts on a link find each other's Ethernet address and answer an echo request |
 //! | VLANs | the same of the hosts of each VLAN |
 //! | end to end | that the ends of each flow answer small and full echo requests, or those of all pairs of nodes |
@@ -15,6 +16,7 @@
 mod echoes;
 mod groups;
 mod links;
+mod meshes;
 mod on_kernel;
 mod why;
 
@@ -45,6 +47,8 @@ pub const SETTLING: Duration = Duration::from_secs(10);
 pub enum Stage {
     /// Frames on each link.
     Links,
+    /// Nodes of one mesh.
+    Meshes,
     /// Hosts on one link.
     Neighbours,
     /// Hosts of one VLAN.
@@ -113,13 +117,15 @@ impl Findings {
 
 impl Stage {
     /// All stages, in their order.
-    pub const ALL: [Self; 5] = [Self::Links, Self::Neighbours, Self::Vlans, Self::EndToEnd, Self::Groups];
+    pub const ALL: [Self; 6] =
+        [Self::Links, Self::Meshes, Self::Neighbours, Self::Vlans, Self::EndToEnd, Self::Groups];
 }
 
 impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Links => "links",
+            Self::Meshes => "meshes",
             Self::Neighbours => "neighbours",
             Self::Vlans => "VLANs",
             Self::EndToEnd => "end to end",
@@ -136,6 +142,7 @@ pub fn probe(scenario: &Scenario, at: Instant, pairs: Pairs) -> Result<Findings,
     let frozen = frozen(scenario, at);
     let mut findings = Findings { at_s: at.as_secs_f64(), checks: Vec::new(), left_out: Vec::new() };
     links::check(&frozen, at, &mut findings);
+    meshes::check(&frozen, at, &mut findings)?;
     echoes::check(&frozen, at, pairs, &mut findings)?;
     groups::check(&frozen, at, &mut findings)?;
     Ok(findings)
@@ -152,7 +159,7 @@ fn bounded<T>(
     if step > 1 {
         let what = match stage {
             Stage::Links => "directions of links",
-            Stage::Neighbours | Stage::Vlans | Stage::EndToEnd => "pairs",
+            Stage::Meshes | Stage::Neighbours | Stage::Vlans | Stage::EndToEnd => "pairs",
             Stage::Groups => "senders to groups",
         };
         findings.left_out.push(format!("{stage}: one of {step} {what} was checked"));

@@ -18,6 +18,7 @@ mod recording;
 mod route_changes;
 mod script;
 mod snapshot;
+mod tables;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -32,6 +33,7 @@ use hopcast_stack::VirtualNode;
 use hopcast_stack::flow::Join;
 use hopcast_stack::group::Shown;
 use hopcast_stack::network::{GlobalRoutes, Hop};
+use hopcast_stack::service::StatusTable;
 
 use crate::capture::{InterfaceId, PcapngWriter};
 use crate::meter::Meters;
@@ -458,6 +460,7 @@ impl World {
             network_bytes: Some(self.sent_in_window(None)),
             transfer_bytes: self.sent_in_transfer(None),
             hosts,
+            tables: tables::of(self),
         }
     }
 
@@ -483,6 +486,16 @@ impl World {
         let station = &self.nodes[node];
         let services = station.services.iter();
         sum_counters(services.map(|placed| (&*placed.name, station.assembly.machine(placed.slot))))
+    }
+
+    /// The tables of a node's services, each with the place of its service among the node's and its name.
+    pub fn service_tables(&self, node: NodeId) -> Vec<(usize, &str, StatusTable)> {
+        let VirtualNode { services, statuses, .. } = &self.nodes[node];
+        let mut all = Vec::new();
+        for (place, (placed, status)) in services.iter().zip(statuses).enumerate() {
+            all.extend(status.tables().into_iter().map(|table| (place, &*placed.name, table)));
+        }
+        all
     }
 
     /// Ends the capture, if there is one; an error if not all of it could be written.
