@@ -3,9 +3,8 @@
 //! A place is a wire and the tags that a frame bears there. Wires are links, the hosts' own ports of bridges, and
 //! meshes. From each place of a host's interface the search follows frames through the bridges on its wire; the places
 //! that it comes by are one segment. Frames that pass one way only, by VLANs that differ at two ends, join their places
-//! all the same.
-//! Frames with more than [`MAX_TAGS`] tags are not followed, since no host's interface has so many: otherwise bridges
-//! that add a tag on each way round would have no end.
+//! all the same. Frames with more than [`MAX_TAGS`] tags are not followed, since no host's interface has so many:
+//! otherwise bridges that add a tag on each way round would have no end.
 
 use std::collections::BTreeMap;
 
