@@ -90,7 +90,7 @@ fn the_ports_of_a_bridge_that_is_killed_are_given_back() {
         return;
     }
     let lab = network(&[("ship", "right", "10.7.0.1"), ("shore", "left", "10.7.0.2")]);
-    let mut hub = node(&lab, "hub", "tap: br0, interfaces: [left, right]");
+    let hub = node(&lab, "hub", "tap: br0, interfaces: [left, right]");
     let hears_all = || lab.run("hub", "ip -d link show dev left").contains("promiscuity 1");
     let switches = ["left", "right"].map(|port| format!("cat /proc/sys/net/ipv6/conf/{port}/disable_ipv6"));
     let is_silent = || switches.each_ref().map(|switch| lab.run("hub", switch).trim() == "1");
