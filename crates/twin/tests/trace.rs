@@ -216,8 +216,8 @@ fn a_query_that_cannot_be_read_says_where_and_what_is_near() {
     let error = |query: &str| Query::parse(query, &log).unwrap_err().to_string();
     assert_eq!(
         error("arp betwen n0 and n1"),
-        "query, word 2: expected a protocol, or `from`, `to`, `between`, `port`, `vlan`, `group`, `flow`, `packet` or \
-         `frame at`, not `betwen` (did you mean `between`?)"
+        "query, word 2: expected a protocol, or `from`, `to`, `between`, `port`, `vlan`, `at`, `group`, `flow`, \
+         `packet` or `frame at`, not `betwen` (did you mean `between`?)"
     );
     assert_eq!(
         error("arp from n9"),
