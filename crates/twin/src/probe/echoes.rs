@@ -431,12 +431,19 @@ mod tests {
     use super::*;
     use crate::scenario::{MemoryFiles, Overrides, load_text};
 
-    const SEGMENT: &str = "\
+    /// Forty hosts on one segment, of which the last two have one address.
+    fn segment() -> String {
+        let names: Vec<String> = (0..39).map(|number| format!("h{number}")).collect();
+        let names = names.join(", ");
+        format!(
+            "
 topology:
-  nodes: [a, b, c, d, e, { name: f, claims: 10.0.0.5 }]
-  links: [{ medium: [a, b, c, d, e, f], rate: 100 Mbit/s, delay: 1 ms }]
-flows: [{ from: a, to: b, over: udp, app: bulk }]
-";
+  nodes: [{names}, {{ name: h39, claims: 10.0.0.39 }}]
+  links: [{{ medium: [{names}, h39], rate: 100 Mbit/s, delay: 1 ms }}]
+flows: [{{ from: h0, to: h1, over: udp, app: bulk }}]
+"
+        )
+    }
 
     #[test]
     fn an_address_of_two_is_found_after_the_log_was_full() {
@@ -450,9 +457,10 @@ flows: [{ from: a, to: b, over: udp, app: bulk }]
             (failed.map(|check| check.reasons.clone()).collect::<Vec<_>>(), findings.left_out)
         };
         let (reasons, left_out) = found(MAX_LOG);
-        assert_eq!(reasons, [["10.0.0.5 is claimed by e and f"], ["10.0.0.5 is claimed by e and f"]]);
+        // Small requests and full ones.
+        assert_eq!(reasons, [["10.0.0.39 is claimed by h38 and h39"]; 2]);
         assert!(left_out.is_empty(), "{left_out:?}");
-        assert_eq!(found(20_000).0, reasons, "logs of the pairs before are full of them");
+        assert_eq!(found(40_000).0, reasons, "logs of the pairs before are full of them");
         assert!(found(2_000).1[0].starts_with("addresses that two hosts claim, by what was sent after "));
     }
 }
