@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use hopcast_core::Buffer;
-use hopcast_mesh::Key;
+use hopcast_mesh::{Key, MeshConfig};
 use hopcast_node::testing::{Requirement, require};
 use hopcast_uml::kernel;
 use hopcast_wire::ethernet::{self, BROADCAST, Header, Mac};
@@ -16,11 +16,11 @@ const EXPERIMENTAL: u16 = 0x88b5;
 const CLIENT: Mac = [2, 0x55, 0, 0, 0, 1];
 
 /// A row of five, of which the first and the third are ours; `None` where there is no guest.
-fn row() -> Option<Live> {
+pub(crate) fn row(configure: fn(usize, &mut MeshConfig)) -> Option<Live> {
     if !require(&[Requirement::File("uml", &kernel())]) {
         return None;
     }
-    let mut live = Live::new(Topology::chain('i', 5), &[0, 2]);
+    let mut live = Live::new(Topology::chain('i', 5), &[0, 2], configure);
     live.until("routes", compare_routes);
     Some(live)
 }
@@ -99,7 +99,7 @@ fn compare_routes(live: &mut Live) -> Result<(), String> {
 
 #[test]
 fn nodes_of_both_find_each_other_and_carry_frames_for_each_other() {
-    let Some(mut live) = row() else { return };
+    let Some(mut live) = row(|_, _| ()) else { return };
     // Over one, two and four hops, by nodes of the kernel's and by ours, inside VLANs and outside.
     for vlan in [0, 7, 100] {
         for (from, to) in [(4, 0), (4, 2), (3, 1), (1, 0)] {
@@ -203,7 +203,7 @@ fn broadcasts_arrive_once(live: &mut Live) {
 
 #[test]
 fn a_client_that_goes_from_node_to_node_is_where_it_sends() {
-    let Some(mut live) = row() else { return };
+    let Some(mut live) = row(|_, _| ()) else { return };
     let announced_at = |live: &mut Live, node: usize| {
         live.until(&format!("the client at {node}"), |live| {
             let key = Key { vlan: 0, address: CLIENT };
@@ -262,7 +262,7 @@ fn a_client_that_goes_from_node_to_node_is_where_it_sends() {
 
 #[test]
 fn nodes_that_restart_are_found_again() {
-    let Some(mut live) = row() else { return };
+    let Some(mut live) = row(|_, _| ()) else { return };
     live.until("tables", Live::compare_tables);
     live.restart(2);
     live.until("routes after ours", compare_routes);

@@ -7,7 +7,7 @@ use std::time;
 use hopcast_core::{Buffer, Duration, Frame, Instant, Item, Machine, Port, Seed};
 use hopcast_mesh::{BatmanIvConfig, Key, Mesh, MeshConfig, RoutingConfig};
 use hopcast_uml::Guest;
-use hopcast_wire::ethernet::Mac;
+use hopcast_wire::ethernet::{self, Mac};
 
 use crate::host::{Host, address};
 use crate::topology::{Topology, text};
@@ -17,6 +17,8 @@ use crate::topology::{Topology, text};
 const INTERVAL: u64 = 200;
 /// Maximum time until both have found what they should. Chosen: ten times what it takes; machines may do much else.
 const PATIENCE: time::Duration = time::Duration::from_secs(50);
+/// Type of a multicast packet.
+const MULTICAST: u8 = 5;
 /// Time for which a turn waits for a frame.
 const TURN: time::Duration = time::Duration::from_millis(2);
 
@@ -30,7 +32,19 @@ pub(crate) struct Live {
 /// Our nodes, by their number, and the guest's port behind each of their interfaces.
 pub(crate) struct Ours {
     began: time::Instant,
+    configure: fn(usize, &mut MeshConfig),
     pub(crate) nodes: BTreeMap<usize, Node>,
+    /// The multicast packets of the mesh that our nodes sent and received.
+    pub(crate) multicast: Vec<Passed>,
+}
+
+/// A packet that a node of ours sent or received.
+#[derive(Clone, Debug)]
+pub(crate) struct Passed {
+    pub(crate) node: usize,
+    pub(crate) sent: bool,
+    /// The packet, without the Ethernet header.
+    pub(crate) packet: Vec<u8>,
 }
 
 pub(crate) struct Node {
@@ -48,12 +62,12 @@ pub(crate) struct Table {
 }
 
 impl Live {
-    /// The mesh of this shape in which these nodes are ours.
-    pub(crate) fn new(topology: Topology, ours: &[usize]) -> Self {
+    /// The mesh of this shape in which these nodes are ours, with these changes of their settings.
+    pub(crate) fn new(topology: Topology, ours: &[usize], configure: fn(usize, &mut MeshConfig)) -> Self {
         let links = topology.links.iter().filter(|(a, b)| ours.contains(a) || ours.contains(b));
         let guest = Guest::boot(links.count());
-        let nodes = BTreeMap::new();
-        let mut live = Self { topology, guest, ours: Ours { began: time::Instant::now(), nodes } };
+        let (began, nodes, multicast) = (time::Instant::now(), BTreeMap::new(), Vec::new());
+        let mut live = Self { topology, guest, ours: Ours { began, configure, nodes, multicast } };
         let mut script =
             String::from("modprobe batman-adv; modprobe veth; modprobe 8021q; modprobe macvlan\n");
         let kernels: Vec<usize> = (0..live.topology.nodes).filter(|node| !ours.contains(node)).collect();
@@ -290,6 +304,7 @@ impl Ours {
         let mut config = MeshConfig::new(topology.interfaces(node), topology.host(node));
         let interval = Duration::from_millis(INTERVAL);
         config.routing = RoutingConfig::BatmanIv(BatmanIvConfig { interval, ..BatmanIvConfig::default() });
+        (self.configure)(node, &mut config);
         // Numbers begin elsewhere at each start, as the kernel's do.
         let seed = Seed::new(self.now().as_nanos(), 0);
         Mesh::new(config, seed.stream(&["node"], node as u64))
@@ -308,6 +323,7 @@ impl Ours {
                 .iter()
                 .find_map(|(&number, node)| Some((number, node.ports.iter().position(|&own| own == port)?)));
             let (number, interface) = found.expect("every port is at an interface of ours");
+            self.note(number, false, &frame);
             let item = Item::Frame(Frame::new(Buffer::copy_from(&frame)));
             self.nodes.get_mut(&number).unwrap().mesh.handle(now, Port::Below(interface as u32), item);
             self.drain(number, guest);
@@ -331,11 +347,13 @@ impl Ours {
 
     fn drain(&mut self, number: usize, guest: &Guest) {
         let now = self.now();
+        let mut passed = Vec::new();
         let node = self.nodes.get_mut(&number).unwrap();
         while let Some((port, item)) = node.mesh.poll(now) {
             match (port, item) {
                 (Port::Below(interface), Item::Frame(frame)) => {
                     guest.send(node.ports[interface as usize], &frame.bytes);
+                    passed.push(frame.bytes);
                 }
                 (Port::Above(_), Item::Frame(frame)) => {
                     if let Some(answer) = node.host.receive(&frame.bytes) {
@@ -344,6 +362,15 @@ impl Ours {
                 }
                 _ => {}
             }
+        }
+        passed.iter().for_each(|frame| self.note(number, true, frame));
+    }
+
+    fn note(&mut self, node: usize, sent: bool, frame: &[u8]) {
+        if let Some(packet) =
+            frame.get(ethernet::HEADER..).filter(|packet| packet.first() == Some(&MULTICAST))
+        {
+            self.multicast.push(Passed { node, sent, packet: packet.to_vec() });
         }
     }
 }

@@ -7,5 +7,6 @@ mod both;
 mod control;
 mod host;
 mod live;
+mod multicast;
 mod topology;
 mod world;
