@@ -5,6 +5,7 @@
 
 mod both;
 mod control;
+mod gateways;
 mod host;
 mod live;
 mod multicast;
