@@ -83,6 +83,15 @@ impl<T> AddressMap<T> {
         slot
     }
 
+    /// The value of an address, to be changed; one by default is added if there is none.
+    pub(crate) fn or_default(&mut self, address: Mac) -> &mut T
+    where
+        T: Default,
+    {
+        let slot = self.find(address).unwrap_or_else(|| self.insert(address, T::default()));
+        self.values[slot.0 as usize].get_or_insert_with(T::default)
+    }
+
     pub(crate) fn remove(&mut self, address: Mac) -> Option<T> {
         let place = self.numbers.binary_search(&number(address)).ok()?;
         self.numbers.remove(place);
@@ -137,6 +146,7 @@ mod tests {
     #[derive(Clone, Debug)]
     enum Operation {
         Insert(Mac, u32),
+        Add(Mac, u32),
         Remove(Mac),
         Retain(u32),
     }
@@ -149,6 +159,7 @@ mod tests {
     fn an_operation() -> impl Strategy<Value = Operation> {
         prop_oneof![
             6 => (an_address(), any::<u32>()).prop_map(|(address, value)| Operation::Insert(address, value)),
+            2 => (an_address(), any::<u32>()).prop_map(|(address, more)| Operation::Add(address, more)),
             3 => an_address().prop_map(Operation::Remove),
             1 => (2..5_u32).prop_map(Operation::Retain),
         ]
@@ -165,6 +176,13 @@ mod tests {
                         let slot = map.insert(address, value);
                         tree.insert(address, value);
                         prop_assert_eq!(*slots.entry(address).or_insert(slot), slot);
+                    }
+                    Operation::Add(address, more) => {
+                        let (value, expected) = (map.or_default(address), tree.entry(address).or_default());
+                        (*value, *expected) = (value.wrapping_add(more), expected.wrapping_add(more));
+                        if let Some(slot) = map.find(address) {
+                            prop_assert_eq!(*slots.entry(address).or_insert(slot), slot);
+                        }
                     }
                     Operation::Remove(address) => {
                         prop_assert_eq!(map.remove(address), tree.remove(&address));

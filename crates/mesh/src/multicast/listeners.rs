@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hopcast_wire::ethernet::Mac;
 
+use crate::address_map::AddressMap;
 use crate::wire::tvlv::multicast::{
     HAS_MULTICAST_PACKETS, WANT_ALL_IPV4, WANT_ALL_IPV6, WANT_ALL_UNSNOOPABLES, WANT_NO_ROUTER_IPV4,
     WANT_NO_ROUTER_IPV6,
@@ -41,7 +42,7 @@ impl Want {
 #[derive(Debug, Default)]
 pub(crate) struct Listeners {
     /// `None` of a node that sends none: it knows nothing of multicast, and gets all frames to groups.
-    flags: BTreeMap<Mac, Option<u8>>,
+    flags: AddressMap<Option<u8>>,
     wants: BTreeMap<Want, BTreeSet<Mac>>,
     incapable: BTreeSet<Mac>,
 }
@@ -49,7 +50,7 @@ pub(crate) struct Listeners {
 impl Listeners {
     /// Takes the flags of a node's message, or that it has none.
     pub(crate) fn set(&mut self, node: Mac, announced: Option<u8>) {
-        if self.flags.get(&node) == Some(&announced) {
+        if self.flags.get(node) == Some(&announced) {
             return;
         }
         self.flags.insert(node, announced);
@@ -69,7 +70,7 @@ impl Listeners {
 
     /// Forgets a node.
     pub(crate) fn forget(&mut self, node: Mac) {
-        self.flags.remove(&node);
+        self.flags.remove(node);
         self.wants.values_mut().for_each(|nodes| _ = nodes.remove(&node));
         self.incapable.remove(&node);
     }
@@ -85,8 +86,8 @@ impl Listeners {
     }
 
     /// The nodes with their flags.
-    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = (Mac, Option<u8>)> {
-        self.flags.iter().map(|(&node, &flags)| (node, flags))
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Mac, Option<u8>)> {
+        self.flags.iter().map(|(node, &flags)| (node, flags))
     }
 }
 
@@ -132,6 +133,6 @@ mod tests {
         listeners.forget(A);
         assert!(wants(&listeners, A).is_empty() && !listeners.are_capable());
         listeners.forget(B);
-        assert!(listeners.are_capable() && listeners.iter().len() == 0);
+        assert!(listeners.are_capable() && listeners.iter().next().is_none());
     }
 }

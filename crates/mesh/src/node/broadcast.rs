@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use hopcast_core::{Buffer, Duration, Instant};
 use hopcast_wire::ethernet::Mac;
 
+use crate::address_map::AddressMap;
 use crate::window::{self, ResetProtection};
 
 /// Time between two transmissions of a broadcast on one interface (`batadv_forw_bcast_packet`).
@@ -34,7 +35,7 @@ pub(super) struct Repeat {
 /// The state of broadcasts.
 #[derive(Debug)]
 pub(super) struct Broadcasts {
-    heard: BTreeMap<Mac, Heard>,
+    heard: AddressMap<Heard>,
     repeats: BTreeMap<(Instant, u64), Repeat>,
     ever: u64,
     last_seqno: u32,
@@ -44,7 +45,7 @@ impl Broadcasts {
     /// No broadcasts yet, and the number before that of the first one. It is another in each life of a node, or those
     /// after a restart would be taken for ones that were heard before.
     pub(super) const fn new(last_seqno: u32) -> Self {
-        Self { heard: BTreeMap::new(), repeats: BTreeMap::new(), ever: 0, last_seqno }
+        Self { heard: AddressMap::new(), repeats: BTreeMap::new(), ever: 0, last_seqno }
     }
 
     /// Number of the node's next broadcast.
@@ -56,7 +57,7 @@ impl Broadcasts {
     /// Whether a broadcast of an originator has not been heard before. One that jumps out of the window counts as
     /// heard, but for the first in a while: the originator has restarted then.
     pub(super) fn is_first(&mut self, now: Instant, originator: Mac, seqno: u32) -> bool {
-        let Some(heard) = self.heard.get_mut(&originator) else {
+        let Some(heard) = self.heard.get_mut(originator) else {
             let heard = Heard { bits: 1, newest: seqno, protection: ResetProtection::default() };
             self.heard.insert(originator, heard);
             return true;
@@ -72,7 +73,7 @@ impl Broadcasts {
     }
 
     pub(super) fn forget(&mut self, originator: Mac) {
-        self.heard.remove(&originator);
+        self.heard.remove(originator);
     }
 
     /// Notes that a packet is to be sent so often again. Returns whether there was room.

@@ -6,6 +6,7 @@ use hopcast_core::{Duration, Instant};
 use hopcast_wire::ethernet::{self, Mac};
 
 use super::{Key, Limits, REQUEST_TIMEOUT, crc};
+use crate::address_map::AddressMap;
 use crate::wire::translation::{CHECKED_FLAGS, Change, Checksum};
 
 /// Time after which a client is forgotten that has gone to another node, or has sent without being announced, if no
@@ -69,7 +70,7 @@ struct Vlan {
 #[derive(Debug, Default)]
 pub(super) struct Global {
     entries: BTreeMap<Key, Entry>,
-    nodes: BTreeMap<Mac, NodeTable>,
+    nodes: AddressMap<NodeTable>,
     /// Number of pairs of a client and a node that announces it.
     announcements: usize,
     /// Number of changes that are kept, of all nodes.
@@ -83,11 +84,11 @@ impl Global {
     }
 
     pub(super) fn node(&self, originator: Mac) -> Option<&NodeTable> {
-        self.nodes.get(&originator)
+        self.nodes.get(originator)
     }
 
     pub(super) fn node_mut(&mut self, originator: Mac) -> &mut NodeTable {
-        self.nodes.entry(originator).or_default()
+        self.nodes.or_default(originator)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -110,7 +111,7 @@ impl Global {
     /// Notes that a node has a client, and makes an entry if there is none. Returns whether there was room.
     pub(super) fn add_announcer(&mut self, key: Key, originator: Mac, flags: u8, limits: Limits) -> bool {
         let flags = flags & CHECKED_FLAGS;
-        let node = self.nodes.entry(originator).or_default();
+        let node = self.nodes.or_default(originator);
         let entry = self.entries.get_mut(&key);
         let place = entry.as_ref().map_or(Err(0), |entry| entry.place(originator));
         let announcers = entry.as_ref().map_or(0, |entry| entry.announcers.len());
@@ -152,7 +153,7 @@ impl Global {
             self.entries.remove(&key);
         }
         self.announcements -= 1;
-        if let Some(node) = self.nodes.get_mut(&originator) {
+        if let Some(node) = self.nodes.get_mut(originator) {
             node.remove(key, flags, counted);
         }
     }
@@ -162,7 +163,7 @@ impl Global {
         let Some(entry) = self.entries.remove(&key) else { return };
         self.announcements -= entry.announcers.len();
         for &Announcer { originator, flags } in &entry.announcers {
-            if let Some(node) = self.nodes.get_mut(&originator) {
+            if let Some(node) = self.nodes.get_mut(originator) {
                 node.remove(key, flags, entry.counts());
             }
         }
@@ -186,7 +187,7 @@ impl Global {
             return;
         }
         for &Announcer { originator, flags } in &entry.announcers {
-            if let Some(node) = self.nodes.get_mut(&originator) {
+            if let Some(node) = self.nodes.get_mut(originator) {
                 node.toggle(key, flags);
             }
         }
@@ -194,7 +195,7 @@ impl Global {
 
     /// Keeps what a node has changed last, for those who ask. If there is no room, they get its whole table.
     pub(super) fn keep_changes(&mut self, originator: Mac, changes: Vec<Change>, limits: Limits) {
-        let node = self.nodes.entry(originator).or_default();
+        let node = self.nodes.or_default(originator);
         self.changes -= node.last_changes.len();
         let fits = self.changes + changes.len() <= limits.max_clients;
         node.last_changes = if fits { changes } else { Vec::new() };
@@ -203,7 +204,7 @@ impl Global {
 
     /// Forgets the clients of a node: its table is not known any more.
     pub(super) fn clear_node(&mut self, originator: Mac) {
-        let Some(node) = self.nodes.get_mut(&originator) else { return };
+        let Some(node) = self.nodes.get_mut(originator) else { return };
         node.initialised = false;
         let keys = std::mem::take(&mut node.keys);
         node.vlans.clear();
@@ -224,7 +225,7 @@ impl Global {
     /// Forgets a node, and its clients.
     pub(super) fn remove_node(&mut self, originator: Mac) {
         self.clear_node(originator);
-        if let Some(node) = self.nodes.remove(&originator) {
+        if let Some(node) = self.nodes.remove(originator) {
             self.changes -= node.last_changes.len();
         }
     }
@@ -236,7 +237,7 @@ impl Global {
         mut checksums: impl ExactSizeIterator<Item = Checksum>,
     ) -> bool {
         let empty = BTreeMap::new();
-        let vlans = self.nodes.get(&originator).map_or(&empty, |node| &node.vlans);
+        let vlans = self.nodes.get(originator).map_or(&empty, |node| &node.vlans);
         vlans.len() <= checksums.len()
             && checksums
                 .all(|Checksum { crc, vlan }| vlans.get(&vlan).is_some_and(|summary| summary.crc == crc))
@@ -244,7 +245,7 @@ impl Global {
 
     /// The whole table of a node.
     pub(super) fn table(&self, originator: Mac) -> Vec<Change> {
-        let keys = self.nodes.get(&originator).into_iter().flat_map(|node| &node.keys);
+        let keys = self.nodes.get(originator).into_iter().flat_map(|node| &node.keys);
         let change = |key: &Key| {
             let entry = self.entries.get(key).filter(|entry| entry.counts())?;
             let Announcer { flags, .. } = entry.announcers[entry.place(originator).ok()?];
