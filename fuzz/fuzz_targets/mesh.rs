@@ -8,7 +8,7 @@
 
 use hopcast_core::{Buffer, Duration, Frame, Instant, Item, Machine, Port, Seed};
 use hopcast_mesh::wire::ETHER_TYPE;
-use hopcast_mesh::{Above, BatmanVConfig, Mesh, MeshConfig, MeshInterface, RoutingConfig};
+use hopcast_mesh::{Above, BatmanVConfig, GatewayMode, Mesh, MeshConfig, MeshInterface, RoutingConfig};
 use hopcast_wire::ethernet::{self, BROADCAST, Header, Mac};
 use libfuzzer_sys::fuzz_target;
 
@@ -34,6 +34,9 @@ fuzz_target!(|data: &[u8]| {
     }
     if settings & 8 != 0 {
         config.multicast.above = Above::Bridge;
+    }
+    if settings & 16 != 0 {
+        config.gateway.mode = GatewayMode::Client;
     }
     (config.max_clients, config.max_clients_of_node) = (64, 32);
     let mut node = Mesh::new(config, Seed::new(1, 0).stream(&["node"], 0));

@@ -8,6 +8,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`node`] | a node of a mesh, by B.A.T.M.A.N. IV or V: [`Mesh`] |
+//! | [`gateway`] | which nodes are gateways to other networks, and which of them a node uses |
 //! | [`multicast`] | which nodes want a frame to a group, and how it is sent to them |
 //! | [`wire`] | every packet format: originator messages of versions IV and V, data, fragments, TVLV containers |
 //!
@@ -26,8 +27,8 @@
 //!
 //! # Scope and departures
 //!
-//! - The distributed ARP table, gateways, bridge-loop avoidance, bonding and isolation are not there yet; of all but
-//!   the last three the formats are.
+//! - The distributed ARP table, bridge-loop avoidance, bonding and isolation are not there yet; of the first the
+//!   formats are.
 //! - Answers for a table that was not asked for are ignored; the kernel takes them.
 //! - VLANs are learned from clients' frames, and are gone when their last client has been silent for ten minutes; the
 //!   kernel knows those that have an interface, and keeps the interface's own address.
@@ -50,6 +51,7 @@
 //! - Packets of a type that is not known are not forwarded.
 //! - A packet that is reassembled from fragments and is a fragment itself is malformed.
 
+pub mod gateway;
 pub mod multicast;
 pub mod node;
 pub mod wire;
@@ -65,6 +67,7 @@ mod window;
 
 pub use batman_iv::BatmanIvConfig;
 pub use batman_v::BatmanVConfig;
+pub use gateway::{GatewayConfig, GatewayMode, GatewayStatus};
 pub use multicast::{Above, MulticastConfig, MulticastMode, MulticastStatus, SizeLimit};
 pub use node::{Mesh, MeshConfig, MeshInterface};
 pub use routing::{OriginatorStatus, RoutingConfig};

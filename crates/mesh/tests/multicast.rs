@@ -4,10 +4,10 @@
 
 mod common;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
-use common::groups::{data, join, leave};
+use common::groups::{data, join, leave, only, sends};
 use common::{World, radio};
 use hopcast_core::{Buffer, Duration, Item, Machine, Membership, Port};
 use hopcast_mesh::wire::data::Multicast;
@@ -21,32 +21,6 @@ const GROUP: Ipv4Addr = Ipv4Addr::new(239, 1, 2, 3);
 const BROADCAST: u8 = 0x01;
 const MULTICAST: u8 = 0x05;
 const UNICAST: u8 = 0x40;
-
-/// Sends a frame. Returns the nodes whose hosts get it, each of which must get it once, and how many packets of each
-/// type but messages were on the air.
-fn sends(world: &mut World, node: usize, frame: &[u8]) -> (Vec<usize>, BTreeMap<u8, usize>) {
-    world.delivered.clear();
-    world.captured.clear();
-    world.max_captured = 10_000;
-    world.send(node, frame);
-    world.run(1);
-    let mut nodes: Vec<usize> =
-        world.delivered.iter().filter(|(_, _, bytes)| bytes == frame).map(|(_, node, _)| *node).collect();
-    nodes.sort_unstable();
-    let once: BTreeSet<usize> = nodes.iter().copied().collect();
-    assert_eq!(nodes.len(), once.len(), "a frame that was delivered twice");
-    let mut on_air = BTreeMap::new();
-    world
-        .captured
-        .iter()
-        .filter(|frame| frame[14] != 0)
-        .for_each(|frame| *on_air.entry(frame[14]).or_default() += 1);
-    (nodes, on_air)
-}
-
-fn only(kind: u8, number: usize) -> BTreeMap<u8, usize> {
-    BTreeMap::from([(kind, number)])
-}
 
 /// A tree: 0 in the middle, 1 to 3 around it, and two nodes behind each of these.
 fn tree(seed: u64) -> World {

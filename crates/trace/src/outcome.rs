@@ -53,6 +53,7 @@ const TABLE: &[(&str, Outcome, &str)] = {
         ("frames_of_other_vlans", Dropped, "its VLAN has no interface here"),
         ("frames_without_tag", Dropped, "it bears no VLAN tag"),
         ("from_own", Ignored, "it is the node's own, and came back"),
+        ("gateway_requests_dropped", Dropped, "it is for a DHCP server, and the node is a gateway or has none"),
         ("hook_excess", Dropped, "a hook answered with too many packets"),
         ("hop_limit_exceeded", Dropped, "its hop limit is used up"),
         ("icmp_ignored", Dropped, "nothing takes this ICMP message"),

@@ -62,13 +62,14 @@ impl Mesh {
             self.counters.not_carried += 1;
             frame.recycle();
         } else if ethernet::is_group(destination.address) {
+            let Some(frame) = self.send_by_gateway(destination.vlan, frame) else { return };
             self.send_to_group(now, destination, frame);
         } else {
             self.send_unicast(destination, frame);
         }
     }
 
-    fn send_unicast(&mut self, client: Key, mut frame: Buffer) {
+    pub(super) fn send_unicast(&mut self, client: Key, mut frame: Buffer) {
         let found = self.translation.find(client, |originator| self.routing.metric(originator));
         let Some(destination) = found else {
             self.counters.client_not_known += 1;

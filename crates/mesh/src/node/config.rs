@@ -3,6 +3,7 @@
 use hopcast_core::Rate;
 use hopcast_wire::ethernet::Mac;
 
+use crate::gateway::GatewayConfig;
 use crate::multicast::MulticastConfig;
 use crate::routing::RoutingConfig;
 
@@ -18,6 +19,8 @@ pub struct MeshConfig {
     pub routing: RoutingConfig,
     /// Settings of multicast.
     pub multicast: MulticastConfig,
+    /// Whether the node is a gateway to other networks, or uses one.
+    pub gateway: GatewayConfig,
     /// Whether packets that are too long for an interface are sent in fragments; default true. Without, they are
     /// dropped.
     pub fragmentation: bool,
@@ -36,6 +39,7 @@ impl MeshConfig {
             mac,
             routing: RoutingConfig::default(),
             multicast: MulticastConfig::default(),
+            gateway: GatewayConfig::default(),
             fragmentation: true,
             max_clients: 16_384,
             max_clients_of_node: 2048,

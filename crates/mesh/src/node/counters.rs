@@ -28,6 +28,12 @@ pub(super) struct Counters {
     pub(super) multicast_packets_received: u64,
     pub(super) multicast_packets_forwarded: u64,
     pub(super) multicast_packets_delivered: u64,
+    /// What clients sent to DHCP servers and the node sent to its gateway, or dropped: it is a gateway itself, or has
+    /// none.
+    pub(super) gateway_requests_sent: u64,
+    pub(super) gateway_requests_dropped: u64,
+    /// What servers sent to clients, as far as it was sent to one node alone.
+    pub(super) gateway_answers_sent: u64,
     pub(super) fragments_sent: u64,
     pub(super) fragments_forwarded: u64,
     pub(super) fragments_received: u64,
@@ -81,6 +87,9 @@ impl Mesh {
         report("multicast_packets_received", counters.multicast_packets_received);
         report("multicast_packets_forwarded", counters.multicast_packets_forwarded);
         report("multicast_packets_delivered", counters.multicast_packets_delivered);
+        report("gateway_requests_sent", counters.gateway_requests_sent);
+        report("gateway_requests_dropped", counters.gateway_requests_dropped);
+        report("gateway_answers_sent", counters.gateway_answers_sent);
         report("fragments_sent", counters.fragments_sent);
         report("fragments_forwarded", counters.fragments_forwarded);
         report("fragments_received", counters.fragments_received);

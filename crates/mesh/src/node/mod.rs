@@ -10,6 +10,7 @@
 //! | `fragments` | packets that are too long for a link: cutting and reassembly |
 //! | `clients` | how a client's frame enters the mesh, and leaves it |
 //! | `multicast` | the same of frames to groups; multicast packets of other nodes |
+//! | `gateways` | messages of DHCP that go to one node alone |
 //! | `forwarding` | how packets for one originator go on |
 //!
 //! Routing and the translation table have modules of their own.
@@ -20,6 +21,7 @@ mod config;
 mod counters;
 mod forwarding;
 mod fragments;
+mod gateways;
 mod multicast;
 #[cfg(test)]
 mod tests;
@@ -29,8 +31,9 @@ use hopcast_core::{
 };
 use hopcast_wire::ethernet::{self, BROADCAST, Mac};
 
+use crate::gateway::{self, Gateways};
 use crate::multicast::Multicast;
-use crate::routing::{Due, Event, Link, OriginatorStatus, PRIMARY, Removal, Routing, Via};
+use crate::routing::{Due, Event, Link, OriginatorStatus, PRIMARY, Removal, Routing, RoutingConfig, Via};
 use crate::translation::{Key, Limits, Room, Translation};
 use crate::wire::translation::TableData;
 use crate::wire::{self, ETHER_TYPE, PacketType, tvlv};
@@ -72,6 +75,7 @@ pub struct Mesh {
     routing: Routing,
     translation: Translation,
     multicast: Multicast,
+    gateways: Gateways,
     broadcasts: Broadcasts,
     fragments: Fragments,
     timers: Timers<Alarm, 3>,
@@ -100,6 +104,7 @@ impl Mesh {
             mac,
             routing,
             multicast,
+            gateway,
             fragmentation,
             max_clients,
             max_clients_of_node,
@@ -109,6 +114,7 @@ impl Mesh {
             Link { mac, wireless, throughput, mtu: DEFAULT_MTU }
         };
         let links = interfaces.iter().map(link).collect();
+        let by_throughput = matches!(routing, RoutingConfig::BatmanV(_));
         let mut seqnos = random.fork();
         let mut timers = Timers::default();
         timers.set(Alarm::Start, Instant::ZERO);
@@ -120,6 +126,7 @@ impl Mesh {
             routing: Routing::new(routing, links, random),
             translation: Translation::new(Limits { max_clients, max_clients_of_node }),
             multicast: Multicast::new(multicast),
+            gateways: Gateways::new(&gateway, by_throughput),
             broadcasts: Broadcasts::new(seqnos.bits() as u32),
             fragments: Fragments::new(seqnos.bits() as u16),
             timers,
@@ -184,6 +191,9 @@ impl Mesh {
         if interface == PRIMARY {
             let flags = tvlv::multicast::bytes(self.multicast_flags());
             tvlv::put(&mut containers, tvlv::MULTICAST, tvlv::multicast::VERSION, &flags);
+            if let Some(gateway) = self.gateways.container() {
+                tvlv::put(&mut containers, tvlv::GATEWAY, gateway::VERSION, &gateway);
+            }
             let announced = self.translation.announce(self.room().message);
             tvlv::put(&mut containers, tvlv::TRANSLATION, wire::translation::VERSION, announced);
         }
@@ -201,6 +211,7 @@ impl Mesh {
                     removals.into_iter().for_each(|what| self.apply_removal(what));
                     self.fragments.purge(now);
                     self.observe_routes(now);
+                    self.gateways.elect(|node| self.routing.metric(node));
                     self.timers.set(Alarm::Purge, now + PURGE_INTERVAL);
                 }
                 Alarm::PurgeTable => {
@@ -230,6 +241,7 @@ impl Mesh {
             Removal::Originator(originator) => {
                 self.translation.forget(originator, true);
                 self.multicast.listeners.forget(originator);
+                self.gateways.forget(originator);
                 self.broadcasts.forget(originator);
                 self.fragments.forget(originator);
             }
@@ -319,6 +331,7 @@ impl Mesh {
                 Event::Removed(what) => self.apply_removal(what),
                 Event::Containers(originator, containers) => {
                     self.receive_multicast_flags(originator, containers);
+                    self.gateways.hear(originator, containers, |node| self.routing.metric(node));
                     let tables = tvlv::containers(containers).filter(|found| {
                         (found.kind, found.version) == (tvlv::TRANSLATION, wire::translation::VERSION)
                     });
@@ -342,13 +355,11 @@ impl Mesh {
 
     /// Bounds of the table of the node's own clients.
     fn room(&self) -> Room {
-        // The container has headers of its own, and its length 16 bits; see `max_packet`. The multicast flags are
-        // beside it.
+        // The container has headers of its own, and its length 16 bits; see `max_packet`. Others are beside it.
         let message = self.min_mtu().min(usize::from(u16::MAX) / 2);
-        Room {
-            packet: self.max_packet(),
-            message: message.saturating_sub(tvlv::HEADER + tvlv::multicast::LEN),
-        }
+        let gateway = self.gateways.container().map_or(0, |value| tvlv::HEADER + value.len());
+        let others = tvlv::HEADER + tvlv::multicast::LEN + gateway;
+        Room { packet: self.max_packet(), message: message.saturating_sub(others) }
     }
 
     /// Maximum length of a packet that leaves by the interface above, if the shortest of those below takes packets of

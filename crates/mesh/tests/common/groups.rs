@@ -1,5 +1,6 @@
-//! Frames to groups, and reports.
+//! Frames to groups and reports, and what becomes of a frame.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use hopcast_core::Buffer;
@@ -35,4 +36,31 @@ pub(crate) fn leave(world: &mut World, node: usize, group: Ipv4Addr) {
     let mut message = Buffer::copy_from(&[]);
     igmp::prepend_leave(&mut message, group);
     world.send(node, &ip_frame(node, Ipv4Addr::new(224, 0, 0, 2), ip::IGMP, message));
+}
+
+/// Sends a frame. Returns the nodes whose hosts get it, each of which must get it once, and how many packets of each
+/// type but those of routing were on the air.
+pub(crate) fn sends(world: &mut World, node: usize, frame: &[u8]) -> (Vec<usize>, BTreeMap<u8, usize>) {
+    world.delivered.clear();
+    world.captured.clear();
+    world.max_captured = 10_000;
+    world.send(node, frame);
+    world.run(1);
+    let mut nodes: Vec<usize> =
+        world.delivered.iter().filter(|(_, _, bytes)| bytes == frame).map(|(_, node, _)| *node).collect();
+    nodes.sort_unstable();
+    let once: BTreeSet<usize> = nodes.iter().copied().collect();
+    assert_eq!(nodes.len(), once.len(), "a frame that was delivered twice");
+    let mut on_air = BTreeMap::new();
+    world
+        .captured
+        .iter()
+        .filter(|frame| ![0, 3, 4].contains(&frame[14]))
+        .for_each(|frame| *on_air.entry(frame[14]).or_default() += 1);
+    (nodes, on_air)
+}
+
+/// This many packets of one type.
+pub(crate) fn only(kind: u8, number: usize) -> BTreeMap<u8, usize> {
+    BTreeMap::from([(kind, number)])
 }
