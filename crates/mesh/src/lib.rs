@@ -8,6 +8,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`node`] | a node of a mesh, by B.A.T.M.A.N. IV or V: [`Mesh`] |
+//! | [`arp_table`] | what nodes know of their clients' IPv4 addresses: the distributed ARP table |
 //! | [`gateway`] | which nodes are gateways to other networks, and which of them a node uses |
 //! | [`multicast`] | which nodes want a frame to a group, and how it is sent to them |
 //! | [`wire`] | every packet format: originator messages of versions IV and V, data, fragments, TVLV containers |
@@ -18,17 +19,17 @@
 //! one interface takes 10 MB at most with the defaults: originators are bounded by [`BatmanIvConfig::max_originators`]
 //! and [`BatmanVConfig::max_originators`], of whom those without a route are forgotten first, the paths to them by
 //! 32,768, clients by [`MeshConfig::max_clients`] and [`MeshConfig::max_clients_of_node`], groups by
-//! [`MulticastConfig::max_groups`], fragments by a megabyte and 256 packets, and packets that wait by 256 of each kind.
-//! A packet makes at most three copies of itself on each interface, one to each destination that it lists, goes 50
-//! hops, and has one answer; a node gets four answers about a table in three seconds.
+//! [`MulticastConfig::max_groups`], entries of the ARP table by 4096, fragments by a megabyte and 256 packets, and
+//! packets that wait by 256 of each kind. A packet makes at most three copies of itself on each interface, one to each
+//! destination that it lists, goes 50 hops, and has one answer; a node gets four answers about a table in three
+//! seconds.
 //!
 //! A node that lies about its paths draws the packets of those who have no better ones. With B.A.T.M.A.N. V it is
 //! believed up to the throughput of the link to it, so that who has a path of more than that keeps it.
 //!
 //! # Scope and departures
 //!
-//! - The distributed ARP table, bridge-loop avoidance, bonding and isolation are not there yet; of the first the
-//!   formats are.
+//! - Bridge-loop avoidance, bonding and isolation are not there yet.
 //! - Answers for a table that was not asked for are ignored; the kernel takes them.
 //! - VLANs are learned from clients' frames, and are gone when their last client has been silent for ten minutes; the
 //!   kernel knows those that have an interface, and keeps the interface's own address.
@@ -51,6 +52,7 @@
 //! - Packets of a type that is not known are not forwarded.
 //! - A packet that is reassembled from fragments and is a fragment itself is malformed.
 
+pub mod arp_table;
 pub mod gateway;
 pub mod multicast;
 pub mod node;
@@ -65,6 +67,7 @@ mod routing;
 mod translation;
 mod window;
 
+pub use arp_table::ArpEntry;
 pub use batman_iv::BatmanIvConfig;
 pub use batman_v::BatmanVConfig;
 pub use gateway::{GatewayConfig, GatewayMode, GatewayStatus};

@@ -63,8 +63,10 @@ impl Mesh {
             frame.recycle();
         } else if ethernet::is_group(destination.address) {
             let Some(frame) = self.send_by_gateway(destination.vlan, frame) else { return };
+            let Some(frame) = self.resolve(now, true, frame) else { return };
             self.send_to_group(now, destination, frame);
         } else {
+            let Some(frame) = self.resolve(now, false, frame) else { return };
             self.send_unicast(destination, frame);
         }
     }
@@ -117,7 +119,11 @@ impl Mesh {
         self.counters.broadcasts_forwarded += 1;
         self.flood(now, header.originator, self.routing.originator_of(from), packet.clone());
         packet.advance(Broadcast::LEN);
-        self.deliver(now, Some(header.originator), packet);
+        if self.hear_arp(now, false, &packet) {
+            self.deliver(now, Some(header.originator), packet);
+        } else {
+            packet.recycle();
+        }
     }
 
     /// Sends a broadcast by every interface on which there is a neighbour that may not have it: none is sent where

@@ -21,6 +21,9 @@ pub struct MeshConfig {
     pub multicast: MulticastConfig,
     /// Whether the node is a gateway to other networks, or uses one.
     pub gateway: GatewayConfig,
+    /// Whether the node takes part in the [distributed ARP table](crate::arp_table); default true. Without, all
+    /// requests of its clients are flooded, and it keeps no entries for others.
+    pub arp_table: bool,
     /// Whether packets that are too long for an interface are sent in fragments; default true. Without, they are
     /// dropped.
     pub fragmentation: bool,
@@ -40,6 +43,7 @@ impl MeshConfig {
             routing: RoutingConfig::default(),
             multicast: MulticastConfig::default(),
             gateway: GatewayConfig::default(),
+            arp_table: true,
             fragmentation: true,
             max_clients: 16_384,
             max_clients_of_node: 2048,

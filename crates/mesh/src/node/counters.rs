@@ -34,6 +34,16 @@ pub(super) struct Counters {
     pub(super) gateway_requests_dropped: u64,
     /// What servers sent to clients, as far as it was sent to one node alone.
     pub(super) gateway_answers_sent: u64,
+    /// Clients' requests of ARP that were answered from the node's own entries, or were for one of its own clients.
+    pub(super) arp_requests_answered: u64,
+    /// Those that were not flooded because the answer came in time.
+    pub(super) arp_requests_resolved: u64,
+    pub(super) arp_gets_sent: u64,
+    pub(super) arp_puts_sent: u64,
+    /// Requests by others that were answered.
+    pub(super) arp_cache_replies_sent: u64,
+    /// Answers to requests that were not handed up: they had been answered before, or are for this node to keep.
+    pub(super) arp_replies_taken: u64,
     pub(super) fragments_sent: u64,
     pub(super) fragments_forwarded: u64,
     pub(super) fragments_received: u64,
@@ -67,7 +77,7 @@ pub(super) struct Counters {
 
 impl Mesh {
     pub(super) fn report(&self, report: &mut dyn FnMut(&'static str, u64)) {
-        let Self { counters, routing, translation, .. } = self;
+        let Self { counters, routing, translation, arp_table, .. } = self;
         report("frames_in", counters.frames_in);
         report("frames_out", counters.frames_out);
         report("unicast_sent", counters.unicast_sent);
@@ -90,6 +100,14 @@ impl Mesh {
         report("gateway_requests_sent", counters.gateway_requests_sent);
         report("gateway_requests_dropped", counters.gateway_requests_dropped);
         report("gateway_answers_sent", counters.gateway_answers_sent);
+        report("arp_requests_answered", counters.arp_requests_answered);
+        report("arp_requests_resolved", counters.arp_requests_resolved);
+        report("arp_gets_sent", counters.arp_gets_sent);
+        report("arp_puts_sent", counters.arp_puts_sent);
+        report("arp_cache_replies_sent", counters.arp_cache_replies_sent);
+        report("arp_replies_taken", counters.arp_replies_taken);
+        report("arp_entries", arp_table.entries().count() as u64);
+        report("arp_entries_refused", arp_table.refused);
         report("fragments_sent", counters.fragments_sent);
         report("fragments_forwarded", counters.fragments_forwarded);
         report("fragments_received", counters.fragments_received);

@@ -89,6 +89,9 @@ impl Mesh {
             return;
         }
         packet.advance(len);
+        if !self.hear_arp(arrival.now, four, &packet) {
+            return packet.recycle();
+        }
         let data = with_source.filter(|header| header.subtype == SUBTYPE_DATA);
         let source = data.map(|header| header.source).filter(|&source| self.routing.knows(source));
         self.deliver(arrival.now, source, packet);

@@ -27,7 +27,10 @@ impl Mesh {
                 self.send_unicast(Key { vlan, address }, frame);
             }
             Some(Dhcp::ToServer) => match self.gateways.selected() {
-                Some(gateway) if mode == GatewayMode::Client => self.send_to_gateway(gateway, frame),
+                Some(gateway) if mode == GatewayMode::Client => {
+                    self.counters.gateway_requests_sent += 1;
+                    self.send_with_source(gateway, SUBTYPE_DATA, frame);
+                }
                 _ => {
                     self.counters.gateway_requests_dropped += 1;
                     frame.recycle();
@@ -37,10 +40,10 @@ impl Mesh {
         None
     }
 
-    fn send_to_gateway(&mut self, destination: Mac, mut frame: Buffer) {
+    /// Sends a client's frame to a node, with this node's address and what it is for.
+    pub(super) fn send_with_source(&mut self, destination: Mac, subtype: u8, mut frame: Buffer) {
         let (ttvn, source) = (self.translation.ttvn_of(destination), self.address());
-        Unicast4Addr { ttl: TTL, ttvn, destination, source, subtype: SUBTYPE_DATA }.prepend(&mut frame);
-        self.counters.gateway_requests_sent += 1;
+        Unicast4Addr { ttl: TTL, ttvn, destination, source, subtype }.prepend(&mut frame);
         self.send_to(destination, None, frame);
     }
 }

@@ -10,11 +10,13 @@
 //! | `fragments` | packets that are too long for a link: cutting and reassembly |
 //! | `clients` | how a client's frame enters the mesh, and leaves it |
 //! | `multicast` | the same of frames to groups; multicast packets of other nodes |
+//! | `arp` | ARP of clients, answered for others or asked of nodes that keep entries |
 //! | `gateways` | messages of DHCP that go to one node alone |
 //! | `forwarding` | how packets for one originator go on |
 //!
 //! Routing and the translation table have modules of their own.
 
+mod arp;
 mod broadcast;
 mod clients;
 mod config;
@@ -31,6 +33,7 @@ use hopcast_core::{
 };
 use hopcast_wire::ethernet::{self, BROADCAST, Mac};
 
+use crate::arp_table::{self, ArpTable};
 use crate::gateway::{self, Gateways};
 use crate::multicast::Multicast;
 use crate::routing::{Due, Event, Link, OriginatorStatus, PRIMARY, Removal, Routing, RoutingConfig, Via};
@@ -76,6 +79,7 @@ pub struct Mesh {
     translation: Translation,
     multicast: Multicast,
     gateways: Gateways,
+    arp_table: ArpTable,
     broadcasts: Broadcasts,
     fragments: Fragments,
     timers: Timers<Alarm, 3>,
@@ -105,6 +109,7 @@ impl Mesh {
             routing,
             multicast,
             gateway,
+            arp_table,
             fragmentation,
             max_clients,
             max_clients_of_node,
@@ -127,6 +132,7 @@ impl Mesh {
             translation: Translation::new(Limits { max_clients, max_clients_of_node }),
             multicast: Multicast::new(multicast),
             gateways: Gateways::new(&gateway, by_throughput),
+            arp_table: ArpTable::new(arp_table),
             broadcasts: Broadcasts::new(seqnos.bits() as u32),
             fragments: Fragments::new(seqnos.bits() as u16),
             timers,
@@ -194,6 +200,9 @@ impl Mesh {
             if let Some(gateway) = self.gateways.container() {
                 tvlv::put(&mut containers, tvlv::GATEWAY, gateway::VERSION, &gateway);
             }
+            if self.arp_table.is_enabled() {
+                tvlv::put(&mut containers, tvlv::ARP_TABLE, arp_table::VERSION, &[]);
+            }
             let announced = self.translation.announce(self.room().message);
             tvlv::put(&mut containers, tvlv::TRANSLATION, wire::translation::VERSION, announced);
         }
@@ -216,6 +225,7 @@ impl Mesh {
                 }
                 Alarm::PurgeTable => {
                     self.translation.purge(now);
+                    self.arp_table.purge(now);
                     self.timers.set(Alarm::PurgeTable, now + TABLE_PURGE_INTERVAL);
                 }
             }
@@ -232,6 +242,7 @@ impl Mesh {
             self.counters.broadcasts_repeated += 1;
             self.transmit(interface, packet, BROADCAST);
         }
+        self.flood_requests(now);
         self.send_pending();
     }
 
@@ -242,6 +253,7 @@ impl Mesh {
                 self.translation.forget(originator, true);
                 self.multicast.listeners.forget(originator);
                 self.gateways.forget(originator);
+                self.arp_table.forget(originator);
                 self.broadcasts.forget(originator);
                 self.fragments.forget(originator);
             }
@@ -332,6 +344,7 @@ impl Mesh {
                 Event::Containers(originator, containers) => {
                     self.receive_multicast_flags(originator, containers);
                     self.gateways.hear(originator, containers, |node| self.routing.metric(node));
+                    self.arp_table.hear(originator, containers);
                     let tables = tvlv::containers(containers).filter(|found| {
                         (found.kind, found.version) == (tvlv::TRANSLATION, wire::translation::VERSION)
                     });
@@ -358,7 +371,8 @@ impl Mesh {
         // The container has headers of its own, and its length 16 bits; see `max_packet`. Others are beside it.
         let message = self.min_mtu().min(usize::from(u16::MAX) / 2);
         let gateway = self.gateways.container().map_or(0, |value| tvlv::HEADER + value.len());
-        let others = tvlv::HEADER + tvlv::multicast::LEN + gateway;
+        let arp_table = if self.arp_table.is_enabled() { tvlv::HEADER } else { 0 };
+        let others = tvlv::HEADER + tvlv::multicast::LEN + gateway + arp_table;
         Room { packet: self.max_packet(), message: message.saturating_sub(others) }
     }
 
@@ -416,7 +430,8 @@ impl Machine for Mesh {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        earliest(self.timers.next(), earliest(self.routing.deadline(), self.broadcasts.deadline()))
+        let packets = earliest(self.routing.deadline(), self.broadcasts.deadline());
+        earliest(self.timers.next(), earliest(packets, self.arp_table.deadline()))
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {

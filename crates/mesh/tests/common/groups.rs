@@ -41,6 +41,14 @@ pub(crate) fn leave(world: &mut World, node: usize, group: Ipv4Addr) {
 /// Sends a frame. Returns the nodes whose hosts get it, each of which must get it once, and how many packets of each
 /// type but those of routing were on the air.
 pub(crate) fn sends(world: &mut World, node: usize, frame: &[u8]) -> (Vec<usize>, BTreeMap<u8, usize>) {
+    let (nodes, on_air) = passes(world, node, frame);
+    let once: BTreeSet<usize> = nodes.iter().copied().collect();
+    assert_eq!(nodes.len(), once.len(), "a frame that was delivered twice");
+    (nodes, on_air)
+}
+
+/// The same of a frame that hosts may get several times.
+pub(crate) fn passes(world: &mut World, node: usize, frame: &[u8]) -> (Vec<usize>, BTreeMap<u8, usize>) {
     world.delivered.clear();
     world.captured.clear();
     world.max_captured = 10_000;
@@ -49,8 +57,6 @@ pub(crate) fn sends(world: &mut World, node: usize, frame: &[u8]) -> (Vec<usize>
     let mut nodes: Vec<usize> =
         world.delivered.iter().filter(|(_, _, bytes)| bytes == frame).map(|(_, node, _)| *node).collect();
     nodes.sort_unstable();
-    let once: BTreeSet<usize> = nodes.iter().copied().collect();
-    assert_eq!(nodes.len(), once.len(), "a frame that was delivered twice");
     let mut on_air = BTreeMap::new();
     world
         .captured

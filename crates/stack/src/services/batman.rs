@@ -225,6 +225,8 @@ impl Settings {
             routing: RoutingConfig::BatmanIv(self.routing.clone()),
             // The mesh is not told yet which groups a host has joined, so that none may be spared.
             multicast: MulticastConfig { force_flood: true, ..MulticastConfig::default() },
+            // A scenario cannot say yet whether it is on.
+            arp_table: false,
             fragmentation: self.fragmentation,
             max_clients: self.max_clients,
             max_clients_of_node: self.max_clients_of_node,
