@@ -100,6 +100,17 @@ impl Groups {
         here.map(|member| member.source).collect()
     }
 
+    /// Whether a machine has joined a group on an interface, of whatever source.
+    pub(crate) fn is_joined(&self, group: IpAddr, interface: u32) -> bool {
+        let mut members = self.joined.get(&group).into_iter().flatten();
+        members.any(|member| member.interface.is_none_or(|only| only == interface))
+    }
+
+    /// The groups that machines have joined.
+    pub(crate) fn joined(&self) -> impl Iterator<Item = IpAddr> {
+        self.joined.keys().copied()
+    }
+
     /// Whether a packet to a group that arrived on an interface is for a machine of this host.
     pub(crate) fn admits(&self, group: IpAddr, source: IpAddr, interface: Option<u32>) -> bool {
         let members = self.joined.get(&group).map_or(&[][..], Vec::as_slice);

@@ -16,6 +16,7 @@ use crate::counters::Counters;
 use crate::groups::{GroupRoute, Groups, is_broadcast, is_group, is_link_scope};
 use crate::icmp::{PathMtus, error_limit};
 use crate::membership::MembershipReports;
+use crate::memberships_below::MembershipsBelow;
 use crate::neighbours::Neighbours;
 use crate::reports::is_membership;
 use crate::routes::{RouteCache, Routes};
@@ -30,6 +31,7 @@ pub struct Host {
     pub(crate) neighbours: Option<Box<Neighbours>>,
     /// Reports of memberships; `None` where none are sent.
     pub(crate) reports: Option<Box<MembershipReports>>,
+    pub(crate) memberships_below: MembershipsBelow,
     /// Packets from the host to itself, before they are received. Empty between calls.
     pub(crate) loopback: VecDeque<Buffer>,
     /// Number of hooks, from the first, that do not see the packet that the host sends to itself now: those up to the
@@ -52,6 +54,7 @@ impl Host {
             groups: Groups::default(),
             neighbours: None,
             reports: None,
+            memberships_below: MembershipsBelow::default(),
             loopback: VecDeque::new(),
             loopback_from: 0,
             out: Outbox::new(),
@@ -492,6 +495,7 @@ impl Machine for Host {
         self.loopback_from = 0;
         self.wake_neighbours(now);
         self.wake_reports(now);
+        self.wake_memberships_below();
         self.settle(now);
     }
 
@@ -503,7 +507,8 @@ impl Machine for Host {
     #[inline]
     fn deadline(&self) -> Option<Instant> {
         let neighbours = self.neighbours.as_ref().and_then(|neighbours| neighbours.deadline());
-        earliest(neighbours, self.reports.as_ref().and_then(|reports| reports.deadline()))
+        let reports = self.reports.as_ref().and_then(|reports| reports.deadline());
+        earliest(earliest(neighbours, reports), self.memberships_below.deadline())
     }
 
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {

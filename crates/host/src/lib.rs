@@ -47,7 +47,7 @@
 //! - **Path MTUs that ICMP announces are remembered** ([`Host::path_mtu`]) and delivered to the machine whose packet
 //!   was too big, unless it is UDP's, which cannot receive them; the host itself drops nothing because of them.
 //! - **Memberships are reported** by IGMP and MLD only where [`Host::report_memberships`] is called; see
-//!   [`membership`]. [`querier`] is the router's side.
+//!   [`membership`]. [`querier`] is the router's side. A mesh below is told by [`Host::tell_memberships`].
 //! - **A host has no timers** except those of its neighbours and reports: without them its deadline is always `None`.
 //! - The source of the host's own packets is its first address of the version, not the interface's: hosts here are
 //!   known by one address, as if it were a loopback address.
@@ -63,6 +63,7 @@ mod groups;
 mod host;
 mod icmp;
 pub mod membership;
+mod memberships_below;
 pub mod neighbours;
 mod packet_port;
 pub mod pim;

@@ -30,8 +30,10 @@ impl Host {
         self.reports = Some(Box::new(MembershipReports::new(config, interfaces, random)));
     }
 
-    /// A machine has joined or left a group: tells routers on each interface what the host wants of it now.
+    /// A machine has joined or left a group: tells routers on each interface what the host wants of it now, and those
+    /// interfaces that want to know.
     pub(crate) fn membership_changed(&mut self, now: Instant, group: IpAddr) {
+        self.tell_membership(group);
         let Some(reports) = &mut self.reports else { return };
         for interface in 0..self.config.interfaces.len() as u32 {
             reports.set(now, interface, group, self.groups.filter(group, interface));

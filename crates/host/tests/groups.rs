@@ -263,3 +263,43 @@ fn a_hook_may_take_what_the_host_itself_sends_to_a_group() {
         assert_eq!(model.drain(), (vec![0], vec![1]));
     }
 }
+
+/// What an interface is told: the group, and whether the host listens to it from now on.
+fn told(host: &mut Host) -> Vec<(u32, String, bool)> {
+    let mut told = Vec::new();
+    while let Some((port, item)) = host.poll(Instant::ZERO) {
+        let (Port::Below(interface), Item::Membership(Membership { group, joined, .. })) = (port, item)
+        else {
+            panic!("something else than a membership")
+        };
+        told.push((interface, group.to_string(), joined));
+    }
+    told
+}
+
+#[test]
+fn an_interface_that_wants_to_know_is_told_what_the_host_listens_to_there() {
+    let mut host = host(A, &[1500, 1500], false, StaticRoutes::new());
+    let [film, music]: [IpAddr; 2] = ["239.1.2.3".parse().unwrap(), "ff15::7".parse().unwrap()];
+    host.join(0, film);
+    host.tell_memberships(1, ["224.0.0.2".parse().unwrap()]);
+    host.join(0, music);
+    assert_eq!(host.deadline(), Some(Instant::ZERO), "at once");
+    host.wake(Instant::ZERO);
+    let first =
+        ["224.0.0.2", "239.1.2.3", "ff02::1:ff00:1", "ff15::7"].map(|group| (1, group.to_owned(), true));
+    assert_eq!(told(&mut host), first);
+    assert_eq!(host.deadline(), None);
+    let mut change = |above: u32, group: IpAddr, interface: Option<u32>, joined: bool| {
+        let item = Item::Membership(Membership { group, source: None, interface, joined });
+        host.handle(Instant::ZERO, Port::Above(above), item);
+        told(&mut host)
+    };
+    assert_eq!(change(1, film, Some(1), true), [], "another machine is a member already");
+    assert_eq!(change(0, film, None, false), [], "and is left");
+    assert_eq!(change(1, film, Some(1), false), [(1, film.to_string(), false)]);
+    assert_eq!(change(1, film, Some(0), true), [], "on another interface");
+    let all_routers = "224.0.0.2".parse().unwrap();
+    assert_eq!(change(1, all_routers, None, true), []);
+    assert_eq!(change(1, all_routers, None, false), [], "the host listens to it in any case");
+}
