@@ -51,6 +51,10 @@ pub struct BridgePort {
     pub untagged: Vec<u16>,
     /// Whether multicast routers are behind it.
     pub router: RouterPort,
+    /// Whether the port is told, by [`Item::Membership`](hopcast_core::Item::Membership), which groups without a VLAN's
+    /// tag are wanted behind the others, as far as snooping knows: the unspecified address of an IP version stands for
+    /// all groups while it does not. For a mesh, which floods no group that nobody wants; default false.
+    pub tell_memberships: bool,
 }
 
 impl BridgePort {

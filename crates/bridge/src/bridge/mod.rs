@@ -4,6 +4,7 @@
 //! - `Below(i)` is port i. Its frames may be for anybody.
 //! - `Above(0)` is the port of the bridge's own host, if it has one: it is given frames to its own address, to all
 //!   stations, and to groups, and never those to a station that is not known. Its MTU is the smallest of all ports'.
+//! - A mesh below is told the groups that are wanted behind the other ports ([`BridgePort::tell_memberships`]).
 //!
 //! | file | state |
 //! |---|---|
@@ -54,7 +55,7 @@ pub use config::{BridgePort, Config, MAX_PORTS, Querier, RouterPort, Snooping, V
 use counters::Counters;
 use filter::{Class, Filter, Form, Refusal};
 use sender::Sender;
-use snooping::{QueryToSend, Verdict};
+use snooping::{QueryToSend, ToldPort, Verdict};
 use table::{ForwardingTable, Key, Learned};
 
 /// A learning bridge; see the [module's documentation](self).
@@ -86,7 +87,14 @@ impl Bridge {
         let snooping = config.snooping.map(|config| {
             let vlans: Vec<u16> = filter.as_ref().map_or(vec![0], |filter| filter.vlans().collect());
             let routers = ports.iter().map(|port| port.router).collect();
-            snooping::Snooping::new(config, routers, vlans.into_iter())
+            let is_told = |(_, port): &(usize, &BridgePort)| port.tell_memberships;
+            let vlans_of = |port: &BridgePort| match filter {
+                Some(_) => port.untagged.clone(),
+                None => vec![0],
+            };
+            let told = ports[..below].iter().enumerate().filter(is_told);
+            let told = told.map(|(number, port)| ToldPort::new(number, vlans_of(port))).collect();
+            snooping::Snooping::new(config, routers, vlans.into_iter(), told)
         });
         Self {
             below,
@@ -254,8 +262,11 @@ impl Bridge {
         self.send_queries();
     }
 
-    /// Sends the queries of the bridge's own that are due.
+    /// Sends the queries of the bridge's own that are due, and tells ports what has changed.
     fn send_queries(&mut self) {
+        while let Some((port, change)) = self.snooping.as_mut().and_then(snooping::Snooping::next_news) {
+            self.out.push(Port::Below(port as u32), Item::Membership(change));
+        }
         while let Some(query) = self.snooping.as_mut().and_then(snooping::Snooping::next_query) {
             let QueryToSend { vlan, port, frame } = query;
             let class = Class { vlan, form: Form::Untagged };

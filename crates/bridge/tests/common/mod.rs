@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use hopcast_bridge::Bridge;
 use hopcast_bridge::bridge::{BridgePort, Config, VlanFiltering};
-use hopcast_core::{Buffer, Duration, Frame, Instant, Item, Machine, Port};
+use hopcast_core::{Buffer, Duration, Frame, Instant, Item, Machine, Membership, Port};
 use hopcast_wire::ethernet::{self, Header, Mac};
 use hopcast_wire::membership::{RecordType, Version};
 use hopcast_wire::{igmp, ip, mld, router_alert};
@@ -149,11 +149,13 @@ fn message(from: Mac, to: IpAddr, put: impl FnOnce(&mut Buffer, IpAddr, IpAddr))
 pub(crate) struct Tested {
     pub(crate) bridge: Bridge,
     pub(crate) now: Instant,
+    /// Memberships that ports were told, and have not been [taken](Self::told) yet.
+    memberships: Vec<(u32, String, bool)>,
 }
 
 impl Tested {
     pub(crate) fn new(config: Config) -> Self {
-        Self { bridge: Bridge::new(config), now: Instant::ZERO }
+        Self { bridge: Bridge::new(config), now: Instant::ZERO, memberships: Vec::new() }
     }
 
     /// Lets time pass, and gives what the bridge sends by itself.
@@ -187,13 +189,25 @@ impl Tested {
     }
 
     fn drain(&mut self) -> Vec<(u32, Vec<u8>)> {
-        let items = std::iter::from_fn(|| self.bridge.poll(self.now));
+        let Self { bridge, now, memberships } = self;
+        let items = std::iter::from_fn(|| bridge.poll(*now));
         let sent = |(port, item)| match (port, item) {
-            (Port::Below(port), Item::Frame(frame)) => (port, frame.bytes.to_vec()),
-            (Port::Above(0), Item::Frame(frame)) => (HOST, frame.bytes.to_vec()),
+            (Port::Below(port), Item::Frame(frame)) => Some((port, frame.bytes.to_vec())),
+            (Port::Above(0), Item::Frame(frame)) => Some((HOST, frame.bytes.to_vec())),
+            (Port::Below(port), Item::Membership(Membership { group, joined, .. })) => {
+                memberships.push((port, group.to_string(), joined));
+                None
+            }
             other => panic!("{other:?}"),
         };
-        items.map(sent).collect()
+        items.filter_map(sent).collect()
+    }
+
+    /// The memberships that ports have been told since the last call: each group, and whether it is wanted.
+    pub(crate) fn told(&mut self) -> Vec<(u32, String, bool)> {
+        self.bridge.wake(self.now);
+        assert!(self.drain().is_empty(), "a frame in place of a membership");
+        std::mem::take(&mut self.memberships)
     }
 
     /// A counter's value.

@@ -40,6 +40,11 @@ impl Until {
         self.0.get(&(port as u32)).is_some_and(|until| *until > now)
     }
 
+    /// The ports whose times have not come, each with its time.
+    pub(super) fn present(&self, now: Instant) -> impl Iterator<Item = (usize, Instant)> {
+        self.0.iter().filter(move |(_, until)| **until > now).map(|(&port, &until)| (port as usize, until))
+    }
+
     /// Lowers the time of a port.
     pub(super) fn lower(&mut self, port: usize, until: Instant) {
         if let Some(known) = self.0.get_mut(&(port as u32)) {

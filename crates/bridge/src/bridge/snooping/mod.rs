@@ -7,11 +7,12 @@
 mod family;
 mod packet;
 mod querier;
+mod told;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
-use hopcast_core::{Buffer, Duration, Instant, Pace, earliest};
+use hopcast_core::{Buffer, Duration, Instant, Membership, Pace, earliest};
 use hopcast_wire::ethernet::{self, Header};
 use hopcast_wire::ip::Version as IpVersion;
 use hopcast_wire::membership::{self, Message, Query, RecordType, Version, is_reported};
@@ -21,6 +22,7 @@ use super::counters::SnoopingCounters;
 use family::{Family, GROUP_MEMBERSHIP, LAST_MEMBER, Until};
 use packet::Heard;
 use querier::{QUERY_RESPONSE, Queriers};
+pub(super) use told::ToldPort;
 
 /// Minimum time between two searches for what is over. Chosen: what is over is not used in any case, so that it only
 /// costs memory.
@@ -48,6 +50,11 @@ pub(super) struct Snooping {
     query_at: Option<Instant>,
     pace: Pace,
     queries: VecDeque<QueryToSend>,
+    /// The ports that are told memberships.
+    told: Vec<ToldPort>,
+    /// Time at which what they are told may change without a message.
+    tell_at: Option<Instant>,
+    news: VecDeque<(usize, Membership)>,
     pub(super) counters: SnoopingCounters,
 }
 
@@ -98,6 +105,7 @@ impl Snooping {
         config: config::Snooping,
         ports: Vec<RouterPort>,
         vlans: impl Iterator<Item = u16>,
+        told: Vec<ToldPort>,
     ) -> Self {
         let of_vlan = |vlan| [false, true].map(|ipv6| (vlan, ipv6));
         let own =
@@ -113,6 +121,9 @@ impl Snooping {
             query_at: config.querier.map(|_| Instant::ZERO),
             pace: Pace::new(QUERIES_PER_SECOND, QUERIES_PER_SECOND),
             queries: VecDeque::new(),
+            tell_at: (!told.is_empty()).then_some(Instant::ZERO),
+            told,
+            news: VecDeque::new(),
             counters: SnoopingCounters::default(),
         }
     }
@@ -131,11 +142,13 @@ impl Snooping {
             Heard::Packet(group, announces_router) => {
                 if announces_router {
                     self.heard_router(now, (vlan, group.is_ipv6()), port);
+                    self.tell(now);
                 }
                 if is_for_all(group) { Verdict::All } else { self.wanted(now, vlan, group, true) }
             }
             Heard::Message(message, source) => {
                 self.take(now, (vlan, source.is_ipv6()), port, message, source);
+                self.tell(now);
                 match message {
                     // RFC 4541 section 2.1.1: other hosts would take it for a reason not to report.
                     Message::OlderReport(_, group) => self.wanted(now, vlan, group, false),
@@ -170,11 +183,30 @@ impl Snooping {
             self.groups = groups;
             self.sweep_at = next.map(|at: Instant| at.max(now + SWEEP_GAP));
         }
+        if self.tell_at.is_some_and(|at| at <= now) {
+            self.tell(now);
+        }
     }
 
     /// Time at which to call `wake`.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        earliest(self.query_at, self.sweep_at)
+        earliest(self.tell_at, earliest(self.query_at, self.sweep_at))
+    }
+
+    /// The next change that a port is to be told.
+    pub(super) fn next_news(&mut self) -> Option<(usize, Membership)> {
+        self.news.pop_front()
+    }
+
+    /// Prepares what has changed for the ports that are told memberships.
+    fn tell(&mut self, now: Instant) {
+        let (mut told, mut next) = (std::mem::take(&mut self.told), None);
+        for port in &mut told {
+            let (news, changes) = port.update(now, self);
+            next = earliest(next, changes);
+            self.news.extend(news.into_iter().map(|change| (port.port(), change)));
+        }
+        (self.told, self.tell_at) = (told, next);
     }
 
     /// Number of groups that it holds, those included that are over and not removed yet.
@@ -233,7 +265,7 @@ impl Snooping {
                 // Twice: a querier asks twice (RFC 2236 section 8.9).
                 members.lower_all(now + query.max_response * 2);
             }
-        } else if self.family(key).queriers.heard(now, source, query.max_response) {
+        } else if self.family(key).queriers.heard(now, (source, port), query.max_response) {
             self.heard_router(now, key, port);
         }
     }

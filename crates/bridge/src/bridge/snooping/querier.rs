@@ -14,8 +14,8 @@ const STARTUP_QUERIES: u8 = 2;
 /// The queriers of one VLAN and IP version.
 #[derive(Debug)]
 pub(super) struct Queriers {
-    /// The other querier that was heard last, and the time until which it counts as present.
-    other: Option<(IpAddr, Instant)>,
+    /// The other querier that was heard last, its port, and the time until which it counts as present.
+    other: Option<(IpAddr, usize, Instant)>,
     own: Option<Own>,
     /// Time from which hosts have had time to answer the first query.
     settled_at: Instant,
@@ -52,7 +52,19 @@ impl Queriers {
 
     /// The other querier that is present.
     fn other(&self, now: Instant) -> Option<IpAddr> {
-        self.other.filter(|(_, until)| *until > now).map(|(address, _)| address)
+        self.other.filter(|(.., until)| *until > now).map(|(address, ..)| address)
+    }
+
+    /// Port of the other querier that is present.
+    pub(super) fn other_port(&self, now: Instant) -> Option<usize> {
+        self.other.filter(|(.., until)| *until > now).map(|(_, port, _)| port)
+    }
+
+    /// The next time at which it may change without a query whether they are [settled](Self::is_settled), or whether
+    /// another querier is present.
+    pub(super) fn changes_at(&self, now: Instant) -> Option<Instant> {
+        let until = self.other.map(|(.., until)| until);
+        [Some(self.settled_at), until].into_iter().flatten().filter(|at| *at > now).min()
     }
 
     /// Whether another querier is present.
@@ -65,8 +77,13 @@ impl Queriers {
         self.own.as_ref().map(|own| own.address).filter(|_| self.other(now).is_none())
     }
 
-    /// Takes a general query; false if its sender gives way to the querier that there is.
-    pub(super) fn heard(&mut self, now: Instant, from: IpAddr, max_response: Duration) -> bool {
+    /// Takes a general query that arrived on a port; false if its sender gives way to the querier that there is.
+    pub(super) fn heard(
+        &mut self,
+        now: Instant,
+        (from, port): (IpAddr, usize),
+        max_response: Duration,
+    ) -> bool {
         let other = self.other(now);
         let present = other.or(self.own.as_ref().map(|own| own.address));
         // RFC 2236 section 3: the lowest address. One without an address takes no part.
@@ -76,13 +93,13 @@ impl Queriers {
         if other.is_none() {
             self.settled_at = now + max_response;
         }
-        self.other = Some((from, now + OTHER_QUERIER_PRESENT));
+        self.other = Some((from, port, now + OTHER_QUERIER_PRESENT));
         true
     }
 
     /// The bridge's own address, if it is to send a general query now.
     pub(super) fn due(&mut self, now: Instant) -> Option<IpAddr> {
-        let until = self.other.map(|(_, until)| until);
+        let until = self.other.map(|(.., until)| until);
         let own = self.own.as_mut().filter(|own| own.query_at <= now)?;
         if let Some(until) = until {
             if until > now {
