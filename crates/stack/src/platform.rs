@@ -1,7 +1,7 @@
 //! A node being built: its machines, and the platform below them: a simulated host, or the kernel of a real one.
 
 use std::cell::RefCell;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::{Index, IndexMut, Range};
 use std::rc::Rc;
 
@@ -26,6 +26,17 @@ use crate::service::{
 const TCP: u8 = 6;
 const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
+
+/// The groups of a link that its multicast routers listen to: all routers, PIM's, and in version 3 of IGMP and 2 of MLD
+/// those that reports are sent to (RFC 3376 section 4.2.14, RFC 3810 section 5.2.14, RFC 7761 section 4.9).
+const ROUTERS_GROUPS: [IpAddr; 6] = [
+    IpAddr::V4(Ipv4Addr::new(224, 0, 0, 2)),
+    IpAddr::V4(Ipv4Addr::new(224, 0, 0, 13)),
+    IpAddr::V4(Ipv4Addr::new(224, 0, 0, 22)),
+    IpAddr::V6(Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 2)),
+    IpAddr::V6(Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x0d)),
+    IpAddr::V6(Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x16)),
+];
 
 /// The port that a machine is attached to.
 #[derive(Clone, Copy, Debug)]
@@ -224,6 +235,10 @@ impl NodeBuilder {
             put_services(&mut assembly, network, layers, (node, &config, &of_services));
         let mut host = Host::new(config, Box::new(routes));
         host.set_group_routes(Box::new(groups));
+        let routes_groups = layers.services.iter().any(|placed| role(placed).is_some());
+        for (number, _) in (0..).zip(&layers.host).filter(|&(_, &place)| layers.is_of_mesh(place)) {
+            host.tell_memberships(number, ROUTERS_GROUPS.into_iter().filter(|_| routes_groups));
+        }
         let mut host =
             VirtualHost { host, wires: Vec::new(), above: 0, attachments, below, services, statuses };
         for (placed, service) in layers.services.iter().enumerate() {
@@ -283,13 +298,13 @@ impl NodeBuilder {
         let layers = plan.layers().node(node);
         let mut placed: Vec<PlacedMachine> = Vec::new();
         let host = host_config(network, plan, node);
-        for PlacedService { service, takes } in &layers.services {
+        for (place, PlacedService { service, takes }) in layers.services.iter().enumerate() {
             let service = &network.services[*service];
             let settings = service.layer.settings();
             let changes = service.changes_at(node);
-            let lower = layers.lower(takes, network.links);
+            let attached = (layers.lower(takes, network.links), layers.user(place));
             let machine =
-                Box::new(Restartable::new(&service.layer, changes, &host, lower, self.routes.clone()));
+                Box::new(Restartable::new(&service.layer, changes, &host, attached, self.routes.clone()));
             if settings.hooks().is_empty() {
                 let slot = self.assembly.add(machine);
                 for (port, &taken) in (0..).zip(takes) {
@@ -457,11 +472,11 @@ fn put_services(
     (node, host, routes): (NodeId, &hopcast_host::Config, &Rc<dyn ServiceRoutes>),
 ) -> (Vec<PlacedMachine>, Vec<ServiceStatus>, Vec<FramePort>) {
     let (mut placed, mut statuses): (Vec<PlacedMachine>, _) = (Vec::new(), Vec::new());
-    for PlacedService { service, takes } in &layers.services {
+    for (place, PlacedService { service, takes }) in layers.services.iter().enumerate() {
         let service = &network.services[*service];
         let changes = service.changes_at(node);
-        let lower_interfaces = layers.lower(takes, network.links);
-        let machine = Restartable::new(&service.layer, changes, host, lower_interfaces, routes.clone());
+        let attached = (layers.lower(takes, network.links), layers.user(place));
+        let machine = Restartable::new(&service.layer, changes, host, attached, routes.clone());
         let machine = Shared::new(machine);
         let slot = assembly.add(Box::new(machine.clone()));
         statuses.push(ServiceStatus::new(machine));

@@ -240,6 +240,8 @@ impl SiteService {
             mac,
             mtu: DEFAULT_MTU,
             tags: Vec::new(),
+            rate: None,
+            is_mesh: false,
         };
         let lower: Vec<_> = interfaces.iter().map(lower).collect();
         let settings = self.0.settings();

@@ -255,10 +255,11 @@ fn the_results_have_the_tables_of_batctl() {
     };
     let global = sorted("global clients");
     assert_eq!(global, ["n1 eth0 | none | n1 eth0", "n2 eth0 | none | n2 eth0"]);
-    // Every host listens to all nodes.
+    // Every host listens to all nodes, and to the solicited-node group of its address of IPv6.
     let of_all_nodes = ["01:00:5e:00:00:01", "33:33:00:00:00:01"];
     let groups = of_all_nodes.map(|group| ["n1 eth0", "n2 eth0"].map(|node| format!("{group} | {node}")));
-    assert_eq!(sorted("groups"), groups.as_flattened());
+    let own = ["33:33:ff:00:00:02 | n1 eth0", "33:33:ff:00:00:03 | n2 eth0"].map(str::to_owned);
+    assert_eq!(sorted("groups"), [groups.as_flattened(), &own].concat());
     // Nothing is wanted beyond that, and multicast packets are forwarded.
     assert_eq!(
         sorted("multicast flags"),

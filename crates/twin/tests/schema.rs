@@ -87,12 +87,13 @@ services:
   - {run: vlan, on: [a, b], interfaces: q @/$defs/service/anyOf/0/properties}
   - {run: bridge, on: a, interfaces: o @/$defs/service/anyOf/1/properties}
   - {run: batman-iv, on: c, interfaces: l @/$defs/service/anyOf/2/properties}
-  - {run: igmp-querier, on: a @/$defs/service/anyOf/3/properties}
-  - {run: mld-querier, on: a @/$defs/service/anyOf/4/properties}
-  - {run: pim, on: a @/$defs/service/anyOf/5/properties}
-  - {run: pgm-router, on: a @/$defs/service/anyOf/6/properties}
-  - {run: meadcast-router, on: a @/$defs/service/anyOf/7/properties}
-  - {run: xcast-router, on: a @/$defs/service/anyOf/8/properties}
+  - {run: batman-v, on: b, interfaces: w @/$defs/service/anyOf/3/properties}
+  - {run: igmp-querier, on: a @/$defs/service/anyOf/4/properties}
+  - {run: mld-querier, on: a @/$defs/service/anyOf/5/properties}
+  - {run: pim, on: a @/$defs/service/anyOf/6/properties}
+  - {run: pgm-router, on: a @/$defs/service/anyOf/7/properties}
+  - {run: meadcast-router, on: a @/$defs/service/anyOf/8/properties}
+  - {run: xcast-router, on: a @/$defs/service/anyOf/9/properties}
 groups: [{name: g, delivery: {ip-multicast: {one-source: on @/$defs/delivery/anyOf/1/properties/ip-multicast/anyOf/1/properties}} @/$defs/group/properties}]
 roles: {relay: [b] @/properties/roles/properties}
 neighbours: resolve

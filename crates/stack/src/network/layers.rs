@@ -15,7 +15,7 @@ use super::meshed::join_meshes;
 use super::numbering::{MacAddress, interface_name, mac_address};
 use super::segments::{SegmentPrefix, Segments, less_tags, mtu_within};
 use super::{Hop, Link, Network, NodeId};
-use crate::service::{JoinedPorts, LowerInterface, UpperInterface};
+use crate::service::{InterfaceUser, JoinedPorts, LowerInterface, UpperInterface};
 
 /// Maximum number of interfaces that all services make. Chosen: they take a gigabyte of memory; with fewer, large
 /// networks with many VLANs are refused, and with more, a slip in a file takes all memory.
@@ -179,12 +179,13 @@ impl LayerInterface {
         (self.wire, self.tags.clone())
     }
 
-    /// The interface, with this MTU, as a service that is to be attached to it sees it.
-    fn as_lower(&self, mtu: u32, links: &[Link]) -> LowerInterface {
+    /// The interface, with this MTU and perhaps of a mesh, as a service that is to be attached to it sees it.
+    fn as_lower(&self, (mtu, is_mesh): (u32, bool), links: &[Link]) -> LowerInterface {
         let Self { name, hop, tags, below, .. } = self;
         let link = matches!(below, Below::Attachment(_)).then(|| links[hop.link].name.clone());
         let mac = mac_address(hop.link, hop.attachment);
-        LowerInterface { name: name.clone(), link, mac, mtu, tags: tags.clone() }
+        let rate = links[hop.link].direction(hop.attachment).rate;
+        LowerInterface { name: name.clone(), link, mac, mtu, tags: tags.clone(), rate, is_mesh }
     }
 }
 
@@ -277,7 +278,29 @@ impl NodeLayers {
 
     /// The interfaces at these places as the service that is attached to them sees them.
     pub(crate) fn lower(&self, takes: &[usize], links: &[Link]) -> Vec<LowerInterface> {
-        takes.iter().map(|&place| self.interfaces[place].as_lower(self.mtu(place, links), links)).collect()
+        let lower = |&place: &usize| {
+            self.interfaces[place].as_lower((self.mtu(place, links), self.is_of_mesh(place)), links)
+        };
+        takes.iter().map(lower).collect()
+    }
+
+    /// Whether a mesh makes the interface at a place.
+    pub(crate) fn is_of_mesh(&self, place: usize) -> bool {
+        match self.interfaces[place].below {
+            Below::Service(service, _) => self.meshes.contains_key(&service),
+            Below::Attachment(_) => false,
+        }
+    }
+
+    /// What uses the first interface that the service at a place makes.
+    pub(crate) fn user(&self, service: usize) -> InterfaceUser {
+        let is_made = |interface: &LayerInterface| interface.below == Below::Service(service, 0);
+        let Some(made) = self.interfaces.iter().position(is_made) else { return InterfaceUser::Other };
+        match self.services.iter().position(|placed| placed.takes.contains(&made)) {
+            None => InterfaceUser::Host,
+            Some(user) if self.bridges.contains_key(&user) => InterfaceUser::Bridge,
+            Some(_) => InterfaceUser::Other,
+        }
     }
 
     /// Maximum length of a packet that leaves by the interface at a place, in bytes; of a bridge, that which all of its

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use hopcast_config::Diagnostic;
 use hopcast_config::yaml::Node;
-use hopcast_core::Machine;
+use hopcast_core::{Machine, Rate};
 pub use hopcast_host::Config as HostConfig;
 use hopcast_host::{Hook, Prefix};
 use hopcast_wire::vlan::Tag;
@@ -103,13 +103,14 @@ pub trait Service: fmt::Debug + Send + Sync {
         routes: &Rc<dyn ServiceRoutes>,
     ) -> Box<dyn Machine>;
 
-    /// The same, and a reader of its tables, if it has any.
+    /// The same of one whose first interface this uses, and a reader of its tables, if it has any.
     fn readable_machine(
         &self,
         host: &HostConfig,
-        lower: &[LowerInterface],
+        (lower, user): (&[LowerInterface], InterfaceUser),
         routes: &Rc<dyn ServiceRoutes>,
     ) -> (Box<dyn Machine>, Option<StatusReader>) {
+        let _ = user;
         (self.machine(host, lower, routes), None)
     }
 }
@@ -171,6 +172,21 @@ pub struct LowerInterface {
     pub mtu: u32,
     /// The tags that its frames have on the link, from the outermost.
     pub tags: Vec<Tag>,
+    /// Rate at which its link sends; `None` if that takes no time.
+    pub rate: Option<Rate>,
+    /// Whether it is a mesh's, which is told which groups are wanted above.
+    pub is_mesh: bool,
+}
+
+/// What uses an interface that a service makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InterfaceUser {
+    /// The host, which tells a mesh the groups that it listens to.
+    Host,
+    /// A service that joins interfaces, which may tell a mesh the groups that are wanted behind others.
+    Bridge,
+    /// Another service, or nothing that is known.
+    Other,
 }
 
 /// Interfaces that a service joins, and their VLANs.

@@ -6,7 +6,9 @@ use std::rc::Rc;
 
 use hopcast_core::{Instant, Item, Machine, Membership, Outbox, Port, earliest};
 
-use super::{HostConfig, LowerInterface, ServiceLayer, ServiceRoutes, StatusReader, StatusTable};
+use super::{
+    HostConfig, InterfaceUser, LowerInterface, ServiceLayer, ServiceRoutes, StatusReader, StatusTable,
+};
 
 /// A machine that is replaced at given times. While it is stopped it drops what arrives, and hands back what a hook is
 /// given.
@@ -16,6 +18,7 @@ pub(crate) struct Restartable {
     reader: Option<StatusReader>,
     host: HostConfig,
     lower: Vec<LowerInterface>,
+    user: InterfaceUser,
     routes: Rc<dyn ServiceRoutes>,
     /// The changes to come, in the order of time: the settings of the new machine, or `None` where it is stopped.
     changes: VecDeque<(Instant, Option<ServiceLayer>)>,
@@ -31,22 +34,23 @@ pub(crate) struct Restartable {
 }
 
 impl Restartable {
-    /// The machine of a service at a node of this host and these routes, attached to the `lower` interfaces, with what
-    /// events change there, in the order of time.
+    /// The machine of a service at a node of this host and these routes, attached to the `lower` interfaces, the first
+    /// of whose own `user` uses, with what events change there, in the order of time.
     pub(crate) fn new(
         service: &ServiceLayer,
         changes: impl IntoIterator<Item = (Instant, Option<ServiceLayer>)>,
         host: &HostConfig,
-        lower: Vec<LowerInterface>,
+        (lower, user): (Vec<LowerInterface>, InterfaceUser),
         routes: Rc<dyn ServiceRoutes>,
     ) -> Self {
         let changes = changes.into_iter().collect();
-        let (running, reader) = service.settings().readable_machine(host, &lower, &routes);
+        let (running, reader) = service.settings().readable_machine(host, (&lower, user), &routes);
         Self {
             running: Some(running),
             reader,
             host: host.clone(),
             lower,
+            user,
             routes,
             changes,
             restarts: 0,
@@ -67,7 +71,7 @@ impl Restartable {
         while let Some((_, to)) = self.changes.pop_front_if(|&mut (at, _)| at <= now) {
             self.restarts += u64::from(to.is_some());
             let make = |layer: ServiceLayer| {
-                layer.settings().readable_machine(&self.host, &self.lower, &self.routes)
+                layer.settings().readable_machine(&self.host, (&self.lower, self.user), &self.routes)
             };
             let (new, reader) = to.map(make).unzip();
             self.reader = reader.flatten();

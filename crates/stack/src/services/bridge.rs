@@ -157,7 +157,7 @@ fn port(node: &Node) -> Result<BridgePort, Diagnostic> {
             ROUTERS.iter().find(|(name, _)| *name == found).map_or(RouterPort::Heard, |&(_, router)| router)
         }
     };
-    Ok(BridgePort { native, tagged, untagged, router })
+    Ok(BridgePort { native, tagged, untagged, router, tell_memberships: false })
 }
 
 fn shown_port(port: &BridgePort) -> String {
@@ -197,7 +197,10 @@ impl Settings {
         };
         let mac = lower.first().map_or([0; 6], |first| first.mac);
         Config {
-            ports: lower.iter().map(|interface| of(named(interface))).collect(),
+            ports: lower
+                .iter()
+                .map(|interface| BridgePort { tell_memberships: interface.is_mesh, ..of(named(interface)) })
+                .collect(),
             host: Some((of(self.host.as_ref()), mac)),
             ageing: self.ageing,
             vlans: filtering.then_some(VlanFiltering { protocol: self.kind }),

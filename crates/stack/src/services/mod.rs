@@ -24,6 +24,7 @@ pub static SERVICES: &[&ServiceRow] = &[
     &vlan::VLAN,
     &bridge::BRIDGE,
     &batman::BATMAN_IV,
+    &batman::BATMAN_V,
     &queriers::IGMP,
     &queriers::MLD,
     &pim::PIM,

@@ -1,0 +1,211 @@
+//! The options of both services.
+
+use hopcast_config::Diagnostic;
+use hopcast_config::decode::{choice, duration, flag, name, whole, words};
+use hopcast_config::yaml::Node;
+use hopcast_core::Duration;
+use hopcast_mesh::{MulticastMode, SizeLimit};
+
+use super::Settings;
+use crate::network::read_prefixes;
+use crate::table::{Form, Opt, Options, on_off, shown};
+
+/// Shortest interval of messages: the kernel's (`2 * BATADV_JITTER`).
+const MIN_INTERVAL: Duration = Duration::from_millis(40);
+/// Maximum number of originators, clients or copies that can be allowed. Chosen: of originators and clients they take
+/// some hundred megabytes at a node.
+const MAX_KNOWN: u64 = 1_000_000;
+
+/// Those of `batman-iv`.
+pub(super) static OPTIONS_IV: Options<Settings> = Options(&[
+    DEVICE,
+    PREFIX,
+    ORIGINATOR_INTERVAL,
+    HOP_PENALTY,
+    AGGREGATED_OGMS,
+    FRAGMENTATION,
+    WIRELESS,
+    MULTICAST_MODE,
+    MULTICAST_FANOUT,
+    MULTICAST_FORCEFLOOD,
+    MULTICAST_SIZE_LIMIT,
+    MAX_ORIGINATORS,
+    MAX_CLIENTS,
+    MAX_CLIENTS_OF_NODE,
+]);
+
+/// Those of `batman-v`.
+pub(super) static OPTIONS_V: Options<Settings> = Options(&[
+    DEVICE,
+    PREFIX,
+    ORIGINATOR_INTERVAL,
+    ELP_INTERVAL,
+    HOP_PENALTY,
+    AGGREGATED_OGMS,
+    FRAGMENTATION,
+    WIRELESS,
+    MULTICAST_MODE,
+    MULTICAST_FANOUT,
+    MULTICAST_FORCEFLOOD,
+    MULTICAST_SIZE_LIMIT,
+    MAX_ORIGINATORS,
+    MAX_CLIENTS,
+    MAX_CLIENTS_OF_NODE,
+]);
+
+const DEVICE: Opt<Settings> = Opt {
+    key: "device",
+    about: "The name of the interface that it makes at each node. A node in two meshes names one of the two otherwise.",
+    form: Form::Word,
+    set: |settings, node, key| name(node, key).map(|found| settings.device = found.to_owned()),
+    show: |settings| settings.device.clone(),
+};
+
+const PREFIX: Opt<Settings> = Opt {
+    key: "prefix",
+    about: "The prefix of the network that the mesh is, or a list of one of each version of IP, as that of a link.",
+    form: Form::Prefixes,
+    set: |settings, node, key| read_prefixes(node, key).map(|found| settings.prefixes = found),
+    show: |settings| settings.prefixes.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
+};
+
+const ORIGINATOR_INTERVAL: Opt<Settings> = Opt {
+    key: "originator-interval",
+    about: "Mean time from one originator message of a node to its next, at least 40 ms, each up to 20 ms more or less. Shorter, routes change sooner; the airtime of messages grows with the number of nodes.",
+    form: Form::Duration,
+    set: |settings, node, key| interval(node, key).map(|found| settings.interval = found),
+    show: |settings| shown(&settings.interval),
+};
+
+const ELP_INTERVAL: Opt<Settings> = Opt {
+    key: "elp-interval",
+    about: "Mean time from one probe on an interface to the next, by which neighbours find each other, at least 40 ms, each up to 20 ms more or less. Shorter, neighbours are found sooner; longer, probes take less airtime.",
+    form: Form::Duration,
+    set: |settings, node, key| interval(node, key).map(|found| settings.elp_interval = found),
+    show: |settings| shown(&settings.elp_interval),
+};
+
+const HOP_PENALTY: Opt<Settings> = Opt {
+    key: "hop-penalty",
+    about: "The part of a path's quality that each hop takes, of 255; of its throughput with `batman-v`. Less: longer paths where links are a little better; more: fewer hops over worse links.",
+    form: Form::Count,
+    set: |settings, node, key| whole(node, key, 0..=255).map(|found| settings.hop_penalty = found as u8),
+    show: |settings| shown(&settings.hop_penalty),
+};
+
+const AGGREGATED_OGMS: Opt<Settings> = Opt {
+    key: "aggregated-ogms",
+    about: "Whether originator messages wait up to 100 ms for others, and leave several in a frame. Off: they arrive sooner, each in a frame of its own.",
+    form: Form::Flag,
+    set: |settings, node, key| flag(node, key).map(|found| settings.aggregation = found),
+    show: |settings| on_off(settings.aggregation),
+};
+
+const FRAGMENTATION: Opt<Settings> = Opt {
+    key: "fragmentation",
+    about: "Whether packets that are too long for an interface are sent in parts. Off, they are dropped, and the MTU of `bat0` is 32 B less than the smallest below it.",
+    form: Form::Flag,
+    set: |settings, node, key| flag(node, key).map(|found| settings.fragmentation = found),
+    show: |settings| on_off(settings.fragmentation),
+};
+
+const WIRELESS: Opt<Settings> = Opt {
+    key: "wireless",
+    about: "Its interfaces that are radios, a list of the names of interfaces or links, or `[all]`. Broadcasts are sent three times there, and a path that enters and leaves a node by the same one is worth less. With `batman-v` the throughput of others is the link's rate, and there a third of the rate at which a neighbour is heard.",
+    form: Form::Words,
+    set: |settings, node, key| words(node, key).map(|found| settings.wireless = found),
+    show: |settings| settings.wireless.join(" "),
+};
+
+const MULTICAST_MODE: Opt<Settings> = Opt {
+    key: "multicast-mode",
+    about: "How a frame to a group that some nodes want is sent: in a `packet` that lists them, or as copies where one cannot be sent; as `unicast` copies; as a `broadcast`; or, with `auto`, as a broadcast where the paths to the receivers promise more by it, and in a packet elsewhere. Copies beyond `multicast-fanout` are a broadcast in any case.",
+    form: Form::OneOf(&["packet", "unicast", "broadcast", "auto"]),
+    set: |settings, node, key| one_of(node, key, &MODES).map(|found| settings.multicast.mode = found),
+    show: |settings| name_of(settings.multicast.mode, &MODES),
+};
+
+const MULTICAST_FANOUT: Opt<Settings> = Opt {
+    key: "multicast-fanout",
+    about: "Maximum number of unicast copies of a frame to a group. Lower: frames to few nodes are flooded; higher: the links near the sender carry more copies.",
+    form: Form::Count,
+    set: |settings, node, key| {
+        whole(node, key, 1..=MAX_KNOWN).map(|found| settings.multicast.fanout = found as usize)
+    },
+    show: |settings| shown(&settings.multicast.fanout),
+};
+
+const MULTICAST_FORCEFLOOD: Opt<Settings> = Opt {
+    key: "multicast-forceflood",
+    about: "Whether all frames to groups are flooded, whoever wants them. On, every node transmits every frame; off, a host that is a member without saying so is not reached.",
+    form: Form::Flag,
+    set: |settings, node, key| flag(node, key).map(|found| settings.multicast.force_flood = found),
+    show: |settings| on_off(settings.multicast.force_flood),
+};
+
+const MULTICAST_SIZE_LIMIT: Opt<Settings> = Opt {
+    key: "multicast-size-limit",
+    about: "Limit of the size of multicast packets: that of the `kernel`, 1280 B with their lists, or the stricter one of its `documentation`, 1222 B of a frame to 2 nodes and 1030 B to 32. Longer frames are sent as copies.",
+    form: Form::OneOf(&["kernel", "documentation"]),
+    set: |settings, node, key| one_of(node, key, &LIMITS).map(|found| settings.multicast.size_limit = found),
+    show: |settings| name_of(settings.multicast.size_limit, &LIMITS),
+};
+
+const MAX_ORIGINATORS: Opt<Settings> = Opt {
+    key: "max-originators",
+    about: "Maximum number of originators that a node knows. With fewer, those beyond are not reached; with more, forged ones take more memory.",
+    form: Form::Count,
+    set: |settings, node, key| {
+        whole(node, key, 1..=MAX_KNOWN).map(|found| settings.max_originators = found as usize)
+    },
+    show: |settings| shown(&settings.max_originators),
+};
+
+const MAX_CLIENTS: Opt<Settings> = Opt {
+    key: "max-clients",
+    about: "Maximum number of clients behind other nodes that a node knows. With fewer, those beyond are not reached; with more, forged ones take more memory.",
+    form: Form::Count,
+    set: |settings, node, key| {
+        whole(node, key, 1..=MAX_KNOWN).map(|found| settings.max_clients = found as usize)
+    },
+    show: |settings| shown(&settings.max_clients),
+};
+
+const MAX_CLIENTS_OF_NODE: Opt<Settings> = Opt {
+    key: "max-clients-of-node",
+    about: "The same of clients behind one node, so that one that announces too many leaves room for others'.",
+    form: Form::Count,
+    set: |settings, node, key| {
+        whole(node, key, 1..=MAX_KNOWN).map(|found| settings.max_clients_of_node = found as usize)
+    },
+    show: |settings| shown(&settings.max_clients_of_node),
+};
+
+const MODES: [(&str, MulticastMode); 4] = [
+    ("packet", MulticastMode::Packet),
+    ("unicast", MulticastMode::Unicast),
+    ("broadcast", MulticastMode::Broadcast),
+    ("auto", MulticastMode::Auto),
+];
+
+const LIMITS: [(&str, SizeLimit); 2] =
+    [("kernel", SizeLimit::Kernel), ("documentation", SizeLimit::Documented)];
+
+fn interval(node: &Node, key: &str) -> Result<Duration, Diagnostic> {
+    let interval = duration(node, key)?;
+    if interval < MIN_INTERVAL {
+        return Err(node.error(format!("`{key}`: expected at least 40 ms, found `{interval}`")));
+    }
+    Ok(interval)
+}
+
+/// The value that a word stands for, of at least one.
+fn one_of<T: Copy, const N: usize>(node: &Node, key: &str, words: &[(&str, T); N]) -> Result<T, Diagnostic> {
+    let (found, ..) = choice(node, key, &words.map(|(word, _)| word))?;
+    Ok(words.iter().find(|(word, _)| *word == found).map_or(words[0].1, |&(_, value)| value))
+}
+
+/// The word that stands for a value.
+fn name_of<T: Copy + PartialEq, const N: usize>(value: T, words: &[(&str, T); N]) -> String {
+    words.iter().find(|(_, other)| *other == value).map_or("", |&(word, _)| word).to_owned()
+}

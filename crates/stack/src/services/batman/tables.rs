@@ -1,0 +1,72 @@
+//! The tables of a node, as `batctl` shows them.
+
+use hopcast_mesh::multicast::flags_text;
+use hopcast_mesh::{Key, Mesh, MulticastStatus, OriginatorStatus};
+use hopcast_wire::ethernet;
+use hopcast_wire::vlan::MAX_ID;
+
+use super::Algorithm;
+use crate::service::{ORIGINATORS, StatusCell, StatusTable};
+
+/// The tables that `batctl n`, `o`, `tg`, `tl` and `mcast_flags` would show, of a node whose interfaces have these
+/// names.
+pub(super) fn tables(mesh: &Mesh, names: &[String], algorithm: Algorithm) -> Vec<StatusTable> {
+    let (columns, metric): (&'static [&str], fn(u32) -> String) = match algorithm {
+        Algorithm::Iv => (&["originator", "last seen", "tq", "next hop", "interface"], |tq| tq.to_string()),
+        // In units of 100 kbit/s.
+        Algorithm::V => (&["originator", "last seen", "throughput", "next hop", "interface"], |throughput| {
+            format!("{:.1} Mbit/s", f64::from(throughput) / 10.0)
+        }),
+    };
+    let text = |shown: &dyn ToString| StatusCell::Text(shown.to_string());
+    let vlan = |key: &Key| match key.vlan & MAX_ID {
+        0 => text(&"none"),
+        id => text(&id),
+    };
+    let neighbours = names.iter().enumerate().flat_map(|(number, name)| {
+        mesh.neighbours(number).into_iter().map(move |address| vec![StatusCell::Address(address), text(name)])
+    });
+    let originator = |one: OriginatorStatus| {
+        let by = names.get(one.interface).map_or("", String::as_str);
+        vec![
+            StatusCell::Address(one.originator),
+            StatusCell::Time(one.last_seen),
+            text(&metric(one.metric)),
+            StatusCell::Address(one.next_hop),
+            text(&by),
+        ]
+    };
+    let (groups, stations): (Vec<_>, Vec<_>) =
+        mesh.global_clients().into_iter().partition(|(key, _)| ethernet::is_group(key.address));
+    let global =
+        |(key, node): (Key, _)| vec![StatusCell::Address(key.address), vlan(&key), StatusCell::Address(node)];
+    let group = |(key, node): (Key, _)| vec![StatusCell::Address(key.address), StatusCell::Address(node)];
+    let own = mesh.local_clients().into_iter();
+    let local = own.filter(|key| !ethernet::is_group(key.address));
+    let local = local.map(|key| vec![StatusCell::Address(key.address), vlan(&key)]);
+    let MulticastStatus { flags, others, .. } = mesh.multicast();
+    let wishes = |(node, flags): (_, Option<u8>)| {
+        vec![StatusCell::Address(node), text(&flags.map_or_else(|| "none".to_owned(), flags_text))]
+    };
+    let wishes = [(mesh.address(), Some(flags))].into_iter().chain(others).map(wishes);
+    vec![
+        StatusTable { name: "neighbours", columns: &["neighbour", "interface"], rows: neighbours.collect() },
+        StatusTable {
+            name: ORIGINATORS,
+            columns,
+            rows: mesh.originators().into_iter().map(originator).collect(),
+        },
+        StatusTable {
+            name: "global clients",
+            columns: &["client", "vlan", "originator"],
+            rows: stations.into_iter().map(global).collect(),
+        },
+        StatusTable { name: "local clients", columns: &["client", "vlan"], rows: local.collect() },
+        StatusTable {
+            name: "groups",
+            columns: &["group", "originator"],
+            rows: groups.into_iter().map(group).collect(),
+        },
+        StatusTable { name: "multicast flags", columns: &["originator", "flags"], rows: wishes.collect() },
+    ]
+}
