@@ -1,6 +1,5 @@
 //! The members that are heard, and their state by their own summaries.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -20,7 +19,9 @@ pub(super) struct Neighbour {
     interface: Option<u32>,
     /// Its transmission that was heard last.
     pub(super) transmission: u16,
-    series: BTreeMap<SeriesId, Told>,
+    /// What it has said of series, by their names. Of most networks each member knows a few, and a map takes 1.5 kB for
+    /// one.
+    series: Vec<(SeriesId, Told)>,
     /// Nodes that it hears, by its own summary.
     nodes: BTreeSet<u32>,
     /// Requests in a row that it has not answered, and when the last was given up.
@@ -38,7 +39,7 @@ pub(super) struct Told {
     from: u32,
     said_at: Instant,
     /// Some before those: where not all fit a summary, some summaries speak of others.
-    earlier: Option<Earlier>,
+    earlier: Option<Box<Earlier>>,
 }
 
 /// Messages before the latest of which a neighbour has said whether it holds them.
@@ -64,6 +65,8 @@ const MAX_NEIGHBOURS: usize = 1024;
 const MAX_TOLD: usize = 1000;
 /// Series that all neighbours together are. Chosen: 200 of each of 600 neighbours, in some 50 MB.
 const MAX_TOLD_BY_ALL: usize = 1 << 17;
+/// Series of a neighbour up to which no room is taken for more.
+const FEW_SERIES: usize = 8;
 /// Unanswered requests after which a neighbour counts as one that does not answer, and the time after which it is tried
 /// again. Chosen: at 20 % loss each way one in eight requests is lost with its answer.
 const MAX_UNANSWERED: u32 = 2;
@@ -100,7 +103,7 @@ impl Neighbours {
             last: now,
             interface,
             transmission: from.transmission,
-            series: BTreeMap::new(),
+            series: Vec::new(),
             nodes: BTreeSet::new(),
             unanswered: 0,
             given_up: Instant::ZERO,
@@ -130,16 +133,21 @@ impl Neighbours {
         neighbour.nodes = summary.heard.iter().copied().collect();
         if summary.is_all {
             let said: BTreeSet<SeriesId> = summary.series.iter().map(SeriesId::from).collect();
-            neighbour.series.retain(|id, _| said.contains(id));
+            neighbour.series.retain(|(id, _)| said.contains(id));
         }
         for series in &summary.series {
             let is_full =
                 neighbour.series.len() >= MAX_TOLD || self.told + neighbour.series.len() >= MAX_TOLD_BY_ALL;
-            match neighbour.series.entry(series.into()) {
-                Entry::Vacant(entry) if !is_full => _ = entry.insert(Told::new(now, series)),
-                Entry::Vacant(_) => {}
+            match neighbour.place(series.into()) {
+                Err(place) if !is_full => {
+                    if neighbour.series.len() < FEW_SERIES {
+                        neighbour.series.reserve_exact(1);
+                    }
+                    neighbour.series.insert(place, (series.into(), Told::new(now, series)));
+                }
+                Err(_) => {}
                 // Most of them say the same again.
-                Entry::Occupied(mut entry) => entry.get_mut().update(now, series),
+                Ok(place) => neighbour.series[place].1.update(now, series),
             }
         }
         self.told += neighbour.series.len();
@@ -330,7 +338,7 @@ impl Told {
         if !self.latest.ranges().eq(series.held.iter().cloned()) {
             self.latest = Runs::of(&series.held);
         }
-        if let Some(Earlier { said, held, said_at }) = self.earlier.take() {
+        if let Some(Earlier { said, held, said_at }) = self.earlier.take().map(|earlier| *earlier) {
             self.set_earlier(said_at, said, held);
         }
     }
@@ -339,7 +347,7 @@ impl Told {
     fn set_earlier(&mut self, said_at: Instant, said: Range<u32>, mut held: Runs) {
         let said = said.start..said.end.min(self.from);
         held.remove_run(said.end.into()..u64::MAX);
-        self.earlier = Some(Earlier { said, held, said_at }).filter(|earlier| !earlier.said.is_empty());
+        self.earlier = (!said.is_empty()).then(|| Box::new(Earlier { said, held, said_at }));
     }
 }
 
@@ -361,7 +369,12 @@ impl Neighbour {
 
     /// State of a series there, by its last summary.
     pub(super) fn told(&self, id: SeriesId) -> Option<&Told> {
-        self.series.get(&id)
+        self.place(id).ok().map(|place| &self.series[place].1)
+    }
+
+    /// Place of a series among those that it has said something of, or the one that it would have.
+    fn place(&self, id: SeriesId) -> Result<usize, usize> {
+        self.series.binary_search_by_key(&id, |&(id, _)| id)
     }
 
     /// Whether it hears a node, by its own summary.
