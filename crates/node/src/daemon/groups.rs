@@ -19,7 +19,7 @@ use crate::group::{LocalMember, MemberConfig, Other, StoreForward, StoringConfig
 use crate::hello::peer::{identity, identity_of_group};
 use crate::hello::wire::Tag;
 use crate::status::GroupStatus;
-use crate::store::Store;
+use crate::store::{Store, wall_clock};
 
 /// Part of a group's rate that is for messages where there are files too, as one over a number. Chosen; a smaller part
 /// delays messages, a larger one files.
@@ -199,7 +199,7 @@ impl GroupPart {
     pub(super) fn start(&self, now: Instant) -> io::Result<()> {
         if let Member::Storing(member, directory, room) = &self.member {
             match Store::open(directory, *room) {
-                Ok((store, found)) => member.get_mut().keep(now, store, found),
+                Ok((store, found)) => member.get_mut().keep(now, wall_clock(), store, found),
                 Err(error) => warn!(
                     "{}: {error}: what is held for others is not kept over a restart; `state` names another directory",
                     directory.display()

@@ -9,7 +9,7 @@ use log::Level;
 use super::StoreForward;
 use super::wire::File;
 use crate::group::disk::Contents;
-use crate::store::{Found, Store, wall_clock};
+use crate::store::{Found, Store};
 
 /// The first byte of a record's key: of a transport's machine its place, and of this machine's own.
 const OWN: u8 = 2;
@@ -18,8 +18,10 @@ const PUBLISHED: u8 = b'p';
 const WAITING: u8 = b'w';
 
 impl StoreForward {
-    /// Connects it with its store, and takes what earlier runs have left there: before anything else.
-    pub(crate) fn keep(&mut self, now: Instant, store: Store, found: Found) {
+    /// Connects it with its store, and takes what earlier runs have left there: before anything else. `wall` is the
+    /// time by the host's clock, in milliseconds since 1970: where that has gone back since a record was written, the
+    /// record counts as written just now.
+    pub(crate) fn keep(&mut self, now: Instant, wall: u64, store: Store, found: Found) {
         let passed = [
             (found.damaged, "damaged records"),
             (found.foreign, "files that are not its own"),
@@ -31,7 +33,6 @@ impl StoreForward {
             self.say(Level::Warn, format!("the store has {}: they are passed over", passed.join(", ")));
         }
         self.counts.records_damaged += found.damaged;
-        let wall = wall_clock();
         for record in found.records {
             let is_over = match record.key.as_slice() {
                 [OWN, kind, key @ ..] => !self.take_back(*kind, key, &record.value),

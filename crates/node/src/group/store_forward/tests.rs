@@ -14,7 +14,7 @@ use super::machine::{FILES, MESSAGES};
 use super::{Other, StoreForward, StoringConfig};
 use crate::group::disk::{Command, Disk, Event};
 use crate::group::wire::{Refusal, number};
-use crate::store::Store;
+use crate::store::{Store, wall_clock};
 use crate::test_network::TestNetwork;
 
 const NAMES: [&str; 3] = ["shore", "ferry", "island"];
@@ -73,7 +73,7 @@ fn begin(
     site: usize,
     run: u64,
     role: Role,
-    now: Instant,
+    (now, wall): (Instant, u64),
     state: &std::path::Path,
 ) -> (StoreForward, Receiver<Command>, Sender<Event>) {
     let GroupService::StoreAndForward(service) = over.transport() else { panic!("{over}") };
@@ -116,7 +116,7 @@ fn begin(
     let (events, told) = channel();
     let mut member = StoreForward::new(config, files, messages);
     let (store, found) = Store::open(state, 3 * ROOM).unwrap();
-    member.keep(now, store, found);
+    member.keep(now, wall, store, found);
     if role == Role::Takes {
         member.connect(Disk { commands: orders, events: told });
     }
@@ -128,7 +128,8 @@ impl Net {
         let over = layer(over);
         let sites = roles.into_iter().enumerate().map(|(site, role)| {
             let state = tempfile::tempdir().unwrap();
-            let (member, commands, events) = begin(&over, site, 1, role, Instant::ZERO, state.path());
+            let (member, commands, events) =
+                begin(&over, site, 1, role, (Instant::ZERO, wall_clock()), state.path());
             let _ = events.send(Event::Ready);
             let (own, stored, known) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
             let (programs, lines) = (Vec::new(), Vec::new());
@@ -152,11 +153,17 @@ impl Net {
 
     /// A site is started anew, and finds its store, and the files that it has written.
     fn restart(&mut self, site: usize) {
+        self.restart_at(site, wall_clock());
+    }
+
+    /// The same where the host's clock shows this time.
+    fn restart_at(&mut self, site: usize, wall: u64) {
         let it = &mut self.sites[site];
         it.runs += 1;
         // The store is closed before it is opened again.
         it.member.store = None;
-        let (member, commands, events) = begin(&self.over, site, it.runs, it.role, self.now, it.state.path());
+        let (member, commands, events) =
+            begin(&self.over, site, it.runs, it.role, (self.now, wall), it.state.path());
         for (place, _) in others(site).into_iter().enumerate() {
             let ids = it.known.iter().filter(|(from, _)| *from == place).map(|&(_, id)| id).collect();
             let _ = events.send(Event::Known { from: place, ids });
@@ -404,6 +411,41 @@ fn what_has_expired_while_the_site_was_off_is_not_taken_back() {
     std::thread::park_timeout(std::time::Duration::from_millis(1200));
     net.restart(0);
     assert_eq!(net.sites[0].member.holders[FILES].holding().messages, 0);
+}
+
+/// A host whose clock has no battery begins with another time at each start. What does not expire is held whatever it
+/// shows, and what does is there for no longer than its time after a start.
+#[test]
+fn a_clock_that_steps_while_the_site_is_off_loses_nothing_and_keeps_nothing_for_ever() {
+    const HOUR: u64 = 3_600_000;
+    for (over, held_after_step_ahead) in [("disservice", 1), ("{ disservice: { lifetime: 60 s } }", 0)] {
+        let mut net = Net::new(over, 0.0, [Role::Takes; 3]);
+        let chart = net.put(0, 1, 1000);
+        net.run(1);
+        let held = |net: &Net| net.sites[0].member.holders[FILES].holding().messages;
+        // It has gone back by a day, and to its zero.
+        for wall in [wall_clock() - 24 * HOUR, 0] {
+            net.restart_at(0, wall);
+            assert_eq!(held(&net), 1, "{over}");
+            net.run(30);
+            assert_eq!(held(&net), 1, "{over}");
+        }
+        net.meet(&[(0, 1)]);
+        net.run(20);
+        assert!(net.has(1, 0, 1, &chart), "{over}");
+        net.run(20);
+        assert_eq!(held(&net), held_after_step_ahead, "{over}: its time is over, if it has one");
+        net.meet(&[]);
+        net.put(0, 2, 1000);
+        net.run(1);
+        let before = held(&net);
+        net.restart_at(0, wall_clock() + HOUR);
+        assert_eq!((before, held(&net)), (1 + held_after_step_ahead, 2 * held_after_step_ahead), "{over}");
+        // What comes then lasts as long as anything.
+        net.put(0, 3, 1000);
+        net.run(40);
+        assert_eq!(held(&net), 1 + 2 * held_after_step_ahead, "{over}");
+    }
 }
 
 #[test]
