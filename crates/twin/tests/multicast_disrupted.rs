@@ -138,23 +138,33 @@ fn a_publisher_that_has_gone_changes_nothing() {
     assert!((took[0] - took[1]).abs() <= SUMMARIES, "{took:?}");
 }
 
-#[test]
-fn two_hundred_nodes_have_all_when_halves_meet() {
+/// Halves of so many nodes beside their publishers have all of each other within 1.5 times what their link needs, with
+/// no allowance for the summaries by which they find out.
+fn many_nodes_have_all_when_halves_meet(half: u32) {
     let pinned = pinned("disservice-pull", "one-hop");
+    let counts = ["w", "e"].map(|class| format!("topology.nodes.{class}.count={half}"));
     let others = [
-        "topology.nodes.w.count=99",
-        "topology.nodes.e.count=99",
         "flows.west.app.messages.every=100ms",
         "flows.east.app.messages.every=100ms",
         "duration=300s",
         "measure.interval=1s",
     ];
-    let sets: Vec<&str> = pinned.iter().map(String::as_str).chain(others).collect();
+    let sets: Vec<&str> = pinned.iter().chain(&counts).map(String::as_str).chain(others).collect();
     let runs = runs(HALVES, &sets);
     runs[0].flows.iter().for_each(all_arrive);
     let (most, all) = (most_after_meeting(&runs[0]), after_meeting(&runs[0]));
     println!("99 % are there {most} s after they met, all {all} s, of {} s", bottleneck(10.0));
     assert!(most <= all && all <= 1.5 * bottleneck(10.0), "{all}");
+}
+
+#[test]
+fn fifty_nodes_have_all_when_halves_meet() {
+    many_nodes_have_all_when_halves_meet(24);
+}
+
+#[test]
+fn two_hundred_nodes_have_all_when_halves_meet() {
+    many_nodes_have_all_when_halves_meet(99);
 }
 
 #[test]
