@@ -111,13 +111,67 @@ flows:
 }
 
 #[test]
-fn neighbours_bring_messages_on_by_forwarding_or_by_asking_for_them() {
-    for controllers in
-        ["replicate: pull", "forward: flood", "forward: topology, replicate: pull", "replicate: push"]
-    {
+fn neighbours_bring_messages_on_by_each_controller() {
+    for controllers in [
+        "forward: flood",
+        "forward: flood, forward-share: 70 %, replicate: pull",
+        "forward: world-state, replicate: pull",
+        "forward: stateful",
+        "forward: topology, replicate: pull",
+        "replicate: pull",
+        "replicate: push",
+        "replicate: convoy, convoy-after: 2 s",
+        "replicate: targets, targets: [n1, n2, n3, n4, n5]",
+    ] {
         let flow = flow(&in_a_row(&format!("{{ disservice: {{ rate: 1 Mbit/s, {controllers} }} }}")));
         assert_eq!(received(&flow), [("n5", 100, 100)], "{controllers}: {:?}", flow.counters);
+        let forwarded: u64 = (1..5).map(|peer| flow.counters[&*format!("n{peer}.fragments_forwarded")]).sum();
+        // Each of the four peers forwards three fragments of each message.
+        let expected = if controllers.starts_with("forward") { 600..=1200 } else { 0..=0 };
+        assert!(expected.contains(&forwarded), "{controllers}: {forwarded}");
     }
+}
+
+/// Fragments that the subscriber `a` and each of two peers forward of 100, where all hear all and nothing is lost.
+fn forwarded(controller: &str) -> [u64; 3] {
+    let flow = flow(&format!(
+        "seed: 2
+duration: 30 s
+topology:
+  nodes: [s, a, p, q]
+  links: [{{ switch: [s, a, p, q], rate: 10 Mbit/s, delay: 1 ms }}]
+roles: {{ peer: [p, q] }}
+flows:
+  - from: s
+    to: [a]
+    delivery: one-hop
+    over: {{ disservice: {{ rate: 1 Mbit/s, {controller} }} }}
+    app: {{ messages: {{ size: 1000 B, every: 100 ms, start: 5 s, stop: 15 s }} }}
+"
+    ));
+    assert_eq!(received(&flow), [("a", 100, 100)], "{controller}");
+    ["fragments_forwarded", "p.fragments_forwarded", "q.fragments_forwarded"]
+        .map(|counter| flow.counters[counter])
+}
+
+/// Chosen: bounds of four standard deviations where something is drawn.
+#[test]
+fn each_forwarding_controller_sends_on_what_it_is_said_to() {
+    assert_eq!(forwarded("forward: none"), [0; 3]);
+    assert_eq!(forwarded("forward: flood"), [100; 3], "all of it");
+    let half = forwarded("forward: flood, forward-share: 50 %");
+    assert!(half.iter().all(|count| (30..=70).contains(count)), "{half:?}");
+    // Whoever is the last of three has heard the others send it.
+    let stateful = forwarded("forward: stateful, forward-delay: 300 ms");
+    assert!((195..=225).contains(&stateful.iter().sum::<u64>()), "{stateful:?}");
+    assert!(stateful.iter().all(|count| (47..=90).contains(count)), "{stateful:?}");
+    // The subscriber says of little that it holds it within 10 ms, and of most within some seconds. A neighbour that
+    // has said nothing counts as one that lacks it and hears nobody: others' summaries of the same put its own off.
+    let [_, p, q] = forwarded("forward: world-state");
+    assert!(p >= 70 && q >= 70, "{p} {q}");
+    let late = forwarded("forward: world-state, forward-delay: 8 s");
+    let topology = forwarded("forward: topology");
+    assert!(late.iter().chain(&topology).all(|&count| count < 80), "{late:?} {topology:?}");
 }
 
 #[test]
@@ -159,6 +213,32 @@ events:
 flows: [{{ from: s, to: [a], delivery: one-hop, over: {over}, app: {{ messages: {{ size: 3000 B, every: 100 ms, stop: 10 s }} }} }}]
 "
     )
+}
+
+/// Messages that reach a subscriber that asks for nothing, by a carrier that meets it at 25 s, and the mean second at
+/// which they do: they are published in the first ten.
+fn brought(replication: &str) -> (u64, f64) {
+    let over = format!("{{ disservice: {{ rate: 900 kbit/s, reliable: off, replicate: {replication} }} }}");
+    let flow = flow(&carried(&over, ""));
+    let second = flow.figures.latency_ms.map_or(0.0, |latency| 5.0 + latency.mean / 1e3);
+    (received(&flow)[0].1, second)
+}
+
+#[test]
+fn each_replication_controller_brings_messages_to_those_that_it_is_for() {
+    assert_eq!(brought("pull").0, 0, "nobody asks");
+    let (all, second) = brought("push");
+    assert!(all == 100 && (25.0..34.0).contains(&second), "{all} at {second} s");
+    // They meet after a pause, so that the subscriber is a neighbour for long enough at 35 s.
+    let (all, second) = brought("convoy, convoy-after: 10 s, dead-after: 20 s");
+    assert!(all == 100 && (35.0..44.0).contains(&second), "{all} at {second} s");
+    assert_eq!(brought("targets, targets: [p, a]").0, 100);
+    // A carrier that was brought nothing has what it heard whole, of messages of three fragments at 10 % loss.
+    for others in ["convoy, convoy-after: 20 s, dead-after: 20 s", "targets, targets: [a]"] {
+        let (heard, _) = brought(others);
+        assert!((55..=90).contains(&heard), "{others}: {heard}");
+    }
+    assert_eq!(brought("targets, targets: [x]").0, 0);
 }
 
 #[test]
