@@ -85,6 +85,11 @@ impl Listeners {
         self.incapable.is_empty()
     }
 
+    /// Number of nodes whose flags are known.
+    pub(crate) const fn len(&self) -> usize {
+        self.flags.len()
+    }
+
     /// The nodes with their flags.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Mac, Option<u8>)> {
         self.flags.iter().map(|(node, &flags)| (node, flags))
@@ -133,6 +138,6 @@ mod tests {
         listeners.forget(A);
         assert!(wants(&listeners, A).is_empty() && !listeners.are_capable());
         listeners.forget(B);
-        assert!(listeners.are_capable() && listeners.iter().next().is_none());
+        assert!(listeners.are_capable() && listeners.len() == 0);
     }
 }

@@ -169,7 +169,7 @@ impl Mesh {
         Surroundings {
             interval: config.interval,
             hop_penalty: config.hop_penalty,
-            nodes: self.multicast.listeners.iter().count() + 1,
+            nodes: self.multicast.listeners.len() + 1,
             neighbours: neighbours.count(),
             wireless: self.interfaces.iter().any(|interface| interface.wireless),
             packets,
