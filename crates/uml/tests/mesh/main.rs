@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods)] // The guest keeps its own time.
 #![allow(clippy::unwrap_used)]
 
+mod arp_table;
 mod both;
 mod control;
 mod gateways;
