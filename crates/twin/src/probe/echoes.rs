@@ -447,8 +447,8 @@ flows: [{{ from: h0, to: h1, over: udp, app: bulk }}]
 
     #[test]
     fn an_address_of_two_is_found_after_the_log_was_full() {
-        let plan =
-            load_text("segment.yaml", SEGMENT, &Overrides::default(), &MemoryFiles::default()).unwrap();
+        let (files, path) = (MemoryFiles::default(), Path::new("segment.yaml"));
+        let plan = load_text(&files, path, &segment(), &Overrides::default()).unwrap();
         let found = |max_log| {
             let mut findings = Findings { at_s: 0.0, checks: Vec::new(), left_out: Vec::new() };
             let scenario = &plan.cases[0].scenario;
