@@ -165,13 +165,12 @@ fn each_forwarding_controller_sends_on_what_it_is_said_to() {
     let stateful = forwarded("forward: stateful, forward-delay: 300 ms");
     assert!((195..=225).contains(&stateful.iter().sum::<u64>()), "{stateful:?}");
     assert!(stateful.iter().all(|count| (47..=90).contains(count)), "{stateful:?}");
-    // The subscriber says of little that it holds it within 10 ms, and of most within some seconds. A neighbour that
-    // has said nothing counts as one that lacks it and hears nobody: others' summaries of the same put its own off.
+    // The subscriber says of little that it holds it within 10 ms, and of half within some seconds.
     let [_, p, q] = forwarded("forward: world-state");
     assert!(p >= 70 && q >= 70, "{p} {q}");
-    let late = forwarded("forward: world-state, forward-delay: 8 s");
-    let topology = forwarded("forward: topology");
-    assert!(late.iter().chain(&topology).all(|&count| count < 80), "{late:?} {topology:?}");
+    let [_, p, q] = forwarded("forward: world-state, forward-delay: 8 s");
+    assert!((30..60).contains(&p) && (30..60).contains(&q), "{p} {q}");
+    assert_eq!(forwarded("forward: topology"), [0; 3], "each has said that it hears all");
 }
 
 #[test]

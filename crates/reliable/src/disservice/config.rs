@@ -152,6 +152,14 @@ pub enum Forwarding {
     Topology,
 }
 
+impl Forwarding {
+    /// Whether it goes by what each neighbour itself has said, so that no member may leave that to others who know the
+    /// same.
+    pub(super) const fn needs_summaries(self) -> bool {
+        matches!(self, Self::WorldState | Self::Topology)
+    }
+}
+
 /// Replication controller: which messages a member brings to others, or gets for others' sake.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Replication {

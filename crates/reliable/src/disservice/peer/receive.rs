@@ -250,7 +250,10 @@ impl Peer {
         if self.knows_more(now, summary) {
             self.trickle.reset(now);
             is_same = false;
-        } else if is_same && !self.hears_many_more(now, summary) {
+        } else if is_same
+            && !self.config.policy.forwarding.needs_summaries()
+            && !self.hears_many_more(now, summary)
+        {
             self.trickle.heard_the_same(interface);
         }
         self.pushes.told(now, summary.from.member, &self.neighbours, &mut self.random);
