@@ -4,16 +4,20 @@ use hopcast_wire::ethernet::Mac;
 
 /// Values by address, in the order of the addresses.
 ///
-/// Each message of a mesh looks up several. The addresses stand beside each other as numbers, each compared in one
-/// step, so that a search reads few places of memory, and no choice of addresses makes one longer.
+/// Each message of a mesh looks up several. For most, a hash of the address says the slot at once. Where two addresses
+/// have one hash, one of them is searched for among all, which stand beside each other as numbers, so that no choice of
+/// addresses makes a search longer than that.
 #[derive(Debug)]
 pub(crate) struct AddressMap<T> {
     /// The addresses as numbers, in their order.
     numbers: Vec<u64>,
     /// The slot of each.
     slots: Vec<Slot>,
-    values: Vec<Option<T>>,
+    /// In each slot the number of its address, and the value.
+    values: Vec<Option<(u64, T)>>,
     free: Vec<Slot>,
+    /// For each hash the slot of the address that was added last with it, which may be another's since.
+    guesses: Vec<Slot>,
 }
 
 /// Place of a value, which stays the same until that value is removed.
@@ -28,7 +32,13 @@ impl<T> Default for AddressMap<T> {
 
 impl<T> AddressMap<T> {
     pub(crate) const fn new() -> Self {
-        Self { numbers: Vec::new(), slots: Vec::new(), values: Vec::new(), free: Vec::new() }
+        Self {
+            numbers: Vec::new(),
+            slots: Vec::new(),
+            values: Vec::new(),
+            free: Vec::new(),
+            guesses: Vec::new(),
+        }
     }
 
     pub(crate) const fn len(&self) -> usize {
@@ -38,20 +48,27 @@ impl<T> AddressMap<T> {
     /// Where the value of an address is.
     #[inline]
     pub(crate) fn find(&self, address: Mac) -> Option<Slot> {
-        let place = self.numbers.binary_search(&number(address)).ok()?;
+        let number = number(address);
+        if let Some(&guess) = self.guesses.get(hash(number, self.guesses.len()))
+            && let Some(Some((of, _))) = self.values.get(guess.0 as usize)
+            && *of == number
+        {
+            return Some(guess);
+        }
+        let place = self.numbers.binary_search(&number).ok()?;
         Some(self.slots[place])
     }
 
     /// The value in a slot; `None` if it was removed.
     #[inline]
     pub(crate) fn at(&self, Slot(slot): Slot) -> Option<&T> {
-        self.values.get(slot as usize)?.as_ref()
+        self.values.get(slot as usize)?.as_ref().map(|(_, value)| value)
     }
 
     /// The value in a slot, to be changed.
     #[inline]
     pub(crate) fn at_mut(&mut self, Slot(slot): Slot) -> Option<&mut T> {
-        self.values.get_mut(slot as usize)?.as_mut()
+        self.values.get_mut(slot as usize)?.as_mut().map(|(_, value)| value)
     }
 
     #[inline]
@@ -79,7 +96,16 @@ impl<T> AddressMap<T> {
                 slot
             }
         };
-        self.values[slot.0 as usize] = Some(value);
+        self.values[slot.0 as usize] = Some((number, value));
+        if self.guesses.len() < 2 * self.values.len() {
+            self.guesses = vec![slot; (2 * self.values.len()).next_power_of_two()];
+            self.numbers
+                .iter()
+                .zip(&self.slots)
+                .for_each(|(&number, &slot)| guess(&mut self.guesses, number, slot));
+        } else {
+            guess(&mut self.guesses, number, slot);
+        }
         slot
     }
 
@@ -89,7 +115,7 @@ impl<T> AddressMap<T> {
         T: Default,
     {
         let slot = self.find(address).unwrap_or_else(|| self.insert(address, T::default()));
-        self.values[slot.0 as usize].get_or_insert_with(T::default)
+        &mut self.values[slot.0 as usize].get_or_insert_with(|| (number(address), T::default())).1
     }
 
     pub(crate) fn remove(&mut self, address: Mac) -> Option<T> {
@@ -97,17 +123,17 @@ impl<T> AddressMap<T> {
         self.numbers.remove(place);
         let slot = self.slots.remove(place);
         self.free.push(slot);
-        self.values[slot.0 as usize].take()
+        self.values[slot.0 as usize].take().map(|(_, value)| value)
     }
 
     /// Removes the values of which `keeps` says `false`.
     pub(crate) fn retain(&mut self, mut keeps: impl FnMut(Mac, &mut T) -> bool) {
-        let Self { numbers, slots, values, free } = self;
+        let Self { numbers, slots, values, free, .. } = self;
         let mut kept = 0;
         for place in 0..numbers.len() {
             let (number, slot) = (numbers[place], slots[place]);
             let value = &mut values[slot.0 as usize];
-            if value.as_mut().is_some_and(|value| keeps(address(number), value)) {
+            if value.as_mut().is_some_and(|(_, value)| keeps(address(number), value)) {
                 (numbers[kept], slots[kept]) = (number, slot);
                 kept += 1;
             } else {
@@ -129,6 +155,17 @@ impl<T> AddressMap<T> {
 #[inline]
 const fn number([a, b, c, d, e, f]: Mac) -> u64 {
     u64::from_be_bytes([0, 0, a, b, c, d, e, f])
+}
+
+/// Place of a number among this many guesses, a power of two: bits of its product with the golden ratio.
+#[inline]
+const fn hash(number: u64, guesses: usize) -> usize {
+    (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & guesses.wrapping_sub(1)
+}
+
+fn guess(guesses: &mut [Slot], number: u64, slot: Slot) {
+    let place = hash(number, guesses.len());
+    guesses[place] = slot;
 }
 
 const fn address(number: u64) -> Mac {

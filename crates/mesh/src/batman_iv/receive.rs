@@ -83,17 +83,17 @@ impl BatmanIv {
     /// A message of the node's own that a neighbour has sent back: the link works in both directions.
     fn receive_echo(&mut self, arrival: Arrival<'_, Ogm>, events: &mut Vec<Event<'_>>) {
         let Arrival { now, from, ogm, .. } = arrival;
-        let of_this_link = ogm.originator == self.common.links[from.interface].mac;
+        let of_this_link = ogm.originator == self.common.links[from.interface()].mac;
         let Some(sender) = self.common.ensure(now, from.address, events) else { return };
         if ogm.flags & DIRECT_LINK == 0 || !of_this_link {
             return;
         }
-        let last_sent = self.last_sent(from.interface);
+        let last_sent = self.last_sent(from.interface());
         let behind = last_sent.wrapping_sub(ogm.seqno);
         if behind < WINDOW.cast_unsigned()
             && let Some(neighbour) = self.common.originators.at_mut(sender)
         {
-            neighbour.echo(from.interface, last_sent, behind);
+            neighbour.echo(from.interface(), last_sent, behind);
         }
     }
 
@@ -156,7 +156,7 @@ impl BatmanIv {
         }
         if arrival.is_direct() {
             // That of an interface which is not its node's first is sent back where it came from, and nowhere else.
-            if ogm.ttl > 2 || from.interface == out {
+            if ogm.ttl > 2 || from.interface() == out {
                 self.forward(arrival, out, by_best);
             }
         } else if bidirectional && duplicate != Duplicate::OfNeighbour {
@@ -169,12 +169,12 @@ impl BatmanIv {
     fn measure(&mut self, arrival: &mut Arrival<'_, Ogm>, sender: Option<Slot>, out: usize) -> Option<bool> {
         let Arrival { now, from, ogm, .. } = *arrival;
         let direct = arrival.is_direct();
-        let last_sent = self.last_sent(from.interface);
+        let last_sent = self.last_sent(from.interface());
         let sender = self.common.originators.at_mut(sender?)?;
         if !direct && sender.outs[out].router.is_none() {
             return None;
         }
-        let echoed = sender.echoed(from.interface, last_sent);
+        let echoed = sender.echoed(from.interface(), last_sent);
         let path = match sender.candidate_mut(from) {
             Some(path) => Some(path),
             None => self.common.originators.path(now, from.address, from),
@@ -187,7 +187,7 @@ impl BatmanIv {
             path.seen(now);
         }
         let received = path.out(out).received.count_ones();
-        let shares_radio = out == from.interface && self.common.links[out].wireless;
+        let shares_radio = out == from.interface() && self.common.links[out].wireless;
         let interface = if shares_radio { with_penalty(MAX_TQ, self.config.hop_penalty) } else { MAX_TQ };
         arrival.ogm.tq = path_quality(ogm.tq, echoed, received, interface);
         Some(arrival.ogm.tq > 0)
@@ -246,11 +246,11 @@ impl BatmanIv {
 
     /// Number of own messages that a neighbour has sent back.
     fn symmetry(&self, via: Via) -> u32 {
-        let last_sent = self.last_sent(via.interface);
+        let last_sent = self.last_sent(via.interface());
         self.common
             .originators
             .get(via.address)
-            .map_or(0, |neighbour| neighbour.echoed(via.interface, last_sent))
+            .map_or(0, |neighbour| neighbour.echoed(via.interface(), last_sent))
     }
 
     /// Sends a message on, by an interface. One that did not come from the next hop is only sent back to its
@@ -277,7 +277,7 @@ impl BatmanIv {
         ogm.tq = with_penalty(ogm.tq, self.config.hop_penalty);
         ogm.flags = if direct { ogm.flags | DIRECT_LINK } else { ogm.flags & !DIRECT_LINK };
         let jitter = Duration::from_nanos(self.common.random.below(JITTER.as_nanos() / 2));
-        let message = Message { ogm, containers, out, interface: from.interface };
+        let message = Message { ogm, containers, out, interface: from.interface() };
         if self.queue.push_forwarded(now + jitter, &message, self.common.links[out].mtu) {
             self.common.counters.ogms_forwarded += 1;
         } else {

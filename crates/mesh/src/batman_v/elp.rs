@@ -79,7 +79,7 @@ impl BatmanV {
             return true;
         }
         let is_new = common.originators.neighbour(from).is_none();
-        let known = common.originators.neighbours_on(from.interface).count();
+        let known = common.originators.neighbours_on(from.interface()).count();
         if is_new && known >= self.config.max_neighbours {
             common.counters.neighbours_refused += 1;
             return true;

@@ -193,7 +193,7 @@ impl BatmanV {
 
     /// Notes that a packet is sent to a neighbour alone, which is as good as a probe.
     pub(crate) fn note_sent(&mut self, via: Via) {
-        if self.common.links[via.interface].wireless
+        if self.common.links[via.interface()].wireless
             && let Some(neighbour) = self.common.originators.neighbour_mut(via)
         {
             neighbour.state.last_unicast = Some(self.clock);
@@ -212,7 +212,7 @@ impl BatmanV {
 
     /// Throughput of the link to a neighbour, in units of 100 kbit/s.
     pub(crate) fn throughput(&self, interface: usize, address: Mac) -> Option<u32> {
-        let neighbour = self.common.originators.neighbour(Via { interface, address })?;
+        let neighbour = self.common.originators.neighbour(Via::new(interface, address))?;
         Some(neighbour.state.throughput.get())
     }
 }

@@ -81,7 +81,7 @@ impl BatmanV {
         let Arrival { now, from, ogm, containers } = arrival;
         let own = self.common.own();
         let count = u64::from(out == own);
-        let shares_radio = out == from.interface && self.common.links[out].wireless;
+        let shares_radio = out == from.interface() && self.common.links[out].wireless;
         let originator = self.common.originators.get_mut(ogm.originator)?;
         let entry = &mut originator.outs[out];
         let ahead = ogm.seqno.wrapping_sub(entry.newest).cast_signed();

@@ -8,11 +8,11 @@ use hopcast_core::{Buffer, Seed};
 
 const ORIGINATOR: Mac = [2, 0, 0, 0, 2, 0];
 /// Neighbours on the wire, interface 0, whose links have 100 Mbit/s.
-const A: Via = Via { interface: 0, address: [2, 0, 0, 0, 1, 0] };
-const B: Via = Via { interface: 0, address: [2, 0, 0, 0, 1, 1] };
+const A: Via = Via::new(0, [2, 0, 0, 0, 1, 0]);
+const B: Via = Via::new(0, [2, 0, 0, 0, 1, 1]);
 /// Neighbours on the radio, interface 1, whose links have 10 Mbit/s.
-const C: Via = Via { interface: 1, address: [2, 0, 0, 0, 1, 2] };
-const D: Via = Via { interface: 1, address: [2, 0, 0, 0, 1, 3] };
+const C: Via = Via::new(1, [2, 0, 0, 0, 1, 2]);
+const D: Via = Via::new(1, [2, 0, 0, 0, 1, 3]);
 
 fn at(millis: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(millis)
@@ -256,10 +256,10 @@ fn after_a_restart_the_first_that_brings_a_message_is_the_next_hop() {
 #[test]
 fn probes_come_before_messages_and_old_ones_are_refused() {
     let mut node = node();
-    let stranger = Via { interface: 0, address: [2, 9, 9, 9, 9, 9] };
+    let stranger = Via::new(0, [2, 9, 9, 9, 9, 9]);
     hear(&mut node, at(600), stranger, ogm(7, 1000));
     // On the other interface it is another neighbour.
-    hear(&mut node, at(600), Via { interface: 1, ..A }, ogm(7, 1000));
+    hear(&mut node, at(600), Via::new(1, A.address), ogm(7, 1000));
     assert_eq!((router(&node), node.common.counters.ogms_by_unknown_neighbours), (None, 2));
     let last = |node: &BatmanV| node.common.originators.neighbour(A).unwrap().state.last_probe;
     for (ahead, taken) in [(1, true), (0, false), (-63, false), (-64, true), (1 << 30, true)] {
@@ -279,7 +279,7 @@ fn probes_come_before_messages_and_old_ones_are_refused() {
 fn neighbours_are_as_many_as_there_may_be() {
     let mut node =
         routing(BatmanVConfig { max_neighbours: 3, max_originators: 2, ..BatmanVConfig::default() });
-    let via = |last| Via { interface: 1, address: [2, 0, 0, 0, 3, last] };
+    let via = |last| Via::new(1, [2, 0, 0, 0, 3, last]);
     for last in 0..5 {
         probe_of(&mut node, at(u64::from(last)), via(last), 1, ORIGINATOR);
     }
@@ -298,7 +298,7 @@ fn paths_are_as_many_as_there_may_be_and_make_room_when_they_are_over() {
     const NEIGHBOURS: u8 = 200;
     const ORIGINATORS: u8 = 200;
     let mut node = node();
-    let via = |last| Via { interface: 0, address: [2, 0, 0, 0, 3, last] };
+    let via = |last| Via::new(0, [2, 0, 0, 0, 3, last]);
     let of = |originator| Ogm2 { originator: [2, 0, 0, 0, 4, originator], ..ogm(7, 500) };
     (0..NEIGHBOURS).for_each(|last| probe(&mut node, at(600), via(last), 1));
     for last in 0..NEIGHBOURS {

@@ -257,7 +257,7 @@ mod tests {
     }
 
     fn via(number: u8) -> Via {
-        Via { interface: 0, address: [2, 0, 0, 0, 1, number] }
+        Via::new(0, [2, 0, 0, 0, 1, number])
     }
 
     /// A path of this quality, and others, of all of which the last message came at `seen`.

@@ -118,7 +118,7 @@ fn a_packet_is_divided_by_next_hop_and_each_destination_is_in_one_copy() {
     let listed = [node(1), node(2), [0; 6], node(3), node(1), [1; 6], node(4), node(5)];
     prepend(&mut packet, &listed);
     let received = Received::parse(&packet).unwrap();
-    let via = |number| Via { interface: 0, address: node(number) };
+    let via = |number| Via::new(0, node(number));
     let next_hop = |to: Mac| match to[5] {
         1 | 4 => Some(via(101)),
         2 => Some(via(102)),

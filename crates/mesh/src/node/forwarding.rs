@@ -21,7 +21,7 @@ impl Mesh {
             self.counters.no_route += 1;
             return packet.recycle();
         };
-        if packet.len() <= self.mtus[via.interface] {
+        if packet.len() <= self.mtus[via.interface()] {
             self.transmit_to(via, packet);
         } else {
             self.send_fragments(destination, via, packet);
@@ -30,13 +30,14 @@ impl Mesh {
 
     fn transmit_to(&mut self, via: Via, packet: Buffer) {
         self.routing.note_sent(via);
-        self.transmit(via.interface, packet, via.address);
+        self.transmit(via.interface(), packet, via.address);
     }
 
     pub(super) fn send_fragments(&mut self, destination: Mac, via: Via, packet: Buffer) {
         // A fragment that is cut again could not be put together: fragments in fragments are malformed.
         let is_fragment = wire::packet_type(&packet) == Ok(PacketType::Fragment);
-        let fragments = cut(&packet, self.mtus[via.interface]).filter(|_| self.fragmentation && !is_fragment);
+        let fragments =
+            cut(&packet, self.mtus[via.interface()]).filter(|_| self.fragmentation && !is_fragment);
         let Some(fragments) = fragments else {
             self.counters.too_long += 1;
             return;
@@ -65,7 +66,7 @@ impl Mesh {
             return false;
         }
         packet[2] -= 1;
-        self.send_to(destination, Some(from.interface), packet);
+        self.send_to(destination, Some(from.interface()), packet);
         true
     }
 
@@ -144,8 +145,8 @@ impl Mesh {
             return packet.recycle();
         }
         if !self.routing.is_own(header.destination)
-            && let Some(via) = self.routing.next_hop(header.destination, Some(arrival.from.interface))
-            && usize::from(header.total_len) > self.mtus[via.interface]
+            && let Some(via) = self.routing.next_hop(header.destination, Some(arrival.from.interface()))
+            && usize::from(header.total_len) > self.mtus[via.interface()]
         {
             self.counters.fragments_forwarded += u64::from(self.forward(arrival, packet));
             return;
@@ -178,7 +179,7 @@ impl Mesh {
                 return packet.recycle();
             }
             let place = Icmp::LEN + 6 * recorded;
-            packet[place..place + 6].copy_from_slice(&self.interfaces[arrival.from.interface].mac);
+            packet[place..place + 6].copy_from_slice(&self.interfaces[arrival.from.interface()].mac);
             header.recorded += 1;
             header.emit(&mut packet);
         }

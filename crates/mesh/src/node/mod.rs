@@ -298,7 +298,7 @@ impl Mesh {
         if for_all && let Some(rate) = reception.and_then(|reception| reception.rate) {
             self.multicast.auto.broadcast_rate = Some(rate);
         }
-        let from = Via { interface, address: header.source };
+        let from = Via::new(interface, header.source);
         if !for_all {
             self.routing.note_received(from, kind, reception.and_then(|reception| reception.rate));
             if kind == PacketType::Elp {

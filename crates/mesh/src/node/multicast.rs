@@ -199,7 +199,7 @@ impl Mesh {
             let mut packet = Buffer::copy_from(frame);
             prepend(&mut packet, &destinations);
             self.counters.multicast_packets_sent += 1;
-            self.transmit(via.interface, packet, via.address);
+            self.transmit(via.interface(), packet, via.address);
         }
     }
 
@@ -225,13 +225,13 @@ impl Mesh {
         let found = self.next_hops(received.destinations());
         for (via, destinations) in found.hops {
             let copy = received.copy_for(&destinations);
-            if copy.len() > self.mtus[via.interface] {
+            if copy.len() > self.mtus[via.interface()] {
                 self.counters.too_long += 1;
                 copy.recycle();
                 continue;
             }
             self.counters.multicast_packets_forwarded += 1;
-            self.transmit(via.interface, copy, via.address);
+            self.transmit(via.interface(), copy, via.address);
         }
         let frame = found.own.then(|| Buffer::copy_from(received.frame));
         packet.recycle();

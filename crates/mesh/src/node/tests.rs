@@ -36,7 +36,7 @@ fn hear(mesh: &mut Mesh, interface: usize, originator: Mac, seqno: u32, containe
     let mut packet = Buffer::copy_from(containers);
     let (previous_sender, tvlv_len) = (originator, containers.len() as u16);
     Ogm { ttl: TTL, flags: 0, seqno, originator, previous_sender, tq: MAX_TQ, tvlv_len }.prepend(&mut packet);
-    let from = Via { interface, address: originator };
+    let from = Via::new(interface, originator);
     mesh.receive_packet(Arrival { now: NOW, from, merged: false }, PacketType::OgmIv, packet);
 }
 
@@ -95,7 +95,7 @@ fn a_part_that_is_longer_than_the_next_link_takes_is_not_cut_again() {
     let (place, total_len) = (Place { number: 1, priority: 0 }, 1400);
     Fragment { ttl: TTL, place, destination: SECOND, originator: FIRST, seqno: 1, total_len }
         .prepend(&mut fragment);
-    let via = Via { interface: 1, address: SECOND };
+    let via = Via::new(1, SECOND);
     mesh.send_fragments(SECOND, via, fragment);
     assert_eq!((sent(&mut mesh), mesh.counters.too_long), (vec![], 1));
 }

@@ -72,8 +72,19 @@ pub(crate) struct PathStatus {
 /// A neighbour, by its address and the interface on which it is heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Via {
-    pub(crate) interface: usize,
+    interface: u16,
     pub(crate) address: Mac,
+}
+
+impl Via {
+    pub(crate) const fn new(interface: usize, address: Mac) -> Self {
+        Self { interface: interface as u16, address }
+    }
+
+    #[inline]
+    pub(crate) const fn interface(self) -> usize {
+        self.interface as usize
+    }
 }
 
 /// An interface below the mesh, as routing sees it.

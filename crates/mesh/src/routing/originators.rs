@@ -9,6 +9,7 @@ use std::ops::RangeInclusive;
 
 use hopcast_core::{Duration, Instant};
 use hopcast_wire::ethernet::Mac;
+use smallvec::{SmallVec, smallvec};
 
 use super::{OriginatorStatus, Removal, Via};
 use crate::address_map::{AddressMap, Slot};
@@ -24,6 +25,10 @@ const MAX_NEIGHBOURS: usize = 256;
 /// Maximum number of paths to all originators. Chosen: eight to each of as many originators as there are by default, in
 /// 4 MB; beyond, further ones are not taken until some are over.
 const MAX_PATHS: usize = 32_768;
+
+/// Neighbours of an originator that are kept in its own place of the table, without memory of their own. Chosen: a mesh
+/// whose nodes hear eight others.
+const FEW: usize = 8;
 
 /// State that a routing algorithm has in the table, and how it compares paths.
 pub(crate) trait Algorithm {
@@ -72,10 +77,10 @@ pub(crate) struct Originator<A: Algorithm> {
     pub(crate) first_seen: Instant,
     pub(crate) last_seen: Instant,
     /// For each interface by which packets may leave; the last for the node's own.
-    pub(crate) outs: Vec<Out<A::Out>>,
-    pub(crate) candidates: Vec<Candidate<A::Path>>,
+    pub(crate) outs: SmallVec<[Out<A::Out>; 2]>,
+    pub(crate) candidates: SmallVec<[Candidate<A::Path>; FEW]>,
     /// The neighbours of the candidates, beside each other, since each message looks for one.
-    vias: Vec<Via>,
+    vias: SmallVec<[Via; FEW]>,
     /// Whether it is among those without a route.
     listed: bool,
 }
@@ -93,24 +98,8 @@ pub(crate) struct Out<T> {
 pub(crate) struct Candidate<P> {
     pub(crate) via: Via,
     last_seen: Instant,
-    paths: Paths<P>,
-}
-
-/// The paths of a candidate, one for each interface by which packets may leave and one for the node's own. Those of a
-/// node with one interface are in the candidate itself: all candidates of an originator are looked at for each of its
-/// messages.
-enum Paths<P> {
-    Two([P; 2]),
-    More(Vec<P>),
-}
-
-impl<P: Clone + Default> Paths<P> {
-    fn new(outs: usize) -> Self {
-        match outs {
-            2 => Self::Two(Default::default()),
-            _ => Self::More(vec![P::default(); outs]),
-        }
-    }
+    /// One for each interface by which packets may leave, and one for the node's own.
+    paths: SmallVec<[P; 2]>,
 }
 
 impl<A: Algorithm> Originators<A> {
@@ -216,9 +205,9 @@ impl<A: Algorithm> Originators<A> {
         let entry = Originator {
             first_seen: now,
             last_seen: now,
-            outs: vec![Out::default(); self.outs],
-            candidates: Vec::new(),
-            vias: Vec::new(),
+            outs: smallvec![Out::default(); self.outs],
+            candidates: SmallVec::new(),
+            vias: SmallVec::new(),
             listed: true,
         };
         let slot = self.entries.insert(address, entry);
@@ -259,7 +248,11 @@ impl<A: Algorithm> Originators<A> {
                 let new = || Neighbour { originator: address, entries: 0, state: A::Neighbour::default() };
                 self.neighbours.entry(via).or_insert_with(new).entries += 1;
                 self.paths += 1;
-                entry.candidates.push(Candidate { via, last_seen: now, paths: Paths::new(outs) });
+                entry.candidates.push(Candidate {
+                    via,
+                    last_seen: now,
+                    paths: smallvec![A::Path::default(); outs],
+                });
                 entry.vias.push(via);
                 entry.candidates.len() - 1
             }
@@ -327,7 +320,7 @@ impl<A: Algorithm> Originators<A> {
                 last_seen: entry.last_seen,
                 metric: entry.metric(own, router),
                 next_hop: router.address,
-                interface: router.interface,
+                interface: router.interface(),
                 alternatives: others.filter_map(|other| Some((other.via.address, metric(other)?))).collect(),
             })
         });
@@ -337,7 +330,7 @@ impl<A: Algorithm> Originators<A> {
 
 /// Every address on an interface.
 const fn on(interface: usize) -> RangeInclusive<Via> {
-    Via { interface, address: [0; 6] }..=Via { interface, address: [0xff; 6] }
+    Via::new(interface, [0; 6])..=Via::new(interface, [0xff; 6])
 }
 
 fn unlink<T>(neighbours: &mut BTreeMap<Via, Neighbour<T>>, via: Via) {
@@ -397,17 +390,11 @@ impl<P> Candidate<P> {
 
     #[inline]
     pub(crate) fn out(&mut self, out: usize) -> &mut P {
-        match &mut self.paths {
-            Paths::Two(paths) => &mut paths[out],
-            Paths::More(paths) => &mut paths[out],
-        }
+        &mut self.paths[out]
     }
 
     #[inline]
     fn path(&self, out: usize) -> &P {
-        match &self.paths {
-            Paths::Two(paths) => &paths[out],
-            Paths::More(paths) => &paths[out],
-        }
+        &self.paths[out]
     }
 }

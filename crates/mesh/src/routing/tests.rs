@@ -24,7 +24,7 @@ fn at(seconds: u64) -> Instant {
     Instant::ZERO + Duration::from_secs(seconds)
 }
 
-const VIA: Via = Via { interface: 0, address: node(1) };
+const VIA: Via = Via::new(0, node(1));
 
 /// Gives an originator a route by a neighbour, as a message that comes now does.
 fn route(originators: &mut Originators<Nothing>, now: Instant, address: Mac) {
