@@ -425,8 +425,15 @@ impl World {
         }
     }
 
-    /// The observations of the run, after its end.
-    pub(crate) fn observe(&self) -> Observed {
+    /// The observations of the run, after its end; the samples of links, which may be most of them, are moved.
+    pub(crate) fn observe(mut self) -> Observed {
+        let samples = std::mem::take(&mut self.samples);
+        let link = |(number, samples): (usize, LinkSamples)| {
+            let (opened, closed) = (&self.opened[number], &self.closed[number]);
+            let figures = opened.iter().zip(closed).map(|(&opened, &closed)| closed - opened);
+            let window = directions(self.links[number].ends.len()).zip(figures).collect();
+            ObservedLink { window, steps: samples.steps }
+        };
         let flow = |(spec, flow): (&Flow, &RunningFlow)| ObservedFlow {
             meters: flow.meters.iter().map(|meter| meter.borrow().clone()).collect(),
             counters: self.flow_counters(flow),
@@ -436,12 +443,6 @@ impl World {
                 self.sent_in_transfer(Some(spec.from))
                     .unwrap_or_else(|| self.sent_in_window(Some(spec.from))),
             ),
-        };
-        let link = |number: usize| {
-            let (opened, closed) = (&self.opened[number], &self.closed[number]);
-            let figures = opened.iter().zip(closed).map(|(&opened, &closed)| closed - opened);
-            let window = directions(self.links[number].ends.len()).zip(figures).collect();
-            ObservedLink { window, steps: self.samples[number].steps.clone() }
         };
         let mut hosts: BTreeMap<String, u64> = BTreeMap::new();
         for node in 0..self.nodes.len() {
@@ -456,11 +457,11 @@ impl World {
         }
         Observed {
             flows: self.scenario.flows.iter().zip(&self.flows).map(flow).collect(),
-            links: (0..self.links.len()).map(link).collect(),
+            links: samples.into_iter().enumerate().map(link).collect(),
             network_bytes: Some(self.sent_in_window(None)),
             transfer_bytes: self.sent_in_transfer(None),
             hosts,
-            tables: tables::of(self),
+            tables: tables::of(&self),
         }
     }
 
