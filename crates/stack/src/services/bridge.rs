@@ -6,7 +6,7 @@ use std::rc::Rc;
 use hopcast_bridge::Bridge;
 use hopcast_bridge::bridge::{BridgePort, Config, MAX_PORTS, Querier, RouterPort, Snooping, VlanFiltering};
 use hopcast_config::Diagnostic;
-use hopcast_config::decode::{Fields, choice, did_you_mean, duration, entries, flag, whole};
+use hopcast_config::decode::{Fields, did_you_mean, duration, entries, flag, whole};
 use hopcast_config::yaml::Node;
 use hopcast_core::{Duration, Machine};
 use hopcast_wire::vlan::MAX_ID;
@@ -17,7 +17,7 @@ use crate::service::{
     AttachError, HostConfig, JoinedPorts, LowerInterface, PortVlans, Service, ServiceRoutes, ServiceRow,
     UpperInterface,
 };
-use crate::table::{Form, Opt, Options, Worlds, on_off, shown};
+use crate::table::{Form, Opt, Options, Worlds, on_off, one_of, shown};
 
 pub(super) static BRIDGE: ServiceRow = ServiceRow {
     name: "bridge",
@@ -152,10 +152,7 @@ fn port(node: &Node) -> Result<BridgePort, Diagnostic> {
     };
     let router = match fields.get("router") {
         None => RouterPort::Heard,
-        Some(node) => {
-            let (found, ..) = choice(node, "router", &ROUTERS.map(|(name, _)| name))?;
-            ROUTERS.iter().find(|(name, _)| *name == found).map_or(RouterPort::Heard, |&(_, router)| router)
-        }
+        Some(node) => one_of(node, "router", &ROUTERS)?,
     };
     Ok(BridgePort { native, tagged, untagged, router, tell_memberships: false })
 }

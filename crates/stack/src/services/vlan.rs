@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use hopcast_bridge::Vlan;
 use hopcast_config::Diagnostic;
-use hopcast_config::decode::{choice, one_or_list, whole};
+use hopcast_config::decode::{one_or_list, whole};
 use hopcast_config::yaml::Node;
 use hopcast_core::Machine;
 use hopcast_wire::vlan::{CUSTOMER, MAX_ID, PROVIDER, Tag};
@@ -13,7 +13,7 @@ use crate::network::{Prefix, read_prefixes};
 use crate::service::{
     AttachError, HostConfig, LowerInterface, Service, ServiceRoutes, ServiceRow, UpperInterface,
 };
-use crate::table::{Form, Opt, Options, Worlds};
+use crate::table::{Form, Opt, Options, Worlds, one_of, word_of};
 
 pub(super) static VLAN: ServiceRow = ServiceRow {
     name: "vlan",
@@ -79,13 +79,12 @@ static OPTIONS: Options<Settings> = Options(&[
 
 /// Reads the name of a kind of tags.
 pub(super) fn protocol(node: &Node, key: &str) -> Result<u16, Diagnostic> {
-    let (found, ..) = choice(node, key, &KINDS.map(|(name, _)| name))?;
-    Ok(KINDS.iter().find(|(name, _)| *name == found).map_or(CUSTOMER, |&(_, kind)| kind))
+    one_of(node, key, &KINDS)
 }
 
 /// The name of a kind of tags.
 pub(super) fn protocol_name(kind: u16) -> &'static str {
-    KINDS.iter().find(|(_, other)| *other == kind).map_or("", |(name, _)| name)
+    word_of(kind, &KINDS)
 }
 
 /// Reads VLANs, one or a list.

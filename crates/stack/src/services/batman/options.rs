@@ -1,14 +1,14 @@
 //! The options of both services.
 
 use hopcast_config::Diagnostic;
-use hopcast_config::decode::{choice, duration, flag, name, whole, words};
+use hopcast_config::decode::{duration, flag, name, whole, words};
 use hopcast_config::yaml::Node;
 use hopcast_core::Duration;
 use hopcast_mesh::{MulticastMode, SizeLimit};
 
 use super::Settings;
 use crate::network::read_prefixes;
-use crate::table::{Form, Opt, Options, on_off, shown};
+use crate::table::{Form, Opt, Options, on_off, one_of, shown, word_of};
 
 /// Shortest interval of messages: the kernel's (`2 * BATADV_JITTER`).
 const MIN_INTERVAL: Duration = Duration::from_millis(40);
@@ -122,16 +122,14 @@ const MULTICAST_MODE: Opt<Settings> = Opt {
     about: "How a frame to a group that some nodes want is sent: in a `packet` that lists them, or as copies where one cannot be sent; as `unicast` copies; as a `broadcast`; or, with `auto`, as a broadcast where the paths to the receivers promise more by it, and in a packet elsewhere. Copies beyond `multicast-fanout` are a broadcast in any case.",
     form: Form::OneOf(&["packet", "unicast", "broadcast", "auto"]),
     set: |settings, node, key| one_of(node, key, &MODES).map(|found| settings.multicast.mode = found),
-    show: |settings| name_of(settings.multicast.mode, &MODES),
+    show: |settings| word_of(settings.multicast.mode, &MODES).to_owned(),
 };
 
 const MULTICAST_FANOUT: Opt<Settings> = Opt {
     key: "multicast-fanout",
     about: "Maximum number of unicast copies of a frame to a group. Lower: frames to few nodes are flooded; higher: the links near the sender carry more copies.",
     form: Form::Count,
-    set: |settings, node, key| {
-        whole(node, key, 1..=MAX_KNOWN).map(|found| settings.multicast.fanout = found as usize)
-    },
+    set: |settings, node, key| maximum(node, key).map(|found| settings.multicast.fanout = found),
     show: |settings| shown(&settings.multicast.fanout),
 };
 
@@ -148,16 +146,14 @@ const MULTICAST_SIZE_LIMIT: Opt<Settings> = Opt {
     about: "Limit of the size of multicast packets: that of the `kernel`, 1280 B with their lists, or the stricter one of its `documentation`, 1222 B of a frame to 2 nodes and 1030 B to 32. Longer frames are sent as copies.",
     form: Form::OneOf(&["kernel", "documentation"]),
     set: |settings, node, key| one_of(node, key, &LIMITS).map(|found| settings.multicast.size_limit = found),
-    show: |settings| name_of(settings.multicast.size_limit, &LIMITS),
+    show: |settings| word_of(settings.multicast.size_limit, &LIMITS).to_owned(),
 };
 
 const MAX_ORIGINATORS: Opt<Settings> = Opt {
     key: "max-originators",
     about: "Maximum number of originators that a node knows. With fewer, those beyond are not reached; with more, forged ones take more memory.",
     form: Form::Count,
-    set: |settings, node, key| {
-        whole(node, key, 1..=MAX_KNOWN).map(|found| settings.max_originators = found as usize)
-    },
+    set: |settings, node, key| maximum(node, key).map(|found| settings.max_originators = found),
     show: |settings| shown(&settings.max_originators),
 };
 
@@ -165,9 +161,7 @@ const MAX_CLIENTS: Opt<Settings> = Opt {
     key: "max-clients",
     about: "Maximum number of clients behind other nodes that a node knows. With fewer, those beyond are not reached; with more, forged ones take more memory.",
     form: Form::Count,
-    set: |settings, node, key| {
-        whole(node, key, 1..=MAX_KNOWN).map(|found| settings.max_clients = found as usize)
-    },
+    set: |settings, node, key| maximum(node, key).map(|found| settings.max_clients = found),
     show: |settings| shown(&settings.max_clients),
 };
 
@@ -175,9 +169,7 @@ const MAX_CLIENTS_OF_NODE: Opt<Settings> = Opt {
     key: "max-clients-of-node",
     about: "The same of clients behind one node, so that one that announces too many leaves room for others'.",
     form: Form::Count,
-    set: |settings, node, key| {
-        whole(node, key, 1..=MAX_KNOWN).map(|found| settings.max_clients_of_node = found as usize)
-    },
+    set: |settings, node, key| maximum(node, key).map(|found| settings.max_clients_of_node = found),
     show: |settings| shown(&settings.max_clients_of_node),
 };
 
@@ -199,13 +191,7 @@ fn interval(node: &Node, key: &str) -> Result<Duration, Diagnostic> {
     Ok(interval)
 }
 
-/// The value that a word stands for, of at least one.
-fn one_of<T: Copy, const N: usize>(node: &Node, key: &str, words: &[(&str, T); N]) -> Result<T, Diagnostic> {
-    let (found, ..) = choice(node, key, &words.map(|(word, _)| word))?;
-    Ok(words.iter().find(|(word, _)| *word == found).map_or(words[0].1, |&(_, value)| value))
-}
-
-/// The word that stands for a value.
-fn name_of<T: Copy + PartialEq, const N: usize>(value: T, words: &[(&str, T); N]) -> String {
-    words.iter().find(|(_, other)| *other == value).map_or("", |&(word, _)| word).to_owned()
+/// How many of something are allowed.
+fn maximum(node: &Node, key: &str) -> Result<usize, Diagnostic> {
+    whole(node, key, 1..=MAX_KNOWN).map(|found| found as usize)
 }
