@@ -89,8 +89,7 @@ impl ArpTable {
 
     /// Takes an originator's containers.
     pub(crate) fn hear(&mut self, node: Mac, containers: &[u8]) {
-        let mut found = tvlv::containers(containers);
-        if found.any(|found| (found.kind, found.version) == (tvlv::ARP_TABLE, VERSION)) {
+        if tvlv::values(containers, tvlv::ARP_TABLE, VERSION).next().is_some() {
             self.members.entry(node).or_insert_with(|| place(&node));
         } else {
             self.members.remove(&node);

@@ -118,9 +118,8 @@ impl Gateways {
 
     /// Takes an originator's containers.
     pub(crate) fn hear(&mut self, node: Mac, containers: &[u8], metric: impl Fn(Mac) -> Option<u32>) {
-        let found = tvlv::containers(containers)
-            .filter(|found| (found.kind, found.version) == (tvlv::GATEWAY, VERSION))
-            .find_map(|found| Gateway::parse(found.value).ok())
+        let found = tvlv::values(containers, tvlv::GATEWAY, VERSION)
+            .find_map(|value| Gateway::parse(value).ok())
             .filter(|gateway| gateway.down > 0 && gateway.up > 0);
         let Some(gateway) = found else { return self.forget(node) };
         self.known.insert(node, gateway);

@@ -345,10 +345,8 @@ impl Mesh {
                     self.receive_multicast_flags(originator, containers);
                     self.gateways.hear(originator, containers, |node| self.routing.metric(node));
                     self.arp_table.hear(originator, containers);
-                    let tables = tvlv::containers(containers).filter(|found| {
-                        (found.kind, found.version) == (tvlv::TRANSLATION, wire::translation::VERSION)
-                    });
-                    for data in tables.filter_map(|found| TableData::parse(found.value).ok()) {
+                    let tables = tvlv::values(containers, tvlv::TRANSLATION, wire::translation::VERSION);
+                    for data in tables.filter_map(|value| TableData::parse(value).ok()) {
                         self.translation.receive_announcement(now, originator, data);
                     }
                 }

@@ -68,9 +68,8 @@ impl Mesh {
 
     /// Takes the containers of an originator's message: what its node wants of frames to groups.
     pub(super) fn receive_multicast_flags(&mut self, originator: Mac, containers: &[u8]) {
-        let found = tvlv::containers(containers)
-            .filter(|found| (found.kind, found.version) == (tvlv::MULTICAST, multicast::VERSION))
-            .find_map(|found| multicast::parse(found.value).ok());
+        let found = tvlv::values(containers, tvlv::MULTICAST, multicast::VERSION)
+            .find_map(|value| multicast::parse(value).ok());
         self.multicast.listeners.set(originator, found);
     }
 

@@ -49,6 +49,13 @@ pub fn containers(bytes: &[u8]) -> impl Iterator<Item = Container<'_>> {
     })
 }
 
+/// The values of the containers of a kind and version in an area.
+pub fn values(bytes: &[u8], kind: u8, version: u8) -> impl Iterator<Item = &[u8]> {
+    containers(bytes)
+        .filter(move |found| (found.kind, found.version) == (kind, version))
+        .map(|found| found.value)
+}
+
 /// Appends a container.
 ///
 /// # Panics
