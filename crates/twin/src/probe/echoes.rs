@@ -423,3 +423,46 @@ impl Machine for Asker {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::scenario::{MemoryFiles, Overrides, load_text};
+
+    /// Forty hosts on one segment, of which the last two have one address.
+    fn segment() -> String {
+        let names: Vec<String> = (0..39).map(|number| format!("h{number}")).collect();
+        let names = names.join(", ");
+        format!(
+            "
+duration: 1 s
+neighbours: resolve
+topology:
+  nodes: [{names}, {{ name: h39, claims: 10.0.0.39 }}]
+  links: [{{ medium: [{names}, h39], rate: 100 Mbit/s, delay: 1 ms }}]
+flows: [{{ from: h0, to: h1, over: udp, app: bulk }}]
+"
+        )
+    }
+
+    #[test]
+    fn an_address_of_two_is_found_after_the_log_was_full() {
+        let (files, path) = (MemoryFiles::default(), Path::new("segment.yaml"));
+        let plan = load_text(&files, path, &segment(), &Overrides::default()).unwrap();
+        let found = |max_log| {
+            let mut findings = Findings { at_s: 0.0, checks: Vec::new(), left_out: Vec::new() };
+            let scenario = &plan.cases[0].scenario;
+            check_within(max_log, scenario, Instant::ZERO, Pairs::OfFlows, &mut findings).unwrap();
+            let failed = findings.checks.iter().filter(|check| !check.passed);
+            (failed.map(|check| check.reasons.clone()).collect::<Vec<_>>(), findings.left_out)
+        };
+        let (reasons, left_out) = found(MAX_LOG);
+        // Small requests and full ones.
+        assert_eq!(reasons, [["10.0.0.39 is claimed by h38 and h39"]; 2]);
+        assert!(left_out.is_empty(), "{left_out:?}");
+        assert_eq!(found(60_000).0, reasons, "logs of the pairs before are full of them");
+        assert!(found(2_000).1[0].starts_with("addresses that two hosts claim, by what was sent after "));
+    }
+}
