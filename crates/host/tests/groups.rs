@@ -264,7 +264,7 @@ fn a_hook_may_take_what_the_host_itself_sends_to_a_group() {
     }
 }
 
-/// What an interface is told: the group, and whether the host listens to it from now on.
+/// The memberships that interfaces are told: port, group, and whether the host listens to it from now on.
 fn told(host: &mut Host) -> Vec<(u32, String, bool)> {
     let mut told = Vec::new();
     while let Some((port, item)) = host.poll(Instant::ZERO) {

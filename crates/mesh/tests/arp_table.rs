@@ -44,8 +44,8 @@ fn reply(from: usize, to: usize) -> Vec<u8> {
     frame(target.mac, Packet { operation: Operation::Reply, sender, target })
 }
 
-/// What a host's request brings, and from how many packets of each type: the nodes whose hosts get the request, and
-/// whether it is answered.
+/// Sends a host's request. Returns the nodes whose hosts get it, whether it is answered, and the number of packets of
+/// each type.
 fn asks(world: &mut World, from: usize, to: usize) -> (Vec<usize>, bool, BTreeMap<u8, usize>) {
     // A keeper that has no answer hands the request up, which comes as a flood besides.
     let (mut asked, on_air) = passes(world, from, &request(from, to));

@@ -22,14 +22,14 @@ struct Flow {
     to: &'static [usize],
 }
 
-/// What happens in a run.
+/// A run: its world, flows and changes.
 struct Case {
     world: fn(u64) -> World,
     flows: &'static [Flow],
     /// Length of the frames, and the time between two of a flow.
     len: usize,
     gap: Duration,
-    /// What changes each second.
+    /// Changes the world each second.
     change: fn(&mut World, u64),
 }
 

@@ -1,4 +1,4 @@
-//! What is known of the network of captures beside them.
+//! The network in which captures were taken, as a scenario describes it.
 
 use std::collections::BTreeMap;
 use std::path::Path;

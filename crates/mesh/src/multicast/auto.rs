@@ -66,7 +66,7 @@ const RADIO: (i32, i32) = (8, 3);
 /// Messages of which a quality is made.
 const WINDOW: f64 = 64.0;
 
-/// What a node knows beside the paths.
+/// A node's knowledge of the mesh beside the paths.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Surroundings {
     pub(crate) interval: Duration,

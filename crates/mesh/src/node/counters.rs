@@ -28,11 +28,11 @@ pub(super) struct Counters {
     pub(super) multicast_packets_received: u64,
     pub(super) multicast_packets_forwarded: u64,
     pub(super) multicast_packets_delivered: u64,
-    /// What clients sent to DHCP servers and the node sent to its gateway, or dropped: it is a gateway itself, or has
-    /// none.
+    /// Frames of clients for DHCP servers that the node sent to its gateway, and those that it dropped since it is a
+    /// gateway itself or has none.
     pub(super) gateway_requests_sent: u64,
     pub(super) gateway_requests_dropped: u64,
-    /// What servers sent to clients, as far as it was sent to one node alone.
+    /// Frames of servers for clients that were sent to one node alone.
     pub(super) gateway_answers_sent: u64,
     /// Clients' requests of ARP that were answered from the node's own entries, or were for one of its own clients.
     pub(super) arp_requests_answered: u64,

@@ -19,8 +19,8 @@ pub(super) struct Neighbour {
     interface: Option<u32>,
     /// Its transmission that was heard last.
     pub(super) transmission: u16,
-    /// What it has said of series, by their names. Of most networks each member knows a few, and a map takes 1.5 kB for
-    /// one.
+    /// Its statements about series, by their names. Of most networks each member knows a few, and a map takes 1.5 kB
+    /// for one.
     series: Vec<(SeriesId, Told)>,
     /// Nodes that it hears, by its own summary.
     nodes: BTreeSet<u32>,

@@ -292,7 +292,7 @@ impl NodeLayers {
         }
     }
 
-    /// What uses the first interface that the service at a place makes.
+    /// The user of the first interface that the service at a place makes.
     pub(crate) fn user(&self, service: usize) -> InterfaceUser {
         let is_made = |interface: &LayerInterface| interface.below == Below::Service(service, 0);
         let Some(made) = self.interfaces.iter().position(is_made) else { return InterfaceUser::Other };

@@ -178,7 +178,7 @@ pub struct LowerInterface {
     pub is_mesh: bool,
 }
 
-/// What uses an interface that a service makes.
+/// The user of an interface that a service makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InterfaceUser {
     /// The host, which tells a mesh the groups that it listens to.

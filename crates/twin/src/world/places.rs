@@ -23,7 +23,7 @@ pub fn log_interfaces(scenario: &Scenario, plan: &NetworkPlan) -> Vec<Vec<Place>
     (0..scenario.links.len()).map(of_link).collect()
 }
 
-/// What a scenario says of the network that captures were taken in.
+/// The network of a scenario, for captures that were taken in it.
 pub fn known_network(scenario: &Scenario) -> KnownNetwork {
     let plan = NetworkPlan::of(scenario.network());
     let interfaces = log_interfaces(scenario, &plan).into_iter().flatten().collect();

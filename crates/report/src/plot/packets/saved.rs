@@ -1,4 +1,4 @@
-//! What was found in a log, saved for the next time that its report is written.
+//! The findings of a log, saved for the next time that its report is written.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -14,7 +14,7 @@ const FILE: &str = "captures/packets.json";
 /// Number of bytes at the end of a log by which it is told from others. Chosen: some thousand events with their times.
 const TAIL: u64 = 1 << 16;
 
-/// What tells the first log of a run directory from others.
+/// Marks by which the first log of a run directory is told from others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LogKey {
     name: String,
@@ -39,7 +39,7 @@ impl LogKey {
     }
 }
 
-/// What a picture shows.
+/// The content of a picture.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Found {
     caption: String,
@@ -62,7 +62,7 @@ impl Found {
     }
 }
 
-/// What was found in a log; nothing where no packet is missing.
+/// The findings of a log; nothing where no packet is missing.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Saved {
     pub(super) log: LogKey,
