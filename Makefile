@@ -8,7 +8,7 @@ PURE := hopcast-core hopcast-code hopcast-wire hopcast-config hopcast-link hopca
 ## Send a real file over six lossy hops under each transport; print the table, write the report.
 run:
 	@scripts/setup run
-	@echo "building hopcast (a minute or two the first time)"
+	@echo "building hopcast (some minutes the first time)"
 	@$(CARGO) build --release --quiet --package hopcast
 	@target/release/hopcast run scenarios/six-hops.yaml --out runs/six-hops
 
