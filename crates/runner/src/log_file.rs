@@ -6,23 +6,31 @@ use std::path::Path;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
-/// Length of the pieces that are handed to the thread, in bytes. Chosen: a hand-over costs some microseconds, and
-/// larger pieces do not stay in the processor's cache until they are written.
-const PIECE: usize = 1 << 18;
+use hopcast_trace::log::Sink;
 
-/// Maximum number of pieces that wait to be written. Chosen: a short pause of the disk does not stop the run, and they
-/// take 2 MB.
+/// Pieces of a log, as its recorder makes them.
+type Batch = Vec<Vec<u8>>;
+
+/// Number of pieces that are handed to the thread at once. Chosen: a hand-over costs some microseconds, and with more
+/// the pieces do not stay in the processor's cache until they are written.
+const BATCH: usize = 4;
+
+/// Maximum number of batches that wait to be written. Chosen: a short pause of the disk does not stop the run, and they
+/// take 512 kB.
 const MAX_WAITING: usize = 8;
 
 /// A file that a thread writes. If that is slower than the run, the run waits for it.
 pub struct LogFile {
-    piece: Vec<u8>,
-    /// Number of pieces that are not written yet.
+    /// Pieces that are not handed over yet.
+    batch: Batch,
+    /// Memory of pieces that are written.
+    spares: Batch,
+    /// Number of batches that are not written yet.
     waiting: usize,
     /// `None` once it is dropped.
-    pieces: Option<Sender<Vec<u8>>>,
-    /// Each piece when it is written, to be filled again, or the error of writing it.
-    written: Receiver<io::Result<Vec<u8>>>,
+    batches: Option<Sender<Batch>>,
+    /// Each batch when it is written, or the error of writing it.
+    written: Receiver<io::Result<Batch>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -36,53 +44,51 @@ impl LogFile {
     }
 
     fn of(mut file: impl Write + Send + 'static) -> io::Result<Self> {
-        let (pieces, to_write) = mpsc::channel::<Vec<u8>>();
+        let (batches, to_write) = mpsc::channel::<Batch>();
         let (done, written) = mpsc::channel();
         let write = move || {
-            for piece in to_write {
-                let result = file.write_all(&piece).map(|()| piece);
+            for batch in to_write {
+                let result = batch.iter().try_for_each(|piece| file.write_all(piece)).map(|()| batch);
                 // Nobody waits for it once the log is dropped.
                 _ = done.send(result);
             }
         };
         let thread = thread::Builder::new().name("log".to_owned()).spawn(write)?;
-        let piece = Vec::with_capacity(PIECE);
-        Ok(Self { piece, waiting: 0, pieces: Some(pieces), written, thread: Some(thread) })
+        let (batch, spares) = (Batch::new(), Batch::new());
+        Ok(Self { batch, spares, waiting: 0, batches: Some(batches), written, thread: Some(thread) })
     }
 
-    /// Hands what is gathered to the thread; `spare` is filled next.
-    fn hand_over(&mut self, spare: Vec<u8>) -> io::Result<()> {
-        let piece = std::mem::replace(&mut self.piece, spare);
-        let pieces = self.pieces.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
-        pieces.send(piece).map_err(|_| io::ErrorKind::BrokenPipe)?;
+    /// Hands what is gathered to the thread.
+    fn hand_over(&mut self) -> io::Result<()> {
+        let batches = self.batches.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
+        batches.send(std::mem::take(&mut self.batch)).map_err(|_| io::ErrorKind::BrokenPipe)?;
         self.waiting += 1;
         Ok(())
     }
 
-    /// Waits for the piece that is written next; returns its memory.
-    fn wait(&mut self) -> io::Result<Vec<u8>> {
+    /// Waits for the batch that is written next, whose memory may be used again.
+    fn wait(&mut self) -> io::Result<()> {
         let written = self.written.recv().map_err(|_| io::ErrorKind::BrokenPipe)?;
         self.waiting -= 1;
-        let mut spare = written?;
-        spare.clear();
-        Ok(spare)
+        self.spares.append(&mut written?);
+        Ok(())
     }
 }
 
-impl Write for LogFile {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.piece.len() >= PIECE {
-            let spare = if self.waiting < MAX_WAITING { Vec::with_capacity(PIECE) } else { self.wait()? };
-            self.hand_over(spare)?;
+impl Sink for LogFile {
+    fn take(&mut self, piece: Vec<u8>) -> io::Result<Vec<u8>> {
+        self.batch.push(piece);
+        if self.batch.len() >= BATCH {
+            self.hand_over()?;
+            if self.waiting >= MAX_WAITING {
+                self.wait()?;
+            }
         }
-        let room = bytes.len().min(PIECE - self.piece.len());
-        self.piece.extend_from_slice(&bytes[..room]);
-        Ok(room)
+        Ok(self.spares.pop().unwrap_or_default())
     }
 
-    /// Returns when everything is written.
-    fn flush(&mut self) -> io::Result<()> {
-        self.hand_over(Vec::new())?;
+    fn finish(&mut self) -> io::Result<()> {
+        self.hand_over()?;
         while self.waiting > 0 {
             self.wait()?;
         }
@@ -92,9 +98,9 @@ impl Write for LogFile {
 
 impl Drop for LogFile {
     fn drop(&mut self) {
-        self.pieces = None;
+        self.batches = None;
         if let Some(thread) = self.thread.take() {
-            // It ends with what waits; an error was returned by `flush`, or nobody asked for it.
+            // It ends with what waits; an error was returned by `finish`, or nobody asked for it.
             _ = thread.join();
         }
     }
@@ -110,15 +116,18 @@ mod tests {
     fn a_log_is_written_in_its_order_and_whole() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
-        let bytes: Vec<u8> = (0..3 * PIECE * MAX_WAITING + 5).map(|number| (number % 251) as u8).collect();
+        let bytes: Vec<u8> = (0..400_000).map(|number| (number % 251) as u8).collect();
         let mut log = LogFile::create(&path).unwrap();
-        for part in bytes.chunks(10_007) {
-            log.write_all(part).unwrap();
+        let mut piece = Vec::new();
+        for part in bytes.chunks(1_007) {
+            piece.clear();
+            piece.extend_from_slice(part);
+            piece = log.take(piece).unwrap();
         }
-        log.flush().unwrap();
+        log.finish().unwrap();
         assert_eq!(fs::read(&path).unwrap(), bytes);
-        log.write_all(b"more").unwrap();
-        log.flush().unwrap();
+        log.take(b"more".to_vec()).unwrap();
+        log.finish().unwrap();
         assert_eq!(fs::read(&path).unwrap().len(), bytes.len() + 4);
     }
 
@@ -139,11 +148,11 @@ mod tests {
 
     #[test]
     fn an_error_of_writing_reaches_whoever_writes() {
-        let mut log = LogFile::of(Full(PIECE)).unwrap();
-        log.write_all(&vec![1; PIECE + 1]).unwrap();
-        assert_eq!(log.flush().unwrap_err().kind(), io::ErrorKind::StorageFull);
+        let mut log = LogFile::of(Full(1_000)).unwrap();
+        log.take(vec![1; 1_001]).unwrap();
+        assert_eq!(log.finish().unwrap_err().kind(), io::ErrorKind::StorageFull);
         let mut log = LogFile::of(Full(0)).unwrap();
-        let mut all = (0..3 * MAX_WAITING).map(|_| log.write_all(&vec![1; PIECE]));
-        assert!(all.any(|written| written.is_err()), "the run learns of it before it ends");
+        let mut all = (0..3 * BATCH * MAX_WAITING).map(|_| log.take(vec![1; 1_000]));
+        assert!(all.any(|taken| taken.is_err()), "the run learns of it before it ends");
     }
 }

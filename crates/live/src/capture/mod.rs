@@ -281,7 +281,7 @@ struct LogFile {
 
 impl LogFile {
     fn begin(output: LogOutput, interfaces: &[(String, Captured)]) -> Self {
-        let mut recorder = hopcast_trace::Recorder::new(output.into, output.max_size);
+        let mut recorder = hopcast_trace::Recorder::new(Box::new(output.into), output.max_size);
         output.places.iter().for_each(|place| _ = recorder.place(place));
         output.names.iter().for_each(|named| recorder.name(named));
         let has_frames = |(_, captured): &(String, Captured)| captured.carries == LinkType::Frames;

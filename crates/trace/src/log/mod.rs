@@ -50,11 +50,13 @@ mod memory;
 mod reader;
 mod record;
 mod recorder;
+mod sink;
 
 pub use memory::MemoryLog;
 pub use reader::{Content, Event, EventKind, Events, Flow, Log, LogError, Named, Truncation};
 pub(crate) use recorder::mix;
 pub use recorder::{ContentId, Recorded, Recorder, Written};
+pub use sink::Sink;
 
 use hopcast_core::Port;
 

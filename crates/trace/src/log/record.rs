@@ -103,7 +103,7 @@ pub(crate) struct Coder {
 impl Coder {
     /// Writes a header to the beginning of `into`, and counts the content that it defines: its number is the next one.
     /// Returns how long the header is.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn encode(&mut self, record: &Record, into: &mut [u8; MAX_HEADER]) -> usize {
         let mut header = Header { bytes: into, len: 0 };
         let layer = record.layer as u8;

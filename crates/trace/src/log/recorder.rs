@@ -1,12 +1,12 @@
 //! The writer of a log.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io;
 
 use hopcast_core::{Buffer, Instant, Port};
 
 use super::record::{Coder, Given, MAGIC, MAX_HEADER, Record, kind};
-use super::{Content, Layer, MAX_STORED, Named, Place, port_number};
+use super::{Content, Layer, MAX_STORED, Named, Place, Sink, port_number};
 
 /// Number of recent contents that are recognised. Chosen: those of a few tens of milliseconds at 1 Gbit/s; a content
 /// that is not recognised is stored once more, and a larger table does not stay in the processor's cache.
@@ -20,9 +20,6 @@ const MAX_EVENT: usize = MAX_HEADER + MAX_STORED;
 
 /// Number of bits of a mark that say the layer.
 const LAYER_BITS: u32 = 2;
-
-/// Length of what is copied at once, in bytes.
-const PIECE: usize = 32;
 
 /// The number of a content in the log, from 1; 0 of one that is not in it, since it is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,9 +93,9 @@ pub struct Written {
 
 /// The writer of a log.
 pub struct Recorder {
-    out: Box<dyn Write>,
+    out: Box<dyn Sink>,
     /// Bytes that have not been written yet, and room for an event more.
-    chunk: Box<[u8]>,
+    chunk: Vec<u8>,
     /// Number of bytes of `chunk` that have not been written yet.
     filled: usize,
     /// The size so far, with what is in `chunk`.
@@ -121,9 +118,9 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// A log that is written to `into` and takes at most about `max_size` bytes.
-    pub fn new(into: Box<dyn Write>, max_size: u64) -> Self {
-        let mut chunk = vec![0; CHUNK + MAX_EVENT].into_boxed_slice();
+    /// A log that goes to `into` and takes at most about `max_size` bytes.
+    pub fn new(into: Box<dyn Sink>, max_size: u64) -> Self {
+        let mut chunk = vec![0; CHUNK + MAX_EVENT];
         chunk[..MAGIC.len()].copy_from_slice(&MAGIC);
         Self {
             out: into,
@@ -332,10 +329,10 @@ impl Recorder {
             self.append(&record);
         }
         self.flush();
-        let flushed = self.out.flush();
+        let finished = self.out.finish();
         match self.error {
             Some(error) => Err(error),
-            None => flushed.map(|()| Written { bytes: self.size, left_out: self.left_out }),
+            None => finished.map(|()| Written { bytes: self.size, left_out: self.left_out }),
         }
     }
 
@@ -352,10 +349,9 @@ impl Recorder {
 
     fn define_text(&mut self, record: Record, text: &str) {
         self.append(&Record { length: text.len() as u32, ..record });
-        self.size += text.len() as u64;
-        self.flush();
-        if self.error.is_none() {
-            self.error = self.out.write_all(text.as_bytes()).err();
+        for part in text.as_bytes().chunks(MAX_EVENT) {
+            copy(&mut self.chunk[self.filled..], part);
+            self.advance(part.len());
         }
     }
 
@@ -375,7 +371,9 @@ impl Recorder {
         (known == sought.0 && content != 0).then_some(ContentId(content))
     }
 
-    /// Writes an event with its content, or with a reference to it.
+    /// Writes an event with its content, or with a reference to it. A part of each method that records, so that a
+    /// record's kind is known where it is encoded and the record is in no memory.
+    #[inline(always)]
     fn write(&mut self, record: Record, layer: Layer, Recorded { bytes, mark }: Recorded<'_>) -> ContentId {
         let length = self.cut_from.max(bytes.len() as u32);
         let record = Record { layer, length, ..record };
@@ -389,17 +387,24 @@ impl Recorder {
         {
             return self.define_derived(record, bytes, derived);
         }
+        self.write_whole(record, layer, bytes)
+    }
+
+    /// Writes an event whose content is not known by its mark or its cause.
+    #[inline(never)]
+    fn write_whole(&mut self, record: Record, layer: Layer, bytes: &[u8]) -> ContentId {
         // What a machine makes of nothing is new, and bears its mark from here on.
         if record.kind == kind::HANDED_ON && record.cause == 0 {
             return self.define_whole(record, bytes);
         }
-        let sought = Sought::of(layer, bytes, length);
+        let sought = Sought::of(layer, bytes, record.length);
         match self.sought(sought) {
             Some(content) => self.refer(record, content),
             None => self.define(record, bytes, sought),
         }
     }
 
+    #[inline(always)]
     fn refer(&mut self, record: Record, content: ContentId) -> ContentId {
         self.event(&Record { content: content.0, ..record }, [&[], &[]]);
         content
@@ -420,6 +425,7 @@ impl Recorder {
         content
     }
 
+    #[inline(always)]
     fn define_derived(&mut self, record: Record, bytes: &[u8], (front, end): (usize, usize)) -> ContentId {
         let stored = &bytes[..bytes.len().min(MAX_STORED)];
         let back = &stored[end..];
@@ -427,6 +433,7 @@ impl Recorder {
         self.define_as(record, given, [&stored[..front], back])
     }
 
+    #[inline(always)]
     fn define_as(&mut self, record: Record, given: Given, body: [&[u8]; 2]) -> ContentId {
         // A number of 32 bits is enough for logs of some 100 GB.
         let content = self.coder.contents.saturating_add(1);
@@ -436,6 +443,7 @@ impl Recorder {
 
     /// The stored bytes that are those of what arrived last, if both are aligned at their ends: from where on and up to
     /// where. `None` if they are few.
+    #[inline]
     fn derive(&self, bytes: &[u8]) -> Option<(usize, usize)> {
         /// Minimum number of bytes that are the same. Chosen: fewer save little.
         const MIN_SHARED: usize = 16;
@@ -450,7 +458,7 @@ impl Recorder {
 
     /// Writes an event with two pieces of its content behind it, if it still fits; from the first one that does not,
     /// none is written.
-    #[inline]
+    #[inline(always)]
     fn event(&mut self, record: &Record, [first, second]: [&[u8]; 2]) -> bool {
         if self.left_out == 0 {
             let before = self.coder;
@@ -467,9 +475,14 @@ impl Recorder {
             }
             self.coder = before;
         }
-        self.left_out += 1;
-        self.left_out_from.get_or_insert(Instant::from_nanos(record.at));
+        self.leave_out(record.at);
         false
+    }
+
+    #[cold]
+    fn leave_out(&mut self, at: u64) {
+        self.left_out += 1;
+        self.left_out_from.get_or_insert(Instant::from_nanos(at));
     }
 
     /// Writes a record without a content, whatever the size is.
@@ -489,21 +502,38 @@ impl Recorder {
     }
 
     fn flush(&mut self) {
-        if self.error.is_none() {
-            self.error = self.out.write_all(&self.chunk[..self.filled]).err();
-        }
+        self.chunk.truncate(self.filled);
         self.filled = 0;
+        if self.error.is_none() {
+            match self.out.take(std::mem::take(&mut self.chunk)) {
+                Ok(spare) => self.chunk = spare,
+                Err(error) => self.error = Some(error),
+            }
+        }
+        self.chunk.resize(CHUNK + MAX_EVENT, 0);
     }
 }
 
-/// Copies bytes to a longer place: long ones in pieces, whose lengths the compiler knows.
+/// Copies bytes to a longer place in pieces, whose lengths the compiler knows; the last one overlaps the one before.
 #[inline]
 fn copy(into: &mut [u8], from: &[u8]) {
-    let (pieces, rest) = from.as_chunks::<PIECE>();
-    for (piece, into) in pieces.iter().zip(into.as_chunks_mut().0) {
+    let into = &mut into[..from.len()];
+    if !(copied_by::<32>(into, from) || copied_by::<16>(into, from) || copied_by::<8>(into, from)) {
+        into.copy_from_slice(from);
+    }
+}
+
+/// Copies bytes in pieces of this length, if there are as many.
+#[inline]
+fn copied_by<const PIECE: usize>(into: &mut [u8], from: &[u8]) -> bool {
+    let (Some(last), Some(into_last)) = (from.last_chunk::<PIECE>(), into.last_chunk_mut()) else {
+        return false;
+    };
+    *into_last = *last;
+    for (piece, into) in from.as_chunks::<PIECE>().0.iter().zip(into.as_chunks_mut().0) {
         *into = *piece;
     }
-    into[from.len() - rest.len()..from.len()].copy_from_slice(rest);
+    true
 }
 
 /// Bytes at the beginning and at the end of a content that are hashed: a checksum is among them.
