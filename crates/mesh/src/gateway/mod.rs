@@ -53,6 +53,13 @@ pub struct GatewayConfig {
     pub selection_class: Option<u32>,
 }
 
+impl GatewayConfig {
+    /// The class by which a client chooses unless it is set, of paths that have a throughput or a quality.
+    pub const fn default_class(by_throughput: bool) -> u32 {
+        DEFAULT_CLASS[by_throughput as usize]
+    }
+}
+
 /// Whether a node is a gateway, or uses one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GatewayMode {
@@ -100,7 +107,7 @@ pub(crate) struct Gateways {
 impl Gateways {
     /// No gateways yet. The metric of paths is throughput, or quality.
     pub(crate) fn new(config: &GatewayConfig, by_throughput: bool) -> Self {
-        let class = config.selection_class.unwrap_or(DEFAULT_CLASS[usize::from(by_throughput)]);
+        let class = config.selection_class.unwrap_or(GatewayConfig::default_class(by_throughput));
         let (known, selected) = (BTreeMap::new(), None);
         Self { mode: config.mode, class, by_throughput, known, selected, reselect: false }
     }

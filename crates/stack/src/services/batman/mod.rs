@@ -6,9 +6,10 @@ mod tables;
 use std::rc::Rc;
 
 use hopcast_config::decode::did_you_mean;
-use hopcast_core::{Duration, Machine, Shared};
+use hopcast_core::{Duration, Machine, Rate, Shared};
 use hopcast_mesh::{
-    Above, BatmanIvConfig, BatmanVConfig, Mesh, MeshConfig, MeshInterface, MulticastConfig, RoutingConfig,
+    Above, BatmanIvConfig, BatmanVConfig, GatewayConfig, GatewayMode, Mesh, MeshConfig, MeshInterface,
+    MulticastConfig, RoutingConfig,
 };
 
 use crate::network::Prefix;
@@ -49,6 +50,14 @@ enum Algorithm {
     V,
 }
 
+/// Whether a node is a gateway, or uses one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum GatewayRole {
+    Off,
+    Client,
+    Server,
+}
+
 /// The settings.
 #[derive(Clone, Debug)]
 struct Settings {
@@ -63,6 +72,11 @@ struct Settings {
     hop_penalty: u8,
     aggregation: bool,
     max_originators: usize,
+    arp_table: bool,
+    gateway: GatewayRole,
+    gateway_down: Rate,
+    gateway_up: Rate,
+    gateway_class: u32,
     multicast: MulticastConfig,
     fragmentation: bool,
     max_clients: usize,
@@ -72,7 +86,7 @@ struct Settings {
 
 impl Settings {
     fn of(algorithm: Algorithm) -> Self {
-        let MeshConfig { multicast, fragmentation, max_clients, max_clients_of_node, .. } =
+        let MeshConfig { arp_table, multicast, fragmentation, max_clients, max_clients_of_node, .. } =
             MeshConfig::new(Vec::new(), [0; 6]);
         let v = BatmanVConfig::default();
         let (interval, hop_penalty, aggregation, max_originators) = match algorithm {
@@ -91,6 +105,11 @@ impl Settings {
             hop_penalty,
             aggregation,
             max_originators,
+            arp_table,
+            gateway: GatewayRole::Off,
+            gateway_down: GATEWAY_DOWN,
+            gateway_up: GATEWAY_UP,
+            gateway_class: GatewayConfig::default_class(algorithm == Algorithm::V),
             multicast,
             fragmentation,
             max_clients,
@@ -119,6 +138,15 @@ impl Settings {
         }
     }
 
+    const fn gateway(&self) -> GatewayConfig {
+        let mode = match self.gateway {
+            GatewayRole::Off => GatewayMode::Off,
+            GatewayRole::Client => GatewayMode::Client,
+            GatewayRole::Server => GatewayMode::Server { down: self.gateway_down, up: self.gateway_up },
+        };
+        GatewayConfig { mode, selection_class: Some(self.gateway_class) }
+    }
+
     const fn row(&self) -> &'static ServiceRow {
         match self.algorithm {
             Algorithm::Iv => &BATMAN_IV,
@@ -127,6 +155,9 @@ impl Settings {
     }
 }
 
+/// Bandwidth of a gateway that does not say another, to the mesh and from it (`batadv_meshif_init_late`).
+const GATEWAY_DOWN: Rate = Rate::from_bits_per_sec(10_000_000);
+const GATEWAY_UP: Rate = Rate::from_bits_per_sec(2_000_000);
 /// Maximum number of interfaces below. Chosen: state of each originator is kept for each of them.
 const MAX_INTERFACES: usize = 32;
 /// The name that stands for all interfaces.
@@ -214,8 +245,8 @@ impl Settings {
                 router: [host.interfaces.len() > 1; 2],
                 ..self.multicast.clone()
             },
-            // A scenario cannot say yet whether it is on.
-            arp_table: false,
+            gateway: self.gateway(),
+            arp_table: self.arp_table,
             fragmentation: self.fragmentation,
             max_clients: self.max_clients,
             max_clients_of_node: self.max_clients_of_node,

@@ -1,12 +1,12 @@
 //! The options of both services.
 
 use hopcast_config::Diagnostic;
-use hopcast_config::decode::{duration, flag, name, whole, words};
+use hopcast_config::decode::{duration, flag, name, rate, whole, words};
 use hopcast_config::yaml::Node;
 use hopcast_core::Duration;
 use hopcast_mesh::{MulticastMode, SizeLimit};
 
-use super::Settings;
+use super::{Algorithm, GatewayRole, Settings};
 use crate::network::read_prefixes;
 use crate::table::{Form, Opt, Options, on_off, one_of, shown, word_of};
 
@@ -16,8 +16,8 @@ const MIN_INTERVAL: Duration = Duration::from_millis(40);
 /// some hundred megabytes at a node.
 const MAX_KNOWN: u64 = 1_000_000;
 
-/// Those of `batman-iv`.
-pub(super) static OPTIONS_IV: Options<Settings> = Options(&[
+/// Those of `batman-v`, of which the last is its alone.
+const ALL: &[Opt<Settings>] = &[
     DEVICE,
     PREFIX,
     ORIGINATOR_INTERVAL,
@@ -25,6 +25,11 @@ pub(super) static OPTIONS_IV: Options<Settings> = Options(&[
     AGGREGATED_OGMS,
     FRAGMENTATION,
     WIRELESS,
+    ARP_TABLE,
+    GATEWAY,
+    GATEWAY_DOWN,
+    GATEWAY_UP,
+    GATEWAY_CLASS,
     MULTICAST_MODE,
     MULTICAST_FANOUT,
     MULTICAST_FORCEFLOOD,
@@ -32,26 +37,17 @@ pub(super) static OPTIONS_IV: Options<Settings> = Options(&[
     MAX_ORIGINATORS,
     MAX_CLIENTS,
     MAX_CLIENTS_OF_NODE,
-]);
+    ELP_INTERVAL,
+];
+
+/// Those of `batman-iv`.
+pub(super) static OPTIONS_IV: Options<Settings> = Options(match ALL {
+    [common @ .., _] => common,
+    [] => ALL,
+});
 
 /// Those of `batman-v`.
-pub(super) static OPTIONS_V: Options<Settings> = Options(&[
-    DEVICE,
-    PREFIX,
-    ORIGINATOR_INTERVAL,
-    ELP_INTERVAL,
-    HOP_PENALTY,
-    AGGREGATED_OGMS,
-    FRAGMENTATION,
-    WIRELESS,
-    MULTICAST_MODE,
-    MULTICAST_FANOUT,
-    MULTICAST_FORCEFLOOD,
-    MULTICAST_SIZE_LIMIT,
-    MAX_ORIGINATORS,
-    MAX_CLIENTS,
-    MAX_CLIENTS_OF_NODE,
-]);
+pub(super) static OPTIONS_V: Options<Settings> = Options(ALL);
 
 const DEVICE: Opt<Settings> = Opt {
     key: "device",
@@ -117,6 +113,52 @@ const WIRELESS: Opt<Settings> = Opt {
     show: |settings| settings.wireless.join(" "),
 };
 
+const ARP_TABLE: Opt<Settings> = Opt {
+    key: "arp-table",
+    about: "Whether it takes part in the distributed ARP table, from which requests of ARP are answered. Off, each is flooded; on, one that no node can answer waits 250 ms before it is.",
+    form: Form::Flag,
+    set: |settings, node, key| flag(node, key).map(|found| settings.arp_table = found),
+    show: |settings| on_off(settings.arp_table),
+};
+
+const GATEWAY: Opt<Settings> = Opt {
+    key: "gateway",
+    about: "Whether it is a gateway to another network, a `server`, or a `client` of one, to which what its hosts ask DHCP servers goes alone. `off`, that is flooded.",
+    form: Form::OneOf(&["off", "client", "server"]),
+    set: |settings, node, key| one_of(node, key, &GATEWAYS).map(|found| settings.gateway = found),
+    show: |settings| word_of(settings.gateway, &GATEWAYS).to_owned(),
+};
+
+const GATEWAY_DOWN: Opt<Settings> = Opt {
+    key: "gateway-down",
+    about: "Bandwidth that a `server` announces from the other network to the mesh. It is what clients compare, and bounds nothing.",
+    form: Form::Rate,
+    set: |settings, node, key| rate(node, key).map(|found| settings.gateway_down = found),
+    show: |settings| shown(&settings.gateway_down),
+};
+
+const GATEWAY_UP: Opt<Settings> = Opt {
+    key: "gateway-up",
+    about: "The same from the mesh to the other network, which is shown and not compared.",
+    form: Form::Rate,
+    set: |settings, node, key| rate(node, key).map(|found| settings.gateway_up = found),
+    show: |settings| shown(&settings.gateway_up),
+};
+
+const GATEWAY_CLASS: Opt<Settings> = Opt {
+    key: "gateway-class",
+    about: "How a `client` chooses. With `batman-iv`, 1 to 255: 1 by quality and bandwidth, 2 by quality, and both keep a gateway while it is there; 3 changes to any of a better quality, and more to one that is better by so much. With `batman-v` by how much the throughput of another is greater, in 100 kbit/s. Less: gateways change often, each time of which connections end; more: a poor one is kept.",
+    form: Form::Count,
+    set: |settings, node, key| {
+        let highest = match settings.algorithm {
+            Algorithm::Iv => u8::MAX.into(),
+            Algorithm::V => u32::MAX.into(),
+        };
+        whole(node, key, 1..=highest).map(|found| settings.gateway_class = found as u32)
+    },
+    show: |settings| shown(&settings.gateway_class),
+};
+
 const MULTICAST_MODE: Opt<Settings> = Opt {
     key: "multicast-mode",
     about: "How a frame to a group that some nodes want is sent: in a `packet` that lists them, or as copies where one cannot be sent; as `unicast` copies; as a `broadcast`; or, with `auto`, as a broadcast where the paths to the receivers promise more by it, and in a packet elsewhere. Copies beyond `multicast-fanout` are a broadcast in any case.",
@@ -172,6 +214,9 @@ const MAX_CLIENTS_OF_NODE: Opt<Settings> = Opt {
     set: |settings, node, key| maximum(node, key).map(|found| settings.max_clients_of_node = found),
     show: |settings| shown(&settings.max_clients_of_node),
 };
+
+const GATEWAYS: [(&str, GatewayRole); 3] =
+    [("off", GatewayRole::Off), ("client", GatewayRole::Client), ("server", GatewayRole::Server)];
 
 const MODES: [(&str, MulticastMode); 4] = [
     ("packet", MulticastMode::Packet),

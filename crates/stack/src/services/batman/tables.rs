@@ -1,15 +1,15 @@
 //! The tables of a node, as `batctl` shows them.
 
 use hopcast_mesh::multicast::flags_text;
-use hopcast_mesh::{Key, Mesh, MulticastStatus, OriginatorStatus};
+use hopcast_mesh::{ArpEntry, GatewayStatus, Key, Mesh, MulticastStatus, OriginatorStatus};
 use hopcast_wire::ethernet;
 use hopcast_wire::vlan::MAX_ID;
 
 use super::Algorithm;
 use crate::service::{ORIGINATORS, StatusCell, StatusTable};
 
-/// The tables that `batctl n`, `o`, `tg`, `tl` and `mcast_flags` would show, of a node whose interfaces have these
-/// names.
+/// The tables that `batctl n`, `o`, `tg`, `tl`, `mcast_flags`, `gwl` and `dc` would show, of a node whose interfaces
+/// have these names.
 pub(super) fn tables(mesh: &Mesh, names: &[String], algorithm: Algorithm) -> Vec<StatusTable> {
     let (columns, metric): (&'static [&str], fn(u32) -> String) = match algorithm {
         Algorithm::Iv => (&["originator", "last seen", "tq", "next hop", "interface"], |tq| tq.to_string()),
@@ -17,11 +17,6 @@ pub(super) fn tables(mesh: &Mesh, names: &[String], algorithm: Algorithm) -> Vec
         Algorithm::V => (&["originator", "last seen", "throughput", "next hop", "interface"], |throughput| {
             format!("{:.1} Mbit/s", f64::from(throughput) / 10.0)
         }),
-    };
-    let text = |shown: &dyn ToString| StatusCell::Text(shown.to_string());
-    let vlan = |key: &Key| match key.vlan & MAX_ID {
-        0 => text(&"none"),
-        id => text(&id),
     };
     let neighbours = names.iter().enumerate().flat_map(|(number, name)| {
         mesh.neighbours(number).into_iter().map(move |address| vec![StatusCell::Address(address), text(name)])
@@ -38,12 +33,13 @@ pub(super) fn tables(mesh: &Mesh, names: &[String], algorithm: Algorithm) -> Vec
     };
     let (groups, stations): (Vec<_>, Vec<_>) =
         mesh.global_clients().into_iter().partition(|(key, _)| ethernet::is_group(key.address));
-    let global =
-        |(key, node): (Key, _)| vec![StatusCell::Address(key.address), vlan(&key), StatusCell::Address(node)];
+    let global = |(key, node): (Key, _)| {
+        vec![StatusCell::Address(key.address), vlan(key.vlan), StatusCell::Address(node)]
+    };
     let group = |(key, node): (Key, _)| vec![StatusCell::Address(key.address), StatusCell::Address(node)];
     let own = mesh.local_clients().into_iter();
     let local = own.filter(|key| !ethernet::is_group(key.address));
-    let local = local.map(|key| vec![StatusCell::Address(key.address), vlan(&key)]);
+    let local = local.map(|key| vec![StatusCell::Address(key.address), vlan(key.vlan)]);
     let MulticastStatus { flags, others, .. } = mesh.multicast();
     let wishes = |(node, flags): (_, Option<u8>)| {
         vec![StatusCell::Address(node), text(&flags.map_or_else(|| "none".to_owned(), flags_text))]
@@ -68,5 +64,41 @@ pub(super) fn tables(mesh: &Mesh, names: &[String], algorithm: Algorithm) -> Vec
             rows: groups.into_iter().map(group).collect(),
         },
         StatusTable { name: "multicast flags", columns: &["originator", "flags"], rows: wishes.collect() },
+        gateways(mesh),
+        arp_table(mesh),
     ]
+}
+
+fn gateways(mesh: &Mesh) -> StatusTable {
+    let row = |GatewayStatus { node, down, up, selected, .. }| {
+        let used = if selected { "yes" } else { "no" };
+        vec![StatusCell::Address(node), text(&down), text(&up), text(&used)]
+    };
+    StatusTable {
+        name: "gateways",
+        columns: &["gateway", "down", "up", "used"],
+        rows: mesh.gateways().into_iter().map(row).collect(),
+    }
+}
+
+fn arp_table(mesh: &Mesh) -> StatusTable {
+    let row = |ArpEntry { address, mac, vlan: id, last_heard }| {
+        vec![text(&address), StatusCell::Address(mac), vlan(id), StatusCell::Time(last_heard)]
+    };
+    StatusTable {
+        name: "arp table",
+        columns: &["address", "client", "vlan", "last heard"],
+        rows: mesh.arp_table().into_iter().map(row).collect(),
+    }
+}
+
+fn text(shown: &dyn ToString) -> StatusCell {
+    StatusCell::Text(shown.to_string())
+}
+
+fn vlan(vlan: u16) -> StatusCell {
+    match vlan & MAX_ID {
+        0 => text(&"none"),
+        id => text(&id),
+    }
 }
