@@ -9,6 +9,7 @@
 //! |---|---|
 //! | [`node`] | a node of a mesh, by B.A.T.M.A.N. IV or V: [`Mesh`] |
 //! | [`arp_table`] | what nodes know of their clients' IPv4 addresses: the distributed ARP table |
+//! | [`bridge_loops`] | nodes that are bridged to one LAN: who brings which client's frames to it |
 //! | [`gateway`] | which nodes are gateways to other networks, and which of them a node uses |
 //! | [`multicast`] | which nodes want a frame to a group, and how it is sent to them |
 //! | [`wire`] | every packet format: originator messages of versions IV and V, data, fragments, TVLV containers |
@@ -16,20 +17,23 @@
 //! # Bounds
 //!
 //! Nobody is authenticated: a station may announce anything, and is believed. What it can cost is bounded. A node with
-//! one interface takes 10 MB at most with the defaults: originators are bounded by [`BatmanIvConfig::max_originators`]
+//! one interface takes 11 MB at most with the defaults: originators are bounded by [`BatmanIvConfig::max_originators`]
 //! and [`BatmanVConfig::max_originators`], of whom those without a route are forgotten first, the paths to them by
 //! 32,768, clients by [`MeshConfig::max_clients`] and [`MeshConfig::max_clients_of_node`], groups by
-//! [`MulticastConfig::max_groups`], entries of the ARP table by 4096, fragments by a megabyte and 256 packets, and
-//! packets that wait by 256 of each kind. A packet makes at most three copies of itself on each interface, one to each
-//! destination that it lists, goes 50 hops, and has one answer; a node gets four answers about a table in three
-//! seconds.
+//! [`MulticastConfig::max_groups`], entries of the ARP table by 4096, claims of clients by 8192, fragments by a
+//! megabyte and 256 packets, and packets that wait by 256 of each kind. A packet makes at most three copies of itself
+//! on each interface, one to each destination that it lists, goes 50 hops, and has one answer; a node gets four answers
+//! about a table in three seconds.
+//!
+//! A station of a LAN may claim clients of the mesh, or announce claims that nobody has, and broadcasts of its VLAN
+//! stop for as long as it does.
 //!
 //! A node that lies about its paths draws the packets of those who have no better ones. With B.A.T.M.A.N. V it is
 //! believed up to the throughput of the link to it, so that who has a path of more than that keeps it.
 //!
 //! # Scope and departures
 //!
-//! - Bridge-loop avoidance, bonding and isolation are not there yet.
+//! - Bonding and isolation are not there yet.
 //! - Answers for a table that was not asked for are ignored; the kernel takes them.
 //! - VLANs are learned from clients' frames, and are gone when their last client has been silent for ten minutes; the
 //!   kernel knows those that have an interface, and keeps the interface's own address.
@@ -53,6 +57,7 @@
 //! - A packet that is reassembled from fragments and is a fragment itself is malformed.
 
 pub mod arp_table;
+pub mod bridge_loops;
 pub mod gateway;
 pub mod multicast;
 pub mod node;
@@ -70,6 +75,7 @@ mod window;
 pub use arp_table::ArpEntry;
 pub use batman_iv::BatmanIvConfig;
 pub use batman_v::BatmanVConfig;
+pub use bridge_loops::{BackboneStatus, ClaimStatus};
 pub use gateway::{GatewayConfig, GatewayMode, GatewayStatus};
 pub use multicast::{Above, MulticastConfig, MulticastMode, MulticastStatus, SizeLimit};
 pub use node::{Mesh, MeshConfig, MeshInterface};

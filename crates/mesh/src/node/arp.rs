@@ -42,8 +42,9 @@ impl Mesh {
         if let Some(owner) = self.arp_table.find(name) {
             self.counters.arp_requests_answered += 1;
             frame.recycle();
-            // A client of this node answers itself.
-            if !self.translation.is_here(Key { vlan, address: owner }) {
+            let owner_key = Key { vlan, address: owner };
+            // A client of this node answers itself; for one that another node on the LAN has claimed, that node does.
+            if !self.translation.is_here(owner_key) && !self.bridge_loops.is_claimed_elsewhere(owner_key) {
                 self.counters.frames_out += 1;
                 self.out.up(Item::Frame(Frame::new(answer(vlan, request, owner))));
             }

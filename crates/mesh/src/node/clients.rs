@@ -6,7 +6,8 @@ use hopcast_wire::vlan;
 
 use super::broadcast::TRANSMISSIONS_BY_RADIO;
 use super::{Arrival, Mesh};
-use crate::translation::Key;
+use crate::bridge_loops::{Carrier, is_loop_probe};
+use crate::translation::{Key, crc32c};
 use crate::wire::data::{Broadcast, Unicast, Unicast4Addr};
 use crate::wire::translation::TAGGED;
 use crate::wire::{ETHER_TYPE, Header, TTL};
@@ -48,11 +49,16 @@ impl Mesh {
     /// Takes a frame of a client of this node.
     pub(super) fn send(&mut self, now: Instant, frame: Buffer) {
         self.counters.frames_in += 1;
-        let Some(ClientFrame { source, destination }) = ClientFrame::parse(&frame) else {
+        let Some(client) = ClientFrame::parse(&frame) else {
             self.counters.not_carried += 1;
             return frame.recycle();
         };
+        if !self.takes_from_lan(now, client, &frame) {
+            return frame.recycle();
+        }
+        let ClientFrame { source, destination } = client;
         if !ethernet::is_group(source.address)
+            && !is_loop_probe(source)
             // The host's own address without a tag stays. In a VLAN it goes with the VLAN, when nothing is sent there.
             && !self.translation.register(now, source, false, self.room())
         {
@@ -115,12 +121,19 @@ impl Mesh {
             self.counters.broadcast_duplicates += 1;
             return packet.recycle();
         }
+        // Another node on the LAN from which it comes may have sent the same one.
+        let checksum = crc32c(0, &packet[Broadcast::LEN..]);
+        if self.bridge_loops.is_duplicate(now, Some(header.originator), checksum) {
+            return packet.recycle();
+        }
         Broadcast { ttl: header.ttl - 1, ..header }.emit(&mut packet);
         self.counters.broadcasts_forwarded += 1;
         self.flood(now, header.originator, self.routing.originator_of(from), packet.clone());
         packet.advance(Broadcast::LEN);
-        if self.hear_arp(now, false, &packet) {
-            self.deliver(now, Some(header.originator), packet);
+        if self.is_of_lan(header.originator, &packet) {
+            packet.recycle();
+        } else if self.hear_arp(now, false, &packet) {
+            self.deliver(now, Some(header.originator), Carrier::Broadcast, packet);
         } else {
             packet.recycle();
         }
@@ -150,13 +163,16 @@ impl Mesh {
     }
 
     /// Hands a frame of a client elsewhere up. With its originator, it shows where the client is.
-    pub(super) fn deliver(&mut self, now: Instant, originator: Option<Mac>, frame: Buffer) {
-        let Some(ClientFrame { source, .. }) = ClientFrame::parse(&frame) else {
+    pub(super) fn deliver(&mut self, now: Instant, originator: Option<Mac>, carrier: Carrier, frame: Buffer) {
+        let Some(client) = ClientFrame::parse(&frame) else {
             self.counters.not_carried += 1;
             return frame.recycle();
         };
+        if !self.takes_from_mesh(now, carrier, client, &frame) {
+            return frame.recycle();
+        }
         if let Some(originator) = originator {
-            self.translation.hear(now, originator, source);
+            self.translation.hear(now, originator, client.source);
         }
         self.counters.frames_out += 1;
         self.out.up(Item::Frame(Frame::new(frame)));

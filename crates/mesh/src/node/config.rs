@@ -24,6 +24,10 @@ pub struct MeshConfig {
     /// Whether the node takes part in the [distributed ARP table](crate::arp_table); default true. Without, all
     /// requests of its clients are flooded, and it keeps no entries for others.
     pub arp_table: bool,
+    /// Whether the node [avoids loops](crate::bridge_loops) of the LAN that its interface above may be bridged to;
+    /// default true. Without, a LAN with two nodes on it is given frames twice, and sends them back into the mesh;
+    /// with, a node carries no broadcasts for half a minute after its start.
+    pub bridge_loop_avoidance: bool,
     /// Whether packets that are too long for an interface are sent in fragments; default true. Without, they are
     /// dropped.
     pub fragmentation: bool,
@@ -44,6 +48,7 @@ impl MeshConfig {
             multicast: MulticastConfig::default(),
             gateway: GatewayConfig::default(),
             arp_table: true,
+            bridge_loop_avoidance: true,
             fragmentation: true,
             max_clients: 16_384,
             max_clients_of_node: 2048,

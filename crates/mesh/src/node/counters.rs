@@ -77,7 +77,7 @@ pub(super) struct Counters {
 
 impl Mesh {
     pub(super) fn report(&self, report: &mut dyn FnMut(&'static str, u64)) {
-        let Self { counters, routing, translation, arp_table, .. } = self;
+        let Self { counters, routing, translation, arp_table, bridge_loops, .. } = self;
         report("frames_in", counters.frames_in);
         report("frames_out", counters.frames_out);
         report("unicast_sent", counters.unicast_sent);
@@ -108,6 +108,7 @@ impl Mesh {
         report("arp_replies_taken", counters.arp_replies_taken);
         report("arp_entries", arp_table.entries().count() as u64);
         report("arp_entries_refused", arp_table.refused);
+        bridge_loops.report(report);
         report("fragments_sent", counters.fragments_sent);
         report("fragments_forwarded", counters.fragments_forwarded);
         report("fragments_received", counters.fragments_received);

@@ -6,6 +6,7 @@ use hopcast_wire::ethernet::{self, Mac};
 use super::clients::ClientFrame;
 use super::fragments::cut;
 use super::{Arrival, Mesh};
+use crate::bridge_loops::Carrier;
 use crate::routing::Via;
 use crate::translation::{Key, PendingTvlv};
 use crate::wire::data::{Fragment, Place, SUBTYPE_DATA, Unicast, Unicast4Addr, UnicastTvlv};
@@ -90,12 +91,16 @@ impl Mesh {
             return;
         }
         packet.advance(len);
+        if self.is_of_lan(arrival.from.address, &packet) {
+            return packet.recycle();
+        }
         if !self.hear_arp(arrival.now, four, &packet) {
             return packet.recycle();
         }
         let data = with_source.filter(|header| header.subtype == SUBTYPE_DATA);
         let source = data.map(|header| header.source).filter(|&source| self.routing.knows(source));
-        self.deliver(arrival.now, source, packet);
+        let carrier = if four { Carrier::Addressed } else { Carrier::Unicast };
+        self.deliver(arrival.now, source, carrier, packet);
     }
 
     /// Changes the destination of a packet whose sender did not know where its client is now. Returns whether there is

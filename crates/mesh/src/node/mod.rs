@@ -11,12 +11,14 @@
 //! | `clients` | how a client's frame enters the mesh, and leaves it |
 //! | `multicast` | the same of frames to groups; multicast packets of other nodes |
 //! | `arp` | ARP of clients, answered for others or asked of nodes that keep entries |
+//! | `bridge` | frames of a LAN that other nodes are bridged to, too |
 //! | `gateways` | messages of DHCP that go to one node alone |
 //! | `forwarding` | how packets for one originator go on |
 //!
 //! Routing and the translation table have modules of their own.
 
 mod arp;
+mod bridge;
 mod broadcast;
 mod clients;
 mod config;
@@ -34,6 +36,7 @@ use hopcast_core::{
 use hopcast_wire::ethernet::{self, BROADCAST, Mac};
 
 use crate::arp_table::{self, ArpTable};
+use crate::bridge_loops::{self, BridgeLoops};
 use crate::gateway::{self, Gateways};
 use crate::multicast::Multicast;
 use crate::routing::{Due, Event, Link, OriginatorStatus, PRIMARY, Removal, Routing, RoutingConfig, Via};
@@ -60,10 +63,12 @@ enum Alarm {
     Purge,
     /// When to look for clients that are over.
     PurgeTable,
+    /// When to announce the node to others on its LAN.
+    BridgeLoops,
 }
 
 impl Timer for Alarm {
-    const ALL: &'static [Self] = &[Self::Start, Self::Purge, Self::PurgeTable];
+    const ALL: &'static [Self] = &[Self::Start, Self::Purge, Self::PurgeTable, Self::BridgeLoops];
     fn index(self) -> usize {
         self as usize
     }
@@ -80,9 +85,10 @@ pub struct Mesh {
     multicast: Multicast,
     gateways: Gateways,
     arp_table: ArpTable,
+    bridge_loops: BridgeLoops,
     broadcasts: Broadcasts,
     fragments: Fragments,
-    timers: Timers<Alarm, 3>,
+    timers: Timers<Alarm, 4>,
     counters: Counters,
     out: Outbox,
 }
@@ -110,6 +116,7 @@ impl Mesh {
             multicast,
             gateway,
             arp_table,
+            bridge_loop_avoidance,
             fragmentation,
             max_clients,
             max_clients_of_node,
@@ -123,6 +130,9 @@ impl Mesh {
         let mut seqnos = random.fork();
         let mut timers = Timers::default();
         timers.set(Alarm::Start, Instant::ZERO);
+        let broadcasts = Broadcasts::new(seqnos.bits() as u32);
+        let fragments = Fragments::new(seqnos.bits() as u16);
+        let address = interfaces[PRIMARY].mac;
         Self {
             mtus: vec![DEFAULT_MTU; interfaces.len()],
             interfaces,
@@ -133,8 +143,9 @@ impl Mesh {
             multicast: Multicast::new(multicast),
             gateways: Gateways::new(&gateway, by_throughput),
             arp_table: ArpTable::new(arp_table),
-            broadcasts: Broadcasts::new(seqnos.bits() as u32),
-            fragments: Fragments::new(seqnos.bits() as u16),
+            bridge_loops: BridgeLoops::new(bridge_loop_avoidance, address, seqnos),
+            broadcasts,
+            fragments,
             timers,
             counters: Counters::default(),
             out: Outbox::new(),
@@ -189,6 +200,11 @@ impl Mesh {
         self.routing.start(now);
         self.timers.set(Alarm::Purge, now + PURGE_INTERVAL);
         self.timers.set(Alarm::PurgeTable, now + TABLE_PURGE_INTERVAL);
+        if self.bridge_loops.is_enabled() {
+            self.bridge_loops.start();
+            self.apply_bridge_loops();
+            self.timers.set(Alarm::BridgeLoops, now + bridge_loops::PERIOD);
+        }
     }
 
     /// Makes the next message of an interface. Those of the first announce what has changed in the table.
@@ -227,6 +243,11 @@ impl Mesh {
                     self.translation.purge(now);
                     self.arp_table.purge(now);
                     self.timers.set(Alarm::PurgeTable, now + TABLE_PURGE_INTERVAL);
+                }
+                Alarm::BridgeLoops => {
+                    self.bridge_loops.pass_period(now);
+                    self.apply_bridge_loops();
+                    self.timers.set(Alarm::BridgeLoops, now + bridge_loops::PERIOD);
                 }
             }
         }

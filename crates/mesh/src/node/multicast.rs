@@ -7,6 +7,7 @@ use hopcast_wire::ethernet::{BROADCAST, Mac};
 
 use super::{Arrival, Mesh};
 use crate::batman_iv::BatmanIvConfig;
+use crate::bridge_loops::Carrier;
 use crate::multicast::{
     ByNextHop, Decision, Kind, MAX_PACKET, MulticastMode, MulticastStatus, Received, Receiver, Surroundings,
     by_next_hop, kind, prepend,
@@ -126,7 +127,12 @@ impl Mesh {
             Kind::Group { ipv6, unsnoopable, routable } => (ipv6, unsnoopable, routable),
         };
         let announcers = self.translation.announcers(group);
-        match self.multicast.receivers(announcers, (ipv6, unsnoopable, routable)) {
+        let mut receivers = self.multicast.receivers(announcers, (ipv6, unsnoopable, routable));
+        if let Some(receivers) = &mut receivers {
+            // Nodes on the LAN from which it comes have it.
+            receivers.retain(|&node| !self.bridge_loops.is_backbone(node, group.vlan));
+        }
+        match receivers {
             None => Decision::Flood,
             Some(receivers) if self.multicast.config.mode == MulticastMode::Auto => {
                 self.decide_auto(now, group, frame.len(), receivers)
@@ -236,7 +242,7 @@ impl Mesh {
         packet.recycle();
         if let Some(frame) = frame {
             self.counters.multicast_packets_delivered += 1;
-            self.deliver(arrival.now, None, frame);
+            self.deliver(arrival.now, None, Carrier::Unicast, frame);
         }
     }
 }

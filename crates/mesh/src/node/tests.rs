@@ -15,7 +15,8 @@ const SECOND: Mac = [2, 0, 0, 0, 1, 1];
 /// A node between two wires, with a neighbour on each, whose MTUs are these.
 fn between(fragmentation: bool, mtus: [u32; 2]) -> Mesh {
     let interface = |last| MeshInterface { mac: [2, 0, 0, 0, 0, last], wireless: false, throughput: None };
-    let config = MeshConfig::new(vec![interface(0), interface(1)], [6; 6]);
+    let mut config = MeshConfig::new(vec![interface(0), interface(1)], [6; 6]);
+    config.bridge_loop_avoidance = false;
     let routing = RoutingConfig::BatmanIv(BatmanIvConfig { aggregation: false, ..BatmanIvConfig::default() });
     let mut mesh =
         Mesh::new(MeshConfig { fragmentation, routing, ..config }, Seed::new(1, 0).stream(&["node"], 0));

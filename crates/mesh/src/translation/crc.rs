@@ -21,7 +21,7 @@ const TABLE: [u32; 256] = {
 };
 
 /// Goes on with a CRC-32C, without the inversions that RFC 3720 has at its begin and end: the kernel has none here.
-fn crc32c(crc: u32, bytes: &[u8]) -> u32 {
+pub(crate) fn crc32c(crc: u32, bytes: &[u8]) -> u32 {
     bytes.iter().fold(crc, |crc, &byte| crc >> 8 ^ TABLE[usize::from(crc as u8 ^ byte)])
 }
 

@@ -69,6 +69,7 @@ impl Translation {
         let has_it = of.is_none_or(|of| {
             self.global.node(of).is_some_and(|node| node.initialised && node.ttvn == data.ttvn)
                 && self.global.agrees(of, data.checksums())
+                && !self.global.is_partial(of)
         });
         if !has_it {
             return false;

@@ -75,6 +75,8 @@ pub(super) struct Global {
     announcements: usize,
     /// Number of changes that are kept, of all nodes.
     changes: usize,
+    /// Nodes whose clients in a VLAN are not taken.
+    excluded: BTreeSet<(Mac, u16)>,
 }
 
 impl Global {
@@ -239,8 +241,34 @@ impl Global {
         let empty = BTreeMap::new();
         let vlans = self.nodes.get(originator).map_or(&empty, |node| &node.vlans);
         vlans.len() <= checksums.len()
-            && checksums
-                .all(|Checksum { crc, vlan }| vlans.get(&vlan).is_some_and(|summary| summary.crc == crc))
+            && checksums.all(|Checksum { crc, vlan }| {
+                vlans.get(&vlan).is_some_and(|summary| summary.crc == crc)
+                    || self.is_excluded(originator, vlan)
+            })
+    }
+
+    /// Forgets the clients of a node in a VLAN, and takes none any more.
+    pub(super) fn exclude(&mut self, originator: Mac, vlan: u16) {
+        self.excluded.insert((originator, vlan));
+        let node = self.nodes.get(originator).into_iter();
+        let keys: Vec<Key> =
+            node.flat_map(|node| &node.keys).filter(|key| key.vlan == vlan).copied().collect();
+        keys.into_iter().for_each(|key| self.remove_announcer(key, originator));
+    }
+
+    /// Takes the clients of a node in a VLAN again.
+    pub(super) fn include(&mut self, originator: Mac, vlan: u16) {
+        self.excluded.remove(&(originator, vlan));
+    }
+
+    /// Whether the clients of a node in a VLAN are not taken.
+    pub(super) fn is_excluded(&self, originator: Mac, vlan: u16) -> bool {
+        self.excluded.contains(&(originator, vlan))
+    }
+
+    /// Whether what is known of a node's table may not be all of it.
+    pub(super) fn is_partial(&self, originator: Mac) -> bool {
+        self.excluded.range((originator, 0)..=(originator, u16::MAX)).next().is_some()
     }
 
     /// The whole table of a node.

@@ -25,6 +25,7 @@ use hopcast_wire::ethernet::{self, Mac};
 
 use crate::wire::translation::{Change, DELETED, ROAMED};
 use crate::wire::tvlv;
+pub(crate) use crc::crc32c;
 use global::{Entry, Global};
 use local::Local;
 pub(crate) use local::Room;
@@ -251,6 +252,16 @@ impl Translation {
         }
     }
 
+    /// Takes no clients of an originator in a VLAN from now on: it is on one LAN with this node.
+    pub(crate) fn exclude(&mut self, originator: Mac, vlan: u16) {
+        self.global.exclude(originator, vlan);
+    }
+
+    /// Takes them again.
+    pub(crate) fn include(&mut self, originator: Mac, vlan: u16) {
+        self.global.include(originator, vlan);
+    }
+
     /// Forgets what is over.
     pub(crate) fn purge(&mut self, now: Instant) {
         self.local.purge(now);
@@ -268,7 +279,10 @@ impl Translation {
 
     /// Notes that a client behind an originator has sent a frame, which may not be announced yet.
     pub(crate) fn hear(&mut self, now: Instant, originator: Mac, key: Key) {
-        if ethernet::is_group(key.address) || self.local.is_announced(key) {
+        if ethernet::is_group(key.address)
+            || self.local.is_announced(key)
+            || self.global.is_excluded(originator, key.vlan)
+        {
             return;
         }
         let since = match self.global.get(key) {
@@ -328,6 +342,9 @@ impl Translation {
 
     /// Adds a client that an originator has, or has just got from another node, if `flags` say that it roamed.
     fn add(&mut self, now: Instant, originator: Mac, key: Key, flags: u8) -> bool {
+        if self.global.is_excluded(originator, key.vlan) {
+            return true;
+        }
         let roamed = flags & ROAMED != 0;
         let entry = self.global.get(key);
         let (known, moved) = (entry.is_some(), entry.is_some_and(|entry| entry.is_provisional() || roamed));

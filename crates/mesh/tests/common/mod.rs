@@ -4,6 +4,7 @@
 
 pub(crate) mod checks;
 pub(crate) mod groups;
+pub(crate) mod lan;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -11,6 +12,7 @@ use std::rc::Rc;
 use hopcast_core::{Buffer, Duration, Frame, Instant, Item, Machine, Port, Rate, Reception, Seed, Stream};
 use hopcast_mesh::{BatmanVConfig, Mesh, MeshConfig, MeshInterface, RoutingConfig};
 use hopcast_wire::ethernet::{self, Header, Mac};
+use lan::Lan;
 
 /// Delay of a link.
 const DELAY: Duration = Duration::from_micros(500);
@@ -19,6 +21,9 @@ const MAX_BACKLOG: Duration = Duration::from_millis(50);
 
 /// An interface of a node, by the numbers of both.
 pub(crate) type Station = (usize, usize);
+
+/// Number of the interface above.
+const ABOVE: usize = usize::MAX;
 
 /// A frame on its way to an interface.
 type Arriving = (Station, Rc<[u8]>);
@@ -87,6 +92,8 @@ pub(crate) struct World {
     pub(crate) rate: Option<Rate>,
     /// Frames that were handed up, with the node and the time.
     pub(crate) delivered: Vec<(Instant, usize, Vec<u8>)>,
+    /// The LAN that some nodes' interfaces above are bridged to.
+    pub(crate) lan: Lan,
     /// Number of frames on the air, those that nobody hears included.
     pub(crate) sent: u64,
     /// The first frames on the air, as many as there is room for.
@@ -138,6 +145,7 @@ impl World {
             configure: |_, _| (),
             rate: None,
             delivered: Vec::new(),
+            lan: Lan::default(),
             sent: 0,
             captured: Vec::new(),
             max_captured: 0,
@@ -158,7 +166,8 @@ impl World {
         let kinds = self.kinds[..self.interfaces[place]].iter().enumerate();
         let config = MeshConfig::new(kinds.map(interface).collect(), host(node));
         let random = self.seed.stream(&["node", &node.to_string()], life);
-        let mut config = MeshConfig { routing: self.routing.clone(), ..config };
+        // A world whose hosts share no LAN; those that do set it.
+        let mut config = MeshConfig { routing: self.routing.clone(), bridge_loop_avoidance: false, ..config };
         (self.configure)(node, &mut config);
         Mesh::new(config, random)
     }
@@ -252,7 +261,8 @@ impl World {
             self.now = self.now.max(next);
             if frame.is_some_and(|frame| frame <= next) {
                 let (_, ((node, interface), bytes)) = self.in_flight.pop_first().unwrap();
-                self.give(node, Port::Below(interface as u32), &bytes);
+                let below = Port::Below(interface as u32);
+                self.give(node, if interface == ABOVE { Port::Above(0) } else { below }, &bytes);
             } else if let Some((_, node)) = timer {
                 self.nodes[node].wake(self.now);
                 self.drain(node);
@@ -269,6 +279,19 @@ impl World {
     /// Has a client behind a node send a frame.
     pub(crate) fn send(&mut self, node: usize, frame: &[u8]) {
         self.give(node, Port::Above(0), frame);
+    }
+
+    /// Has a host on the LAN send a frame.
+    pub(crate) fn send_on_lan(&mut self, frame: &[u8]) {
+        self.switch(None, frame);
+    }
+
+    /// Has the LAN carry a frame of a node, or of a host on it.
+    fn switch(&mut self, from: Option<usize>, frame: &[u8]) {
+        for to in self.lan.switch(self.now, from, frame) {
+            self.in_flight.insert((self.now + lan::DELAY, self.ever), ((to, ABOVE), frame.into()));
+            self.ever += 1;
+        }
     }
 
     /// Has a node hear a frame that no node has sent.
@@ -301,6 +324,7 @@ impl World {
         while let Some((port, item)) = self.nodes[node].poll(self.now) {
             match (port, item) {
                 (Port::Above(0), Item::Frame(frame)) => {
+                    self.switch(Some(node), &frame.bytes);
                     self.delivered.push((self.now, node, frame.bytes.to_vec()));
                 }
                 (Port::Above(0), Item::Mtu(_)) => {}

@@ -58,6 +58,16 @@ enum GatewayRole {
     Server,
 }
 
+/// Where bridge-loop avoidance is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LoopAvoidance {
+    Off,
+    /// At nodes whose interface is not their host's: it may be a bridge's.
+    Bridged,
+    /// At all nodes, as in the kernel.
+    On,
+}
+
 /// The settings.
 #[derive(Clone, Debug)]
 struct Settings {
@@ -77,6 +87,7 @@ struct Settings {
     gateway_down: Rate,
     gateway_up: Rate,
     gateway_class: u32,
+    loop_avoidance: LoopAvoidance,
     multicast: MulticastConfig,
     fragmentation: bool,
     max_clients: usize,
@@ -110,6 +121,7 @@ impl Settings {
             gateway_down: GATEWAY_DOWN,
             gateway_up: GATEWAY_UP,
             gateway_class: GatewayConfig::default_class(algorithm == Algorithm::V),
+            loop_avoidance: LoopAvoidance::Bridged,
             multicast,
             fragmentation,
             max_clients,
@@ -247,6 +259,11 @@ impl Settings {
             },
             gateway: self.gateway(),
             arp_table: self.arp_table,
+            bridge_loop_avoidance: match self.loop_avoidance {
+                LoopAvoidance::Off => false,
+                LoopAvoidance::Bridged => user != InterfaceUser::Host,
+                LoopAvoidance::On => true,
+            },
             fragmentation: self.fragmentation,
             max_clients: self.max_clients,
             max_clients_of_node: self.max_clients_of_node,

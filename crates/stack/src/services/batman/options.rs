@@ -6,7 +6,7 @@ use hopcast_config::yaml::Node;
 use hopcast_core::Duration;
 use hopcast_mesh::{MulticastMode, SizeLimit};
 
-use super::{Algorithm, GatewayRole, Settings};
+use super::{Algorithm, GatewayRole, LoopAvoidance, Settings};
 use crate::network::read_prefixes;
 use crate::table::{Form, Opt, Options, on_off, one_of, shown, word_of};
 
@@ -30,6 +30,7 @@ const ALL: &[Opt<Settings>] = &[
     GATEWAY_DOWN,
     GATEWAY_UP,
     GATEWAY_CLASS,
+    BRIDGE_LOOP_AVOIDANCE,
     MULTICAST_MODE,
     MULTICAST_FANOUT,
     MULTICAST_FORCEFLOOD,
@@ -159,6 +160,14 @@ const GATEWAY_CLASS: Opt<Settings> = Opt {
     show: |settings| shown(&settings.gateway_class),
 };
 
+const BRIDGE_LOOP_AVOIDANCE: Opt<Settings> = Opt {
+    key: "bridge-loop-avoidance",
+    about: "Whether nodes that are bridged to one LAN agree on who carries which client's frames: `bridged`, where `bat0` is not the host's own interface; `on`, everywhere, as in Linux; or `off`, and such a LAN has frames twice, and sends them back into the mesh. Where it is on, a node carries no broadcasts for 30 s after its start.",
+    form: Form::OneOf(&["bridged", "on", "off"]),
+    set: |settings, node, key| one_of(node, key, &AVOIDANCES).map(|found| settings.loop_avoidance = found),
+    show: |settings| word_of(settings.loop_avoidance, &AVOIDANCES).to_owned(),
+};
+
 const MULTICAST_MODE: Opt<Settings> = Opt {
     key: "multicast-mode",
     about: "How a frame to a group that some nodes want is sent: in a `packet` that lists them, or as copies where one cannot be sent; as `unicast` copies; as a `broadcast`; or, with `auto`, as a broadcast where the paths to the receivers promise more by it, and in a packet elsewhere. Copies beyond `multicast-fanout` are a broadcast in any case.",
@@ -217,6 +226,9 @@ const MAX_CLIENTS_OF_NODE: Opt<Settings> = Opt {
 
 const GATEWAYS: [(&str, GatewayRole); 3] =
     [("off", GatewayRole::Off), ("client", GatewayRole::Client), ("server", GatewayRole::Server)];
+
+const AVOIDANCES: [(&str, LoopAvoidance); 3] =
+    [("bridged", LoopAvoidance::Bridged), ("on", LoopAvoidance::On), ("off", LoopAvoidance::Off)];
 
 const MODES: [(&str, MulticastMode); 4] = [
     ("packet", MulticastMode::Packet),

@@ -1,15 +1,17 @@
 //! The tables of a node, as `batctl` shows them.
 
 use hopcast_mesh::multicast::flags_text;
-use hopcast_mesh::{ArpEntry, GatewayStatus, Key, Mesh, MulticastStatus, OriginatorStatus};
+use hopcast_mesh::{
+    ArpEntry, BackboneStatus, ClaimStatus, GatewayStatus, Key, Mesh, MulticastStatus, OriginatorStatus,
+};
 use hopcast_wire::ethernet;
 use hopcast_wire::vlan::MAX_ID;
 
 use super::Algorithm;
 use crate::service::{ORIGINATORS, StatusCell, StatusTable};
 
-/// The tables that `batctl n`, `o`, `tg`, `tl`, `mcast_flags`, `gwl` and `dc` would show, of a node whose interfaces
-/// have these names.
+/// The tables that `batctl n`, `o`, `tg`, `tl`, `mcast_flags`, `gwl`, `dc`, `cl` and `bbt` would show, of a node whose
+/// interfaces have these names.
 pub(super) fn tables(mesh: &Mesh, names: &[String], algorithm: Algorithm) -> Vec<StatusTable> {
     let (columns, metric): (&'static [&str], fn(u32) -> String) = match algorithm {
         Algorithm::Iv => (&["originator", "last seen", "tq", "next hop", "interface"], |tq| tq.to_string()),
@@ -66,6 +68,8 @@ pub(super) fn tables(mesh: &Mesh, names: &[String], algorithm: Algorithm) -> Vec
         StatusTable { name: "multicast flags", columns: &["originator", "flags"], rows: wishes.collect() },
         gateways(mesh),
         arp_table(mesh),
+        claims(mesh),
+        backbones(mesh),
     ]
 }
 
@@ -89,6 +93,28 @@ fn arp_table(mesh: &Mesh) -> StatusTable {
         name: "arp table",
         columns: &["address", "client", "vlan", "last heard"],
         rows: mesh.arp_table().into_iter().map(row).collect(),
+    }
+}
+
+fn claims(mesh: &Mesh) -> StatusTable {
+    let row = |ClaimStatus { client, node, .. }| {
+        vec![StatusCell::Address(client.address), vlan(client.vlan), StatusCell::Address(node)]
+    };
+    StatusTable {
+        name: "claims",
+        columns: &["client", "vlan", "node"],
+        rows: mesh.claims().into_iter().map(row).collect(),
+    }
+}
+
+fn backbones(mesh: &Mesh) -> StatusTable {
+    let row = |BackboneStatus { node, vlan: id, last_heard, .. }| {
+        vec![StatusCell::Address(node), vlan(id), StatusCell::Time(last_heard)]
+    };
+    StatusTable {
+        name: "backbones",
+        columns: &["node", "vlan", "last heard"],
+        rows: mesh.backbones().into_iter().map(row).collect(),
     }
 }
 
