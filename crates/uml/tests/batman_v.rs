@@ -126,7 +126,10 @@ fn our_node_and_the_kernels_agree_on_throughput_and_carry_each_others_frames() {
         wireless: false,
         throughput: Some(Rate::from_mbit(megabits)),
     };
-    let config = MeshConfig::new(vec![interface(0, 40), interface(1, 20)], HOST);
+    let config = MeshConfig {
+        bridge_loop_avoidance: false,
+        ..MeshConfig::new(vec![interface(0, 40), interface(1, 20)], HOST)
+    };
     let routing = RoutingConfig::BatmanV(BatmanVConfig::default());
     let random = Seed::new(1, 0).stream(&["node"], 0);
     let mut ours = Ours {

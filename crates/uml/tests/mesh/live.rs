@@ -10,6 +10,7 @@ use hopcast_uml::Guest;
 use hopcast_wire::ethernet::{self, Mac};
 
 use crate::host::{Host, address};
+use crate::lan::{Lan, Place};
 use crate::topology::{Topology, text};
 
 /// Interval of originator messages, in milliseconds: shorter than the default, so that routes and tables are there
@@ -34,6 +35,8 @@ pub(crate) struct Ours {
     began: time::Instant,
     configure: fn(usize, &mut MeshConfig),
     pub(crate) nodes: BTreeMap<usize, Node>,
+    /// The LAN that the interface above a node of ours is bridged to.
+    pub(crate) lan: Option<Lan>,
     /// The multicast packets of the mesh that our nodes sent and received.
     pub(crate) multicast: Vec<Passed>,
 }
@@ -64,10 +67,23 @@ pub(crate) struct Table {
 impl Live {
     /// The mesh of this shape in which these nodes are ours, with these changes of their settings.
     pub(crate) fn new(topology: Topology, ours: &[usize], configure: fn(usize, &mut MeshConfig)) -> Self {
+        Self::with_lan(topology, ours, configure, None)
+    }
+
+    /// The same with a LAN that a node of ours and one of the kernel's are on, where it is the device `lan`.
+    pub(crate) fn with_lan(
+        topology: Topology,
+        ours: &[usize],
+        configure: fn(usize, &mut MeshConfig),
+        lan: Option<(usize, usize)>,
+    ) -> Self {
         let links = topology.links.iter().filter(|(a, b)| ours.contains(a) || ours.contains(b));
-        let guest = Guest::boot(links.count());
+        let links = links.count();
+        let guest = Guest::boot(links + usize::from(lan.is_some()));
         let (began, nodes, multicast) = (time::Instant::now(), BTreeMap::new(), Vec::new());
-        let mut live = Self { topology, guest, ours: Ours { began, configure, nodes, multicast } };
+        let on_lan = lan.map(|(own, _)| Lan::new(own, links));
+        let ours_state = Ours { began, configure, nodes, lan: on_lan, multicast };
+        let mut live = Self { topology, guest, ours: ours_state };
         let mut script =
             String::from("modprobe batman-adv; modprobe veth; modprobe 8021q; modprobe macvlan\n");
         let kernels: Vec<usize> = (0..live.topology.nodes).filter(|node| !ours.contains(node)).collect();
@@ -96,6 +112,10 @@ impl Live {
                     let _ = writeln!(script, "ip link set vec{port} netns k{kernels} name {device}");
                 }
             }
+        }
+        if let Some((_, kernels)) = lan {
+            let _ = writeln!(script, "modprobe bridge; ip link set vec{links} netns k{kernels} name lan");
+            let _ = writeln!(script, "ip -n k{kernels} link set lan up");
         }
         // All are up before our nodes send: the kernel's driver takes no frames that came before.
         for &node in &kernels {
@@ -302,6 +322,7 @@ impl Live {
 impl Ours {
     fn mesh(&self, topology: &Topology, node: usize) -> Mesh {
         let mut config = MeshConfig::new(topology.interfaces(node), topology.host(node));
+        config.bridge_loop_avoidance = false;
         let interval = Duration::from_millis(INTERVAL);
         config.routing = RoutingConfig::BatmanIv(BatmanIvConfig { interval, ..BatmanIvConfig::default() });
         (self.configure)(node, &mut config);
@@ -316,17 +337,21 @@ impl Ours {
 
     /// Takes what comes and does what is due, for a short while.
     pub(crate) fn turn(&mut self, guest: &Guest) {
-        if let Some((port, frame)) = guest.receive_any(TURN) {
+        let received = guest.receive_any(TURN);
+        let is_lan = |port: usize| self.lan.as_ref().is_some_and(|lan| lan.port == port);
+        if let Some((port, frame)) = received.as_ref().filter(|(port, _)| !is_lan(*port)) {
             let now = self.now();
             let found = self
                 .nodes
                 .iter()
-                .find_map(|(&number, node)| Some((number, node.ports.iter().position(|&own| own == port)?)));
+                .find_map(|(&number, node)| Some((number, node.ports.iter().position(|own| own == port)?)));
             let (number, interface) = found.expect("every port is at an interface of ours");
-            self.note(number, false, &frame);
-            let item = Item::Frame(Frame::new(Buffer::copy_from(&frame)));
+            self.note(number, false, frame);
+            let item = Item::Frame(Frame::new(Buffer::copy_from(frame)));
             self.nodes.get_mut(&number).unwrap().mesh.handle(now, Port::Below(interface as u32), item);
             self.drain(number, guest);
+        } else if let Some((_, frame)) = received {
+            self.switch(Place::Kernel, &frame, guest);
         }
         let now = self.now();
         let due = self.nodes.iter().filter(|(_, node)| node.mesh.deadline().is_some_and(|at| at <= now));
@@ -345,9 +370,33 @@ impl Ours {
         self.drain(number, guest);
     }
 
+    /// Has a host on the LAN send a frame.
+    pub(crate) fn send_on_lan(&mut self, frame: &[u8], guest: &Guest) {
+        self.switch(Place::Host, frame, guest);
+    }
+
+    /// Has the LAN carry a frame.
+    fn switch(&mut self, from: Place, frame: &[u8], guest: &Guest) {
+        let Some(lan) = &mut self.lan else { return };
+        let (node, port) = (lan.node, lan.port);
+        for to in lan.switch(from, frame) {
+            match to {
+                Place::Kernel => guest.send(port, frame),
+                Place::Ours => self.send(node, Buffer::copy_from(frame), guest),
+                Place::Host => {
+                    let answer = self.lan.as_mut().and_then(|lan| lan.host.receive(frame));
+                    if let Some(answer) = answer {
+                        self.switch(Place::Host, &answer, guest);
+                    }
+                }
+            }
+        }
+    }
+
     fn drain(&mut self, number: usize, guest: &Guest) {
         let now = self.now();
-        let mut passed = Vec::new();
+        let (mut passed, mut on_lan) = (Vec::new(), Vec::new());
+        let is_on_lan = self.lan.as_ref().is_some_and(|lan| lan.node == number);
         let node = self.nodes.get_mut(&number).unwrap();
         while let Some((port, item)) = node.mesh.poll(now) {
             match (port, item) {
@@ -355,6 +404,7 @@ impl Ours {
                     guest.send(node.ports[interface as usize], &frame.bytes);
                     passed.push(frame.bytes);
                 }
+                (Port::Above(_), Item::Frame(frame)) if is_on_lan => on_lan.push(frame.bytes),
                 (Port::Above(_), Item::Frame(frame)) => {
                     if let Some(answer) = node.host.receive(&frame.bytes) {
                         node.mesh.handle(now, Port::Above(0), Item::Frame(Frame::new(answer)));
@@ -364,6 +414,7 @@ impl Ours {
             }
         }
         passed.iter().for_each(|frame| self.note(number, true, frame));
+        on_lan.iter().for_each(|frame| self.switch(Place::Ours, frame, guest));
     }
 
     fn note(&mut self, node: usize, sent: bool, frame: &[u8]) {

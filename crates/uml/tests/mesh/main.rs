@@ -5,9 +5,11 @@
 
 mod arp_table;
 mod both;
+mod bridge_loops;
 mod control;
 mod gateways;
 mod host;
+mod lan;
 mod live;
 mod multicast;
 mod topology;

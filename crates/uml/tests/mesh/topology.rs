@@ -82,7 +82,7 @@ impl Topology {
 
     /// A script that makes all of it of the kernel's nodes, in one network namespace, one node after another in random
     /// time: the kernel's intervals stay in step with each other for as long as they run, by however much they are
-    /// apart at first. Bridge-loop avoidance, which ours does not have, and the ARP table are off.
+    /// apart at first. Bridge-loop avoidance and the ARP table are off.
     pub(crate) fn script(&self, random: &mut Stream) -> String {
         let name = self.name;
         let mut script = String::from("ip -batch - <<'end'\n");

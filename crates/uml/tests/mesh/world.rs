@@ -31,7 +31,7 @@ impl World {
         let mut start = || Instant::from_nanos(starts.below(STARTS.as_nanos()));
         let node = |number: usize| {
             let mut config = MeshConfig::new(topology.interfaces(number), topology.host(number));
-            config.arp_table = false;
+            (config.arp_table, config.bridge_loop_avoidance) = (false, false);
             let interval = Duration::from_millis(INTERVAL);
             config.routing =
                 RoutingConfig::BatmanIv(BatmanIvConfig { interval, ..BatmanIvConfig::default() });
