@@ -3,7 +3,8 @@
 //!
 //! The input is a byte of settings, of which one bit says by which algorithm the node routes, and then frames: two
 //! bytes of length, whose highest bits say by which interface the frame comes and how much time passes before it, and
-//! what is behind the Ethernet header.
+//! what is behind the Ethernet header. Of frames from above, those of odd length are whole if the settings say so: from
+//! a LAN, where other nodes may be that claim clients.
 #![no_main]
 
 use hopcast_core::{Buffer, Duration, Frame, Instant, Item, Machine, Port, Seed};
@@ -57,7 +58,11 @@ fuzz_target!(|data: &[u8]| {
             ethernet::prepend(&mut frame, Header { destination, source, ether_type });
             Item::Frame(Frame::new(frame))
         };
-        if high >> 3 & 1 != 0 {
+        let is_whole = settings & 32 != 0 && len % 2 == 1;
+        if high >> 3 & 1 != 0 && is_whole {
+            let frame = Item::Frame(Frame::new(Buffer::copy_from(packet)));
+            node.handle(now, Port::Above(0), frame);
+        } else if high >> 3 & 1 != 0 {
             // One of a client of the node's own, to all or to one elsewhere.
             let to = if len % 2 == 0 { BROADCAST } else { [6, 0, 0, 0, 0, 2] };
             node.handle(now, Port::Above(0), item(to, HOST, 0x88b5));
@@ -70,6 +75,8 @@ fuzz_target!(|data: &[u8]| {
     }
     sent += advance(&mut node, &mut now, Duration::from_secs(5));
     let seconds = now.as_nanos() / 1_000_000_000 + 1;
+    // Each frame makes a claim at most, and shows one other node of the LAN.
+    assert!(node.claims().len() as u64 <= frames && node.backbones().len() as u64 <= frames.min(256));
     assert!(sent <= frames * CAUSED + seconds * OWN, "{sent} frames for {frames} in {seconds} seconds");
 });
 
