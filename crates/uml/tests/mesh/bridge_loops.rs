@@ -70,10 +70,10 @@ impl Live {
 
     /// Packets of ARP of the far host that the host on the LAN has got.
     fn heard(&self, operation: Operation) -> usize {
-        let far = self.topology.host(FAR);
+        let far = Station { mac: self.topology.host(FAR), address: address(0, FAR as u8 + 1) };
         let received = &self.ours.lan.as_ref().unwrap().host.received;
         let packets = received.iter().filter_map(|frame| arp::parse(frame.get(ethernet::HEADER..)?).ok());
-        packets.filter(|packet| (packet.operation, packet.sender.mac) == (operation, far)).count()
+        packets.filter(|packet| (packet.operation, packet.sender) == (operation, far)).count()
     }
 
     fn forget_heard(&mut self) {
