@@ -8,11 +8,11 @@
 //! | type | version | TTL | flags | number | originator | TVLV len | throughput | containers … (OGM2)
 //! ```
 
-use hopcast_core::{Malformed, Reader};
+use hopcast_core::Malformed;
 use hopcast_wire::ethernet::Mac;
 
 use super::field::header;
-use super::{Header, PacketType, packet_type};
+use super::messages::{Messages, OriginatorMessage};
 
 header! {
     /// A probe of a link. The kernel sends four zero bytes behind it.
@@ -44,38 +44,17 @@ header! {
     }
 }
 
-/// The originator messages of a packet, as [`ogm::Messages`](super::ogm::Messages).
-#[derive(Clone, Copy, Debug)]
-pub struct Messages<'a> {
-    rest: &'a [u8],
+impl OriginatorMessage for Ogm2 {
+    #[inline]
+    fn containers_len(&self) -> usize {
+        self.tvlv_len.into()
+    }
 }
 
-/// Reads the messages of a packet of type [`PacketType::Ogm2`], each with the bytes of its containers.
+/// Reads the messages of a packet of type [`PacketType::Ogm2`](super::PacketType::Ogm2).
 ///
 /// # Errors
 /// The first message is malformed.
-pub fn messages(packet: &[u8]) -> Result<Messages<'_>, Malformed> {
-    first(packet).map(|_| Messages { rest: packet })
-}
-
-fn first(packet: &[u8]) -> Result<(Ogm2, &[u8], &[u8]), Malformed> {
-    let (ogm, rest) = Ogm2::parse(packet)?;
-    // The next message begins at an even place (`batadv_iv_ogm_aggr_packet`, `batadv_v_ogm_aggr_packet`).
-    Malformed::unless(ogm.tvlv_len.is_multiple_of(2), "tvlv_len")?;
-    let mut reader = Reader::new(rest);
-    let containers = reader.take(usize::from(ogm.tvlv_len), "tvlv_len")?;
-    Ok((ogm, containers, reader.rest()))
-}
-
-impl<'a> Iterator for Messages<'a> {
-    type Item = (Ogm2, &'a [u8]);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if packet_type(self.rest) != Ok(PacketType::Ogm2) {
-            return None;
-        }
-        let (ogm, containers, rest) = first(self.rest).ok()?;
-        self.rest = rest;
-        Some((ogm, containers))
-    }
+pub fn messages(packet: &[u8]) -> Result<Messages<'_, Ogm2>, Malformed> {
+    Messages::of(packet)
 }

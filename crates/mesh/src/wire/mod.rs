@@ -24,11 +24,13 @@ pub mod batman_v;
 pub mod data;
 mod field;
 pub mod icmp;
+mod messages;
 pub mod ogm;
 pub mod translation;
 pub mod tvlv;
 
 use hopcast_core::{Buffer, Malformed, Reader, Writer};
+pub use messages::{Messages, OriginatorMessage};
 
 /// Ethernet type of every packet (`ETH_P_BATMAN`).
 pub const ETHER_TYPE: u16 = 0x4305;

@@ -5,11 +5,11 @@
 //! | type | version | TTL | flags | number | originator | prev. sender | reserved | TQ | TVLV len | containers …
 //! ```
 
-use hopcast_core::{Malformed, Reader};
+use hopcast_core::Malformed;
 use hopcast_wire::ethernet::Mac;
 
 use super::field::header;
-use super::{Header, PacketType, packet_type};
+use super::messages::{Messages, OriginatorMessage};
 
 /// Flag: the message did not come from the sender's best next hop to the originator. It shows the originator that its
 /// link works in both directions, and says nothing about routes.
@@ -37,40 +37,17 @@ header! {
     }
 }
 
-/// The messages of a packet. It ends where the packet does, or at bytes that are no message: a link may pad a packet
-/// with zeros, and zero is no version.
-#[derive(Clone, Copy, Debug)]
-pub struct Messages<'a> {
-    rest: &'a [u8],
+impl OriginatorMessage for Ogm {
+    #[inline]
+    fn containers_len(&self) -> usize {
+        self.tvlv_len.into()
+    }
 }
 
-/// Reads the messages of a packet of type [`PacketType::OgmIv`], each with the bytes of its containers.
+/// Reads the messages of a packet of type [`PacketType::OgmIv`](super::PacketType::OgmIv).
 ///
 /// # Errors
 /// The first message is malformed.
-pub fn messages(packet: &[u8]) -> Result<Messages<'_>, Malformed> {
-    first(packet).map(|_| Messages { rest: packet })
-}
-
-fn first(packet: &[u8]) -> Result<(Ogm, &[u8], &[u8]), Malformed> {
-    let (ogm, rest) = Ogm::parse(packet)?;
-    // The next message begins at an even place (`batadv_iv_ogm_aggr_packet`, `batadv_v_ogm_aggr_packet`).
-    Malformed::unless(ogm.tvlv_len.is_multiple_of(2), "tvlv_len")?;
-    let mut reader = Reader::new(rest);
-    let containers = reader.take(usize::from(ogm.tvlv_len), "tvlv_len")?;
-    Ok((ogm, containers, reader.rest()))
-}
-
-impl<'a> Iterator for Messages<'a> {
-    type Item = (Ogm, &'a [u8]);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        // A message is 24 bytes at least, so that there are no more than the packet is long.
-        if packet_type(self.rest) != Ok(PacketType::OgmIv) {
-            return None;
-        }
-        let (ogm, containers, rest) = first(self.rest).ok()?;
-        self.rest = rest;
-        Some((ogm, containers))
-    }
+pub fn messages(packet: &[u8]) -> Result<Messages<'_, Ogm>, Malformed> {
+    Messages::of(packet)
 }
