@@ -334,10 +334,11 @@ fn observations(
     routes_late: Duration,
 ) -> LiveObservations {
     let mut live = Live { routes_late_ms: routes_late.as_nanos() as f64 / 1e6, ..live(&emulator) };
-    let (mut sites, mut latest_wake) = (Vec::new(), Duration::ZERO);
+    let (mut sites, mut tables, mut latest_wake) = (Vec::new(), Vec::new(), Duration::ZERO);
     let mut services: BTreeMap<String, u64> = BTreeMap::new();
     for (name, node) in nodes {
         sites.extend(node.sites);
+        tables.extend(node.tables);
         node.services.into_iter().for_each(|(name, value)| *services.entry(name).or_default() += value);
         live.node_cpu_s.insert(name, node.cpu_s);
         let figure = |name: &str| node.sockets.get(name).copied().unwrap_or(0);
@@ -362,7 +363,7 @@ fn observations(
         steps: directions.into_iter().map(|d| d.steps).collect(),
     };
     let links = emulator.links.into_iter().map(link).collect();
-    LiveObservations { sites, services, links, live, ..LiveObservations::default() }
+    LiveObservations { sites, services, tables, links, live, ..LiveObservations::default() }
 }
 
 fn live(report: &EmulatorReport) -> Live {

@@ -25,6 +25,7 @@ use std::time::SystemTime;
 use hopcast_core::Duration;
 use hopcast_node::Clock;
 use hopcast_node::runtime::{Runtime, Stop};
+use hopcast_twin::results::ServiceTable;
 use hopcast_twin::run_end;
 use hopcast_twin::scenario::model::{NodeId, Scenario};
 use hopcast_twin::world::{InstanceReport, NodeInstance};
@@ -49,6 +50,9 @@ pub struct NodeReport {
     /// Counters of its services, by service and name.
     #[serde(default)]
     pub services: BTreeMap<String, u64>,
+    /// Tables of what its services know in the end.
+    #[serde(default)]
+    pub tables: Vec<ServiceTable>,
     /// Counters of its sockets, by name.
     pub sockets: BTreeMap<String, u64>,
     /// Processor time, in seconds.
@@ -256,6 +260,7 @@ fn run(
     let mut report = NodeReport {
         sites: instance.reports(),
         services: instance.service_counters(),
+        tables: instance.service_tables(scenario),
         ..NodeReport::default()
     };
     runtime.counters(&mut |name, value| _ = report.sockets.insert(name.to_owned(), value));

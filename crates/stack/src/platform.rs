@@ -281,30 +281,32 @@ impl NodeBuilder {
         Self { assembly: Assembly::new(), platform, chains: Vec::new(), routes }
     }
 
-    /// Puts the services of a node on its kernel. Those that are attached to the host take packets out of it; those to
-    /// groups that they hand back leave by these routes, and groups that are left to services by what such a service
-    /// finds. The kernel gives up the interfaces that other services are attached to, and what these make of them are
-    /// TAP devices of the same names.
+    /// Puts the services of a node on its kernel, and returns their machines and the state of each. Those that are
+    /// attached to the host take packets out of it; those to groups that they hand back leave by these routes, and
+    /// groups that are left to services by what such a service finds. The kernel gives up the interfaces that other
+    /// services are attached to, and what these make of them are TAP devices of the same names.
     pub fn put_services_on_kernel(
         &mut self,
         network: Network<'_>,
         plan: &NetworkPlan,
         node: NodeId,
         (groups, left_to_services): (&GroupEgresses, &[IpAddr]),
-    ) -> Vec<PlacedMachine> {
+    ) -> (Vec<PlacedMachine>, Vec<ServiceStatus>) {
+        let (mut placed, mut statuses): (Vec<PlacedMachine>, _) = (Vec::new(), Vec::new());
         if matches!(self.platform, Platform::Virtual(_)) {
-            return Vec::new();
+            return (placed, statuses);
         }
         let layers = plan.layers().node(node);
-        let mut placed: Vec<PlacedMachine> = Vec::new();
         let host = host_config(network, plan, node);
         for (place, PlacedService { service, takes }) in layers.services.iter().enumerate() {
             let service = &network.services[*service];
             let settings = service.layer.settings();
             let changes = service.changes_at(node);
             let attached = (layers.lower(takes, network.links), layers.user(place));
-            let machine =
-                Box::new(Restartable::new(&service.layer, changes, &host, attached, self.routes.clone()));
+            let machine = Restartable::new(&service.layer, changes, &host, attached, self.routes.clone());
+            let machine = Shared::new(machine);
+            statuses.push(ServiceStatus::new(machine.clone()));
+            let machine = Box::new(machine);
             if settings.hooks().is_empty() {
                 let slot = self.assembly.add(machine);
                 for (port, &taken) in (0..).zip(takes) {
@@ -330,7 +332,7 @@ impl NodeBuilder {
         }
         attach_queriers(&mut self.assembly, network, layers, &placed);
         self.plug_made_interfaces(plan, (node, &host, layers), &placed);
-        placed
+        (placed, statuses)
     }
 
     /// Wires a port of a service to what is below it on a kernel.

@@ -12,11 +12,11 @@ use crate::bounds::Bounds;
 use crate::meter::{Meter, PartialMeter};
 use crate::observed::{Observed, ObservedFlow};
 use crate::results::{
-    Figures, Flow, LatencyCurve, Link, Live, Parameters, Receiver, Run, ScheduledEvent, Series,
+    Figures, Flow, LatencyCurve, Link, Live, Parameters, Receiver, Run, ScheduledEvent, Series, ServiceTable,
 };
 use crate::scenario::BlockBound;
 use crate::scenario::model::{self, Action, Case, LinkId, Measure, Scenario};
-use crate::world::InstanceReport;
+use crate::world::{InstanceReport, limit_tables};
 
 pub use crate::observed::{ObservedLink, SentBytes};
 
@@ -36,6 +36,8 @@ pub struct LiveObservations {
     pub programs: Vec<ProgramResult>,
     /// Counters of services, by service and name, summed over the network.
     pub services: BTreeMap<String, u64>,
+    /// Tables of services in the end, in the order of the nodes.
+    pub tables: Vec<ServiceTable>,
     /// Figures of the machine itself: lateness, drops, validity.
     pub live: Live,
 }
@@ -62,7 +64,8 @@ impl LiveObservations {
     /// The part of the document of one repeat of `case`.
     pub fn collect(self, case: &Case, repeat: u64, bounds: &Bounds) -> Run {
         let scenario = &case.scenario;
-        let Self { sites, links, sent, programs, services, live } = self;
+        let Self { sites, links, sent, programs, services, mut tables, live } = self;
+        limit_tables(&mut tables);
         let flows: Vec<_> =
             (0..scenario.flows.len()).map(|number| joined(scenario, number, &sites)).collect();
         let Measure { from, to, .. } = scenario.measure;
@@ -77,7 +80,7 @@ impl LiveObservations {
             None => sent_on_pairs(scenario, &links),
         };
         let hosts = services.into_iter().filter(|&(_, count)| count > 0).collect();
-        let observed = Observed { flows, links, network_bytes, transfer_bytes, hosts, tables: Vec::new() };
+        let observed = Observed { flows, links, network_bytes, transfer_bytes, hosts, tables };
         let mut run = Run { live: Some(live), ..collect(case, repeat, bounds, observed) };
         for ProgramResult { flow: number, figures, receivers, series, latency, counters, .. } in programs {
             let cuts = bounds.of_flow(scenario, number);

@@ -112,7 +112,7 @@ pub struct Run {
     /// Counters of the hosts, summed over all of them and over the whole run, without those at zero.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub hosts: BTreeMap<String, u64>,
-    /// Tables of what the services of nodes know at the end of the run, in the order of the nodes; none of a live run.
+    /// Tables of what the services of nodes know at the end of the run, in the order of the nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tables: Vec<ServiceTable>,
     /// The first hundred scheduled events, in the order of time.

@@ -31,6 +31,31 @@ pub enum StatusCell {
     Text(String),
 }
 
+impl StatusTable {
+    /// The rows as text, of which there are `room` at most, and the number of those that are left out. `name` says what
+    /// stands for an Ethernet address, and `time` for a time of the run.
+    pub fn text(
+        &self,
+        room: usize,
+        name: impl Fn(MacAddress) -> String,
+        time: impl Fn(Instant) -> String,
+    ) -> (Vec<Vec<String>>, usize) {
+        let cell = |cell: &StatusCell| match cell {
+            StatusCell::Address(address) => name(*address),
+            StatusCell::Time(at) => time(*at),
+            StatusCell::Text(text) => text.clone(),
+        };
+        let rows: Vec<_> = self.rows.iter().take(room).map(|row| row.iter().map(cell).collect()).collect();
+        let left_out = self.rows.len() - rows.len();
+        (rows, left_out)
+    }
+}
+
+/// An Ethernet address as Linux writes it: `02:00:00:00:00:01`.
+pub fn address_text(address: MacAddress) -> String {
+    address.map(|byte| format!("{byte:02x}")).join(":")
+}
+
 /// Reads the tables of a machine that runs.
 pub type StatusReader = Box<dyn Fn() -> Vec<StatusTable>>;
 

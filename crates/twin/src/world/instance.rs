@@ -12,13 +12,15 @@ use serde::{Deserialize, Serialize};
 
 use hopcast_stack::group::Shown;
 use hopcast_stack::network::NetworkPlan;
-use hopcast_stack::service::GroupEgresses;
+use hopcast_stack::service::{GroupEgresses, ServiceStatus};
 use hopcast_stack::{BuiltNodes, KernelNode, NodeBuilder, PlacedMachine};
 
 use super::flow::{application_ends, build_flow};
 use super::route_changes::OnChangingRoutes;
+use super::tables::Tables;
 use super::{RunningFlow, WorldError, lines, sum_counters};
 use crate::meter::{Meters, PartialMeter};
+use crate::results::ServiceTable;
 use crate::scenario::model::{FlowId, NodeId, Scenario};
 
 /// The machines of all flows on one node, with their plugs.
@@ -31,6 +33,7 @@ pub struct NodeInstance {
     machine: Shared<OnChangingRoutes<Assembly>>,
     flows: Vec<FlowPart>,
     services: Vec<PlacedMachine>,
+    statuses: Vec<ServiceStatus>,
 }
 
 /// The part of a flow that is on the node.
@@ -76,7 +79,8 @@ impl NodeInstance {
             flows.push(FlowPart { flow, plugs, names, meters, shown, frame });
         }
         let left: Vec<_> = routes.borrow().left_to_services().collect();
-        let services = built[node].put_services_on_kernel(scenario.network(), &plan, node, (groups, &left));
+        let (services, statuses) =
+            built[node].put_services_on_kernel(scenario.network(), &plan, node, (groups, &left));
         let built = built.into_builders().into_iter().find_map(NodeBuilder::into_kernel);
         let Some(KernelNode { mut assembly, plugs }) = built else { return Ok(None) };
         for join in joins {
@@ -84,7 +88,7 @@ impl NodeInstance {
         }
         let is_idle = flows.is_empty() && services.is_empty();
         let machine = Shared::new(OnChangingRoutes::new(assembly, scenario, routes));
-        let instance = Self { node, plugs, machine, flows, services };
+        let instance = Self { node, plugs, machine, flows, services, statuses };
         Ok((!is_idle).then_some(instance))
     }
 
@@ -132,6 +136,15 @@ impl NodeInstance {
         let machine = self.machine.get();
         let assembly = machine.inner();
         sum_counters(self.services.iter().map(|placed| (&*placed.name, assembly.machine(placed.slot))))
+    }
+
+    /// The tables of the node's services as they are now, as the document has them.
+    pub fn service_tables(&self, scenario: &Scenario) -> Vec<ServiceTable> {
+        let mut tables = Tables::new(scenario);
+        for (placed, status) in self.services.iter().zip(&self.statuses) {
+            status.tables().iter().for_each(|table| tables.add(self.node, &placed.name, table));
+        }
+        tables.finish()
     }
 
     /// The measurements and counters of each flow at this node.

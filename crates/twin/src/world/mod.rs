@@ -39,10 +39,14 @@ use crate::capture::{InterfaceId, PcapngWriter};
 use crate::meter::Meters;
 use crate::monitor::Monitor;
 use crate::observed::{Observed, ObservedFlow, ObservedLink};
+use crate::results::ServiceTable;
 use crate::scenario::model::{Action, Flow, LinkId, NodeId, Scenario};
 use agenda::Agenda;
 use recording::Recording;
 use script::{Script, Step};
+use tables::Tables;
+
+pub(crate) use tables::limit_tables;
 
 pub use error::WorldError;
 pub use hopcast_stack::network::directions;
@@ -461,7 +465,7 @@ impl World {
             network_bytes: Some(self.sent_in_window(None)),
             transfer_bytes: self.sent_in_transfer(None),
             hosts,
-            tables: tables::of(&self),
+            tables: self.tables(),
         }
     }
 
@@ -497,6 +501,17 @@ impl World {
             all.extend(status.tables().into_iter().map(|table| (place, &*placed.name, table)));
         }
         all
+    }
+
+    /// The tables of all nodes' services, as the document has them.
+    fn tables(&self) -> Vec<ServiceTable> {
+        let mut tables = Tables::new(&self.scenario);
+        for node in 0..self.nodes.len() {
+            for (_, service, table) in self.service_tables(node) {
+                tables.add(node, service, &table);
+            }
+        }
+        tables.finish()
     }
 
     /// Ends the capture, if there is one; an error if not all of it could be written.
