@@ -112,6 +112,10 @@ pub struct DevicePlug {
     pub routes: Vec<(IpAddr, u8)>,
     /// Maximum length of a packet, in bytes, without Ethernet's header.
     pub mtu: u32,
+    /// Whether the machine is told, by [memberships](crate::Membership), which groups the host wants on a TAP: those
+    /// that it has joined there; all, told as the unspecified address of an IP version, where it routes that version's
+    /// groups by the device, or has it in a bridge of its own. A change is told within half a second.
+    pub tells_groups: bool,
 }
 
 /// The frames of one interface.

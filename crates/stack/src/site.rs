@@ -8,13 +8,16 @@ use std::rc::Rc;
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::choice;
 use hopcast_config::yaml::Node;
-use hopcast_core::Machine;
-use hopcast_host::Hook;
+use hopcast_core::{Machine, Rate, Stream};
+use hopcast_host::{Hook, Interface};
 
 use crate::deliveries::{self, DELIVERIES};
 use crate::group::{DeliveryLayer, DeliveryRow, SiteDelivery};
 use crate::network::{HOP_LIMIT, MacAddress};
-use crate::service::{HostConfig, LowerInterface, NoRoutes, ServiceLayer, ServiceRoutes, ServiceRow};
+use crate::service::{
+    HostConfig, InterfaceUser, LowerInterface, NoRoutes, ServiceLayer, ServiceRoutes, ServiceRow,
+    StatusReader,
+};
 use crate::services::SERVICES;
 use crate::transport::{Layer, PortKind, Row};
 use crate::transports::{TRANSPORTS, layer};
@@ -183,7 +186,39 @@ fn at_sites() -> impl Iterator<Item = &'static DeliveryRow> {
     DELIVERIES.iter().copied().filter(|row| DeliveryLayer::of(row).settings().at_sites().is_some())
 }
 
-/// A service for what a node's host forwards, or between interfaces that it gives up.
+/// An interface of a node's host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SiteInterface {
+    /// Its name.
+    pub name: String,
+    /// Its Ethernet address.
+    pub mac: MacAddress,
+    /// Maximum length of a packet that leaves by it, in bytes.
+    pub mtu: u32,
+    /// Rate at which it sends, if that is known.
+    pub rate: Option<Rate>,
+}
+
+impl SiteInterface {
+    /// One of which only the name is known: with the address `mac`, and Ethernet's MTU.
+    pub fn unknown(name: &str, mac: MacAddress) -> Self {
+        Self { name: name.to_owned(), mac, mtu: DEFAULT_MTU, rate: None }
+    }
+}
+
+/// The machine of a service between interfaces: `Below(i)` is the one at place i, and `Above(0)` the host's own port.
+pub struct SiteMachine {
+    /// The machine.
+    pub machine: Box<dyn Machine>,
+    /// Reads its tables, if it has any.
+    pub reader: Option<StatusReader>,
+    /// MTU of the device at the host's own port, in bytes.
+    pub mtu: u32,
+    /// Whether it is told by [memberships](hopcast_core::Membership) which groups the host wants on that device.
+    pub hears_groups: bool,
+}
+
+/// A service for what a node's host forwards, or between its interfaces.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SiteService(ServiceLayer);
 
@@ -204,6 +239,11 @@ impl SiteService {
     /// # Errors
     /// A value that is not allowed.
     pub fn read(row: &'static ServiceRow, node: &Node) -> Result<Self, Diagnostic> {
+        if let Some(device) = node.get("device").filter(|_| !row.on_host) {
+            return Err(
+                device.error("`device` is for scenarios: the name of a node's own device is in `tap`")
+            );
+        }
         (row.read)(row, node).map(Self)
     }
 
@@ -212,36 +252,37 @@ impl SiteService {
         self.0.settings().hooks()
     }
 
-    /// Its machine at a host with these addresses, whose `Below(0)` is the hook.
-    pub fn machine(&self, addresses: &[IpAddr]) -> Box<dyn Machine> {
+    /// EtherType of the frames that one between interfaces exchanges there, if it leaves all others to the host.
+    pub fn ether_type(&self) -> Option<u16> {
+        self.0.settings().ether_type()
+    }
+
+    /// Its machine at a host with these addresses, whose `Below(0)` is the hook. It draws from `random`.
+    pub fn machine(&self, addresses: &[IpAddr], random: Stream) -> Box<dyn Machine> {
         let host = HostConfig {
             addresses: addresses.to_vec(),
             interfaces: Vec::new(),
             forwarding: true,
             hop_limit: HOP_LIMIT,
         };
-        let routes: Rc<dyn ServiceRoutes> = Rc::new(NoRoutes);
+        let routes: Rc<dyn ServiceRoutes> = Rc::new(NoRoutes::new(random));
         self.0.settings().machine(&host, &[], &routes)
     }
 
-    /// Its machine between interfaces of the host: `Below(i)` is the one at place i, and `Above(0)` the host's own
-    /// port, a device of this name with this Ethernet address.
+    /// Its machine between interfaces of the host, and the facts of its device there, which has this name and Ethernet
+    /// address. It draws from `random`.
     ///
     /// # Errors
     /// It cannot be attached to these, or has a prefix, which scenarios alone have; a part of a sentence.
     pub fn between(
         &self,
         (device, mac): (&str, MacAddress),
-        interfaces: &[String],
-    ) -> Result<Box<dyn Machine>, String> {
-        let lower = |name: &String| LowerInterface {
-            name: name.clone(),
-            link: None,
-            mac,
-            mtu: DEFAULT_MTU,
-            tags: Vec::new(),
-            rate: None,
-            is_mesh: false,
+        interfaces: &[SiteInterface],
+        random: Stream,
+    ) -> Result<SiteMachine, String> {
+        let lower = |interface: &SiteInterface| {
+            let SiteInterface { name, mac, mtu, rate } = interface.clone();
+            LowerInterface { name, link: None, mac, mtu, tags: Vec::new(), rate, is_mesh: false }
         };
         let lower: Vec<_> = interfaces.iter().map(lower).collect();
         let settings = self.0.settings();
@@ -250,14 +291,17 @@ impl SiteService {
         if made.iter().any(|made| !made.prefixes.is_empty()) {
             return Err("`prefix` is for scenarios: a node's own addresses are in `address`".to_owned());
         }
+        let of_mesh = settings.mesh_mtu(lower.iter().map(|lower| lower.mtu).min().unwrap_or(DEFAULT_MTU));
+        let mtu = of_mesh.unwrap_or(DEFAULT_MTU);
         let host = HostConfig {
             addresses: Vec::new(),
-            interfaces: Vec::new(),
+            interfaces: vec![Interface::new(mac, mtu)],
             forwarding: false,
             hop_limit: HOP_LIMIT,
         };
-        let routes: Rc<dyn ServiceRoutes> = Rc::new(NoRoutes);
-        Ok(settings.machine(&host, &lower, &routes))
+        let routes: Rc<dyn ServiceRoutes> = Rc::new(NoRoutes::new(random));
+        let (machine, reader) = settings.readable_machine(&host, (&lower, InterfaceUser::Host), &routes);
+        Ok(SiteMachine { machine, reader, mtu, hears_groups: of_mesh.is_some() })
     }
 
     /// Its name in the table.
@@ -298,8 +342,11 @@ mod tests {
     #[test]
     fn what_a_node_does_for_its_host_takes_packets_out_of_a_kernel() {
         let rows: Vec<_> = SERVICES.iter().copied().filter(|row| row.for_sites).collect();
-        assert_eq!(rows.iter().map(|row| row.name).collect::<Vec<_>>(), ["bridge", "meadcast-router"]);
-        assert_eq!(rows.iter().map(|row| row.on_host).collect::<Vec<_>>(), [false, true]);
+        assert_eq!(
+            rows.iter().map(|row| row.name).collect::<Vec<_>>(),
+            ["bridge", "batman-iv", "batman-v", "meadcast-router"]
+        );
+        assert_eq!(rows.iter().map(|row| row.on_host).collect::<Vec<_>>(), [false, false, false, true]);
         assert!(rows.iter().all(|row| row.worlds == Worlds::Both));
         assert_eq!(at_sites().map(|row| row.name).collect::<Vec<_>>(), ["meadcast"]);
         let layer = SiteDeliveryLayer::default();

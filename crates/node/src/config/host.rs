@@ -8,7 +8,7 @@ use hopcast_config::Diagnostic;
 use hopcast_config::decode::{Fields, one_or_list, text};
 use hopcast_config::yaml::Node;
 use hopcast_core::Seed;
-use hopcast_stack::site::{SiteDeliveryLayer, SiteGroup, SiteService};
+use hopcast_stack::site::{SiteDeliveryLayer, SiteGroup, SiteInterface, SiteService};
 
 use super::address;
 use super::decode::device;
@@ -83,7 +83,10 @@ fn between(
     let [first, rest @ ..] = Seed::new(0, 0).stream(&["address", own, &tap], 0).bits().to_be_bytes();
     let mac = [first & !1 | 2, rest[0], rest[1], rest[2], rest[3], rest[4]];
     let device = HostDevice { tap, addresses: addresses.collect::<Result<_, _>>()?, mac };
-    service.between((&device.tap, device.mac), &interfaces).map_err(|error| node.error(error))?;
+    let known = interfaces.iter().map(|name| SiteInterface::unknown(name, device.mac)).collect::<Vec<_>>();
+    let random = Seed::new(0, 0).stream(&["services", own, &device.tap], 0);
+    let between = service.between((&device.tap, device.mac), &known, random);
+    between.map_err(|error| node.error(error))?;
     Ok(HostService { addresses: Vec::new(), interfaces, device: Some(device), service })
 }
 

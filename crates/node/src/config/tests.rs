@@ -306,12 +306,12 @@ fn a_slip_in_what_a_node_does_for_its_host_is_one_line_at_its_place() {
         (
             "meadcast-router",
             "meadcast-ruter",
-            "3:18: `run`: expected one of `bridge`, `meadcast-router`, found `meadcast-ruter`: did you mean `meadcast-router`?",
+            "3:18: `run`: expected one of `bridge`, `batman-iv`, `batman-v`, `meadcast-router`, found `meadcast-ruter`: did you mean `meadcast-router`?",
         ),
         (
             "run: meadcast-router",
             "run: vlan",
-            "`run`: expected one of `bridge`, `meadcast-router`, found `vlan`",
+            "`run`: expected one of `bridge`, `batman-iv`, `batman-v`, `meadcast-router`, found `vlan`",
         ),
         ("min-dsts", "min-dst", "unknown key `min-dst` in `services`: did you mean `min-dsts`?"),
         ("min-dsts: 3", "min-dsts: 33", "`min-dsts`: expected"),
@@ -376,6 +376,52 @@ fn a_node_is_a_bridge_of_interfaces_of_its_host() {
     ] {
         let changed = BRIDGE.replacen(from, to, 1);
         assert_ne!(changed, BRIDGE, "{from}");
+        assert!(complaint(&changed).contains(expected), "{}", complaint(&changed));
+    }
+}
+
+const MESH: &str = "name: harbour
+listen: 192.0.2.1:7400
+services:
+  - { run: batman-iv, tap: bat0, address: 10.9.0.1/24, interfaces: [eth1, wlan0], wireless: [wlan0] }
+  - { run: batman-v, tap: bat1, interfaces: eth3, elp-interval: 1s }
+";
+
+#[test]
+fn a_node_is_in_meshes_by_interfaces_that_stay_its_hosts() {
+    let config = read(MESH).unwrap();
+    let [one, other] = config.services.as_slice() else { panic!("two services") };
+    assert_eq!(
+        (&*one.interfaces, &*other.interfaces),
+        (&["eth1", "wlan0"].map(str::to_owned)[..], &["eth3".to_owned()][..])
+    );
+    assert_eq!([one, other].map(|service| service.service.ether_type()), [Some(0x4305); 2]);
+    assert_eq!(read(BRIDGE).unwrap().services[0].service.ether_type(), None);
+    let many = (0..33).map(|number| format!("e{number}")).collect::<Vec<_>>().join(", ");
+    for (from, to, expected) in [
+        ("tap: bat0, ", "", "4:5: `services` needs `tap`"),
+        (
+            "tap: bat0",
+            "device: bat0, tap: bat0",
+            "4:30: `device` is for scenarios: the name of a node's own device is in `tap`",
+        ),
+        ("address: 10.9.0.1/24", "prefix: 10.9.0.0/24", "4:5: `prefix` is for scenarios"),
+        ("eth3", "wlan0", "5:5: `interfaces`: `wlan0` is listed twice"),
+        (
+            "wireless: [wlan0]",
+            "wireless: [wlan1]",
+            "4:5: `wireless`: `wlan1` is none of its interfaces: did you mean `wlan0`?",
+        ),
+        ("eth3", &format!("[{many}]"), "5:5: `batman-v` is attached to 1 to 32 interfaces, and not to 33"),
+        (
+            "batman-iv",
+            "batman-vi",
+            "`run`: expected one of `bridge`, `batman-iv`, `batman-v`, `meadcast-router`, found `batman-vi`",
+        ),
+        ("wireless", "elp-interval: 1s, wireless", "unknown key `elp-interval` in `services`"),
+    ] {
+        let changed = MESH.replacen(from, to, 1);
+        assert_ne!(changed, MESH, "{from}");
         assert!(complaint(&changed).contains(expected), "{}", complaint(&changed));
     }
 }

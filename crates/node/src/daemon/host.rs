@@ -3,18 +3,16 @@
 
 use std::collections::BTreeSet;
 
-use hopcast_core::plug::{DevicePlug, HookPlug, Plug};
-use hopcast_core::{Port, Slot};
-use hopcast_stack::site::{HookChain, SiteGroup, SiteSender};
+use hopcast_core::plug::{DevicePlug, FramesPlug, HookPlug, Plug};
+use hopcast_core::{Instant, Port, Slot, Stream};
+use hopcast_stack::service::StatusReader;
+use hopcast_stack::site::{HookChain, SiteGroup, SiteInterface, SiteMachine, SiteSender};
 
-use super::report;
 use super::site::Site;
 use super::stack::Stack;
+use super::{interfaces, report};
 use crate::config::{Config, HostDevice, HostSender, HostService};
-use crate::status::HostStatus;
-
-/// MTU of a device beside interfaces, in bytes: Ethernet's (IEEE 802.3).
-const ETHERNET_MTU: u32 = 1500;
+use crate::status::{HostStatus, TableStatus};
 
 /// A service or sender in the status.
 pub(crate) struct HostPart {
@@ -24,6 +22,8 @@ pub(crate) struct HostPart {
     slot: Slot,
     /// How a sender serves its members now.
     shown: Option<Box<dyn Fn() -> String>>,
+    /// Reads the service's tables.
+    reader: Option<StatusReader>,
 }
 
 /// A machine that takes packets out of the host.
@@ -35,20 +35,20 @@ struct Hooked<'a> {
 
 impl Stack {
     /// The services and senders of the node of `config`.
-    pub(super) fn host(&mut self, config: &Config) {
+    pub(super) fn host(&mut self, config: &Config, random: &mut Stream) {
         // Machines with the same selection share a plug: the kernel gives a packet to one.
         let mut hooked = Vec::new();
         for service in &config.services {
             if let Some(device) = &service.device {
-                self.between(service, device);
+                self.between(service, device, random.fork());
                 continue;
             }
-            let slot = self.machines.add(service.service.machine(&service.addresses));
+            let slot = self.machines.add(service.service.machine(&service.addresses, random.fork()));
             let end = (slot, Port::Below(0));
             let hook = Hooked { interfaces: &service.interfaces, end, is_service: true };
             hooked.push((service.service.hooks(), hook));
             let (name, over) = (service.service.name().to_owned(), service.service.to_string());
-            self.host_parts.push(HostPart { name, over, slot, shown: None });
+            self.host_parts.push(HostPart { name, over, slot, shown: None, reader: None });
         }
         for sender in &config.senders {
             let HostSender { to, from, members, interfaces, over, .. } = sender;
@@ -63,9 +63,11 @@ impl Stack {
                 addresses: sender.addresses.clone(),
                 routes: vec![(*to, length)],
                 mtu: u32::from(config.mtu) - over.overhead() as u32,
+                tells_groups: false,
             };
             self.plug((slot, Port::Above(0)), Plug::Tun(device));
-            let part = HostPart { name: to.to_string(), over: over.to_string(), slot, shown: Some(shown) };
+            let (name, over, shown) = (to.to_string(), over.to_string(), Some(shown));
+            let part = HostPart { name, over, slot, shown, reader: None };
             self.host_parts.push(part);
         }
         while let Some((hooks, _)) = hooked.first() {
@@ -86,35 +88,50 @@ impl Stack {
 }
 
 impl Stack {
-    /// A service between interfaces, which the host gives up, and the host's own device beside them.
-    fn between(&mut self, service: &HostService, device: &HostDevice) {
-        let HostService { interfaces, service, .. } = service;
+    /// A service between interfaces, which the host gives up or of whose frames it leaves it one kind, and the host's
+    /// own device beside them.
+    fn between(&mut self, service: &HostService, device: &HostDevice, random: Stream) {
+        let HostService { interfaces: names, service, .. } = service;
         let HostDevice { tap, addresses, mac } = device;
+        let interfaces: Vec<_> =
+            names.iter().map(|name| interfaces::of_host(SiteInterface::unknown(name, *mac))).collect();
         // The configuration was refused otherwise.
-        let Ok(machine) = service.between((tap, *mac), interfaces) else { return };
+        let Ok(between) = service.between((tap, *mac), &interfaces, random) else { return };
+        let SiteMachine { machine, reader, mtu, hears_groups } = between;
         let slot = self.machines.add(machine);
-        for (port, interface) in (0..).zip(interfaces) {
-            self.plug((slot, Port::Below(port)), Plug::Interface(interface.clone()));
+        for (port, interface) in (0..).zip(names.iter().cloned()) {
+            let plug = match service.ether_type() {
+                Some(ether_type) => Plug::Frames(FramesPlug { interface, ether_type, promiscuous: false }),
+                None => Plug::Interface(interface),
+            };
+            self.plug((slot, Port::Below(port)), plug);
         }
         let device = DevicePlug {
             name: tap.clone(),
             addresses: addresses.clone(),
             routes: Vec::new(),
-            mtu: ETHERNET_MTU,
+            mtu,
+            tells_groups: hears_groups,
         };
         self.plug((slot, Port::Above(0)), Plug::Tap(*mac, device));
         let (name, over) = (tap.clone(), service.to_string());
-        self.host_parts.push(HostPart { name, over, slot, shown: None });
+        self.host_parts.push(HostPart { name, over, slot, shown: None, reader });
     }
 }
 
 impl HostPart {
-    pub(super) fn status(&self, site: &Site) -> HostStatus {
+    pub(super) fn status(&self, now: Instant, site: &Site) -> HostStatus {
+        let tables = self.reader.as_ref().map_or_else(Vec::new, |read| read());
         HostStatus {
             name: self.name.clone(),
             role: if self.shown.is_some() { "sender" } else { "service" }.to_owned(),
             over: self.over.clone(),
             shown: self.shown.as_ref().map(|shown| shown()).unwrap_or_default(),
+            tables: tables
+                .iter()
+                .filter(|table| !table.rows.is_empty())
+                .map(|table| TableStatus::of(table, now))
+                .collect(),
             counters: report::counters(site, &[self.slot]),
         }
     }

@@ -7,6 +7,7 @@
 //! | `stack` | the machines on the lanes: BATS with a tunnel or a proxy on top, relays |
 //! | `groups` | the groups: their machines, disks and log |
 //! | `host` | services for what the host forwards, and senders to groups of hosts |
+//! | `interfaces` | facts about the host's interfaces |
 //! | `tcp_access` | access of TCP connections to the node, and their limits |
 //! | `gate` | a filter of the far site's packets by their source |
 //! | `memory` | shares of the node's memory |
@@ -25,6 +26,7 @@ mod error;
 mod gate;
 mod groups;
 mod host;
+mod interfaces;
 mod leftovers;
 mod memory;
 mod names;
@@ -188,7 +190,8 @@ struct Built {
 /// Whether a node makes rules in the kernel, which stay where it is killed.
 fn has_rules(config: &Config) -> bool {
     let takes_tcp = config.carriers.iter().any(|carrier| carrier.tcp.is_some());
-    takes_tcp || !config.services.is_empty() || !config.senders.is_empty()
+    let takes_packets = config.services.iter().any(|service| service.service.ether_type().is_none());
+    takes_tcp || takes_packets || !config.senders.is_empty()
 }
 
 fn build(config: &Config, random: u64) -> Built {

@@ -115,7 +115,7 @@ impl Report {
             peers: peers.collect(),
             carriers: self.parts.iter().map(|part| carrier(part, site)).collect(),
             groups: self.groups.iter().map(|group| group.status(now)).collect(),
-            host: self.host.iter().map(|part| part.status(site)).collect(),
+            host: self.host.iter().map(|part| part.status(now, site)).collect(),
             dropped: dropped.into_iter().map(|(cause, count)| (cause.to_owned(), count)).collect(),
             turned_away: self.board.count_turned_away(),
             sockets,

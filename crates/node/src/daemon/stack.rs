@@ -106,7 +106,7 @@ impl Stack {
             let [one, other] = relay.between.map(|peer| config.peers[peer].name.as_str());
             stack.relay(relay, &format!("{one} - {other}"), datagram, random);
         }
-        stack.host(config);
+        stack.host(config, random);
         stack
     }
 
@@ -126,6 +126,7 @@ impl Stack {
                 addresses: packets.addresses.clone(),
                 routes: packets.routes.clone(),
                 mtu,
+                tells_groups: false,
             }),
         );
         let slots = vec![edge, tunnel, gate];

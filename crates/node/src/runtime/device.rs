@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use hopcast_core::plug::DevicePlug;
-use hopcast_core::{Buffer, Frame, Item};
+use hopcast_core::{Buffer, Frame, Instant, Item};
 use rustix::event::epoll::EventFlags;
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use tun_rs::{DeviceBuilder, Layer, SyncDevice};
@@ -15,8 +15,10 @@ use super::command::ip;
 use super::counters::Counters;
 use super::drops::Drops;
 use super::error::PlugError;
+use super::host_groups::HostGroups;
 use super::poller::{Poller, Token};
 use super::socket::Socket;
+use crate::Clock;
 
 /// Maximum number of packets read in one turn. Chosen; more delays the other sockets, fewer costs turns.
 const MAX_PER_TURN: usize = 64;
@@ -50,6 +52,10 @@ pub(super) struct Device {
     name: String,
     /// Whether the device was deleted.
     gone: bool,
+    /// Length of the longest packet that it takes, as it was set last.
+    mtu: u32,
+    /// The groups that the host wants on it, of which the machine is told.
+    groups: Option<HostGroups>,
     drops: Drops,
     /// The drops of one that was there before, until it was opened.
     dropped_before: u64,
@@ -67,12 +73,11 @@ pub(super) enum Kind {
 
 impl Device {
     pub(super) fn open(
-        poller: &Rc<Poller>,
-        plug: usize,
+        (poller, plug, clock): (&Rc<Poller>, usize, Clock),
         kind: Kind,
         config: &DevicePlug,
     ) -> Result<Self, PlugError> {
-        let DevicePlug { name, addresses, routes, mtu } = config;
+        let DevicePlug { name, addresses, routes, mtu, tells_groups } = config;
         if name.is_empty() || name.len() > MAX_NAME || name.contains(|c: char| c == '/' || c.is_whitespace())
         {
             return Err(PlugError::InterfaceName);
@@ -110,10 +115,24 @@ impl Device {
             allowed: 0,
             name: name.clone(),
             gone: false,
+            mtu: *mtu,
+            groups: tells_groups.then(|| HostGroups::of(name, clock)).transpose()?,
             drops,
             dropped_before,
             counters: Counters::default(),
         })
+    }
+}
+
+impl Device {
+    /// Sets the MTU, if the machine's has changed. What somebody else has set meanwhile stays until then.
+    fn set_mtu(&mut self, mtu: u32) {
+        if mtu == self.mtu {
+            return;
+        }
+        self.mtu = mtu;
+        let is_set = u16::try_from(mtu).is_ok_and(|mtu| self.device.set_mtu(mtu).is_ok());
+        self.counters.send_refused += u64::from(!is_set);
     }
 }
 
@@ -129,6 +148,9 @@ impl Socket for Device {
     }
 
     fn next(&mut self) -> Option<Item> {
+        if let Some(change) = self.groups.as_mut().and_then(HostGroups::next) {
+            return Some(Item::Membership(change));
+        }
         self.allowed = self.allowed.checked_sub(1)?;
         self.counters.syscalls += 1;
         match self.device.recv(&mut self.memory) {
@@ -157,6 +179,7 @@ impl Socket for Device {
             (Kind::Tap(_), Item::Frame(frame)) => frame.bytes,
             // A TAP reports no status of frames.
             (Kind::Tap(_), Item::ReportFrameStatus) => return,
+            (Kind::Tap(_), Item::Mtu(mtu)) => return self.set_mtu(mtu),
             _ => {
                 self.counters.wrong_items += 1;
                 return;
@@ -175,6 +198,10 @@ impl Socket for Device {
             }
             Err(_) => self.counters.send_refused += 1,
         }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.groups.as_ref().map(HostGroups::deadline)
     }
 
     fn gone(&self) -> Option<String> {

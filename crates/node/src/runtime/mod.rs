@@ -28,6 +28,7 @@
 //! | `divert` | the rules that redirect connections to `tcp` |
 //! | `rules`, `claim` | rules that are removed in the end, and their numbers |
 //! | `device` | [`Plug::Tun`], [`Plug::Tap`] |
+//! | `host_groups` | the groups that the host wants on a TAP |
 //! | `frames` | [`Plug::Frames`], [`Plug::Interface`]: a packet socket |
 //! | `taken` | an interface that the kernel gives up to a packet socket |
 //! | `local` | [`Plug::Local`]: a Unix socket of packets |
@@ -45,6 +46,7 @@ mod drops;
 mod error;
 mod frames;
 mod hook;
+mod host_groups;
 mod local;
 mod poller;
 mod raw;
@@ -318,11 +320,11 @@ fn open(
         Plug::Tcp(config) => {
             named(place, tcp::Tcp::open(poller, place, config, clock, budget), || "TCP".to_owned())
         }
-        Plug::Tun(config) => {
-            named(place, Device::open(poller, place, Kind::Tun, config), || format!("TUN `{}`", config.name))
-        }
+        Plug::Tun(config) => named(place, Device::open((poller, place, clock), Kind::Tun, config), || {
+            format!("TUN `{}`", config.name)
+        }),
         Plug::Tap(address, config) => {
-            named(place, Device::open(poller, place, Kind::Tap(*address), config), || {
+            named(place, Device::open((poller, place, clock), Kind::Tap(*address), config), || {
                 format!("TAP `{}`", config.name)
             })
         }

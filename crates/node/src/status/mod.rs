@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use hopcast_core::Instant;
+use hopcast_stack::service::{StatusTable, address_text};
 use serde::{Deserialize, Serialize};
 
 pub use self::error::{AnswerError, AskError};
@@ -143,8 +145,37 @@ pub struct HostStatus {
     pub over: String,
     /// How a sender serves the members now, in lines for people.
     pub shown: String,
+    /// Tables of what the service knows, without empty ones.
+    #[serde(default)]
+    pub tables: Vec<TableStatus>,
     /// Counters of its machine, by name.
     pub counters: BTreeMap<String, u64>,
+}
+
+/// A table of what a service knows: `batctl o` of a mesh, say.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TableStatus {
+    /// Its name.
+    pub table: String,
+    /// The names of its columns.
+    pub columns: Vec<String>,
+    /// Its rows, each with a cell for each column; times are how long ago they were.
+    pub rows: Vec<Vec<String>>,
+    /// Number of rows that are left out.
+    #[serde(default)]
+    pub left_out: usize,
+}
+
+impl TableStatus {
+    /// Maximum number of rows. Chosen: the thread that carries data writes them twice a second.
+    const MAX_ROWS: usize = 1000;
+
+    pub(crate) fn of(table: &StatusTable, now: Instant) -> Self {
+        let ago = |at: Instant| format!("{:.3} s", now.since(at).as_secs_f64());
+        let (rows, left_out) = table.text(Self::MAX_ROWS, address_text, ago);
+        let columns = table.columns.iter().map(ToString::to_string).collect();
+        Self { table: table.name.to_owned(), columns, rows, left_out }
+    }
 }
 
 impl HostStatus {

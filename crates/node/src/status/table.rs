@@ -3,7 +3,7 @@
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 
-use super::{CarrierStatus, GroupFile, GroupStatus, HeldStatus, HostStatus, PeerStatus, Status};
+use super::{CarrierStatus, GroupFile, GroupStatus, HeldStatus, HostStatus, PeerStatus, Status, TableStatus};
 
 /// The status as a few aligned lines.
 pub fn table(status: &Status) -> String {
@@ -43,14 +43,24 @@ pub fn table(status: &Status) -> String {
 
 /// A service with what it did, or a sender with how it serves the members.
 fn of_host(part: &HostStatus) -> String {
-    let HostStatus { name, role, over, shown, counters } = part;
+    let HostStatus { name, role, over, shown, tables, counters } = part;
     let head = match role.as_str() {
         "sender" => format!("sending to {name} over {over}\n{shown}"),
-        _ => format!("running {over}\n"),
+        _ if tables.is_empty() => format!("running {over}\n"),
+        _ => format!("running {over} at {name}\n{}", tables.iter().map(of_table).collect::<String>()),
     };
     let counted = counters.iter().filter(|(_, count)| **count > 0);
     let counted: String = counted.map(|(what, count)| format!("  {count} {what}\n")).collect();
     format!("{head}{counted}\n")
+}
+
+/// A table of a service under its name.
+fn of_table(found: &TableStatus) -> String {
+    let TableStatus { table, columns, rows, left_out } = found;
+    let head: Vec<&str> = columns.iter().map(String::as_str).collect();
+    let rows = aligned(&head, head.len(), rows.iter().cloned());
+    let more = if *left_out > 0 { format!("and {left_out} more\n") } else { String::new() };
+    format!("{table}\n{rows}{more}\n")
 }
 
 fn dropped(status: &Status) -> String {

@@ -23,7 +23,13 @@ use scene::{FAMILIES, Family, HOPS, PORT, Scene, ip, ms};
 const NEEDS: [Requirement<'_>; 3] = [Requirement::Root, Requirement::Tun, Requirement::Program("ip")];
 
 fn tap(name: &str, mac: [u8; 6]) -> Plug {
-    let device = DevicePlug { name: name.to_owned(), addresses: Vec::new(), routes: Vec::new(), mtu: 1500 };
+    let device = DevicePlug {
+        name: name.to_owned(),
+        addresses: Vec::new(),
+        routes: Vec::new(),
+        mtu: 1500,
+        tells_groups: false,
+    };
     Plug::Tap(mac, device)
 }
 

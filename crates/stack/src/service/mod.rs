@@ -83,6 +83,12 @@ pub trait Service: fmt::Debug + Send + Sync {
         None
     }
 
+    /// EtherType of the frames that it exchanges on interfaces, of one that leaves all others there to the host; `None`
+    /// of one that takes all.
+    fn ether_type(&self) -> Option<u16> {
+        None
+    }
+
     /// The packets that a service on the host takes out of it.
     fn hooks(&self) -> Vec<Hook> {
         Vec::new()

@@ -1,5 +1,6 @@
 //! The routes of a service's node, as its machine may look them up at any time.
 
+use std::cell::RefCell;
 use std::net::IpAddr;
 
 use hopcast_core::{Seed, Stream};
@@ -54,7 +55,16 @@ pub struct ServiceNode {
 
 /// No route to anywhere: a site of a deployment knows none of its kernel's. A service that needs them is not one
 /// [for sites](super::ServiceRow::for_sites).
-pub(crate) struct NoRoutes;
+pub(crate) struct NoRoutes {
+    random: RefCell<Stream>,
+}
+
+impl NoRoutes {
+    /// Services draw from `random`.
+    pub(crate) const fn new(random: Stream) -> Self {
+        Self { random: RefCell::new(random) }
+    }
+}
 
 impl ServiceRoutes for NoRoutes {
     fn route(&self, _: IpAddr) -> Option<RouteEntry> {
@@ -71,5 +81,9 @@ impl ServiceRoutes for NoRoutes {
 
     fn first_that_runs(&self, _: &str, _: IpAddr) -> Option<ServiceNode> {
         None
+    }
+
+    fn random(&self) -> Stream {
+        self.random.borrow_mut().fork()
     }
 }

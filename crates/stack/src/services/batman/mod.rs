@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use hopcast_config::decode::did_you_mean;
 use hopcast_core::{Duration, Machine, Rate, Shared};
+use hopcast_mesh::wire::ETHER_TYPE;
 use hopcast_mesh::{
     Above, BatmanIvConfig, BatmanVConfig, GatewayConfig, GatewayMode, Mesh, MeshConfig, MeshInterface,
     MulticastConfig, RoutingConfig,
@@ -24,9 +25,9 @@ use tables::tables;
 pub(super) static BATMAN_IV: ServiceRow = ServiceRow {
     name: "batman-iv",
     about: "a mesh over its interfaces, by B.A.T.M.A.N. IV as in Linux' batman-adv; its own interface is `bat0`",
-    worlds: Worlds::Virtual,
+    worlds: Worlds::Both,
     on_host: false,
-    for_sites: false,
+    for_sites: true,
     options: || OPTIONS_IV.docs(&Settings::of(Algorithm::Iv)),
     read: |row, node| OPTIONS_IV.service(row, node, Settings::of(Algorithm::Iv)),
 };
@@ -34,9 +35,9 @@ pub(super) static BATMAN_IV: ServiceRow = ServiceRow {
 pub(super) static BATMAN_V: ServiceRow = ServiceRow {
     name: "batman-v",
     about: "the same by B.A.T.M.A.N. V, whose paths are those of the highest throughput",
-    worlds: Worlds::Virtual,
+    worlds: Worlds::Both,
     on_host: false,
-    for_sites: false,
+    for_sites: true,
     options: || OPTIONS_V.docs(&Settings::of(Algorithm::V)),
     read: |row, node| OPTIONS_V.service(row, node, Settings::of(Algorithm::V)),
 };
@@ -209,6 +210,10 @@ impl Service for Settings {
         Some(Mesh::mtu_above(lower, self.fragmentation))
     }
 
+    fn ether_type(&self) -> Option<u16> {
+        Some(ETHER_TYPE)
+    }
+
     fn machine(
         &self,
         host: &HostConfig,
@@ -244,7 +249,12 @@ impl Settings {
             let wireless = self.is_wireless(interface);
             MeshInterface { mac: interface.mac, wireless, throughput: interface.rate.filter(|_| !wireless) }
         };
-        let mac = lower.first().map_or([0; 6], |first| first.mac);
+        // The host's only interface is the mesh's; among several it has the address of the first below.
+        let mac = match (user, &*host.interfaces, lower) {
+            (InterfaceUser::Host, [only], _) => only.mac,
+            (_, _, [first, ..]) => first.mac,
+            _ => [0; 6],
+        };
         let config = MeshConfig {
             routing: self.routing(),
             multicast: MulticastConfig {

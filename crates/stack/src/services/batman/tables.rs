@@ -66,21 +66,22 @@ pub(super) fn tables(mesh: &Mesh, names: &[String], algorithm: Algorithm) -> Vec
             rows: groups.into_iter().map(group).collect(),
         },
         StatusTable { name: "multicast flags", columns: &["originator", "flags"], rows: wishes.collect() },
-        gateways(mesh),
+        gateways(mesh, metric),
         arp_table(mesh),
         claims(mesh),
         backbones(mesh),
     ]
 }
 
-fn gateways(mesh: &Mesh) -> StatusTable {
-    let row = |GatewayStatus { node, down, up, selected, .. }| {
-        let used = if selected { "yes" } else { "no" };
-        vec![StatusCell::Address(node), text(&down), text(&up), text(&used)]
+fn gateways(mesh: &Mesh, metric: fn(u32) -> String) -> StatusTable {
+    let row = |one: GatewayStatus| {
+        let metric = one.metric.map_or_else(|| "no route".to_owned(), metric);
+        let used = if one.selected { "yes" } else { "no" };
+        vec![StatusCell::Address(one.node), text(&one.down), text(&one.up), text(&metric), text(&used)]
     };
     StatusTable {
         name: "gateways",
-        columns: &["gateway", "down", "up", "used"],
+        columns: &["gateway", "down", "up", "metric", "used"],
         rows: mesh.gateways().into_iter().map(row).collect(),
     }
 }
@@ -90,7 +91,7 @@ fn arp_table(mesh: &Mesh) -> StatusTable {
         vec![text(&address), StatusCell::Address(mac), vlan(id), StatusCell::Time(last_heard)]
     };
     StatusTable {
-        name: "arp table",
+        name: "ARP table",
         columns: &["address", "client", "vlan", "last heard"],
         rows: mesh.arp_table().into_iter().map(row).collect(),
     }
