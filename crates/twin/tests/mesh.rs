@@ -306,10 +306,10 @@ fn requests_of_arp_are_answered_by_the_table_where_it_is_on() {
     assert!(flooded(&on) < flooded(&off), "{} {}", flooded(&on), flooded(&off));
     assert!(count(&on, "mesh.arp_requests_answered") + count(&on, "mesh.arp_requests_resolved") >= 2);
     assert_eq!(count(&off, "mesh.arp_requests_answered") + count(&off, "mesh.arp_entries"), 0);
-    let (columns, entries) = table(&on, "n1", "arp table");
+    let (columns, entries) = table(&on, "n1", "ARP table");
     assert_eq!(columns, "address | client | vlan | last heard");
     assert!(entries.iter().any(|row| row.starts_with("10.9.0.5 | n4 eth0 | none | ")), "{entries:?}");
-    assert!(off.tables.iter().all(|table| table.table != "arp table"));
+    assert!(off.tables.iter().all(|table| table.table != "ARP table"));
 }
 
 #[test]
