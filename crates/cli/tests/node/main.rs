@@ -13,6 +13,8 @@ mod group;
 mod howto;
 mod lab;
 mod limits;
+mod mesh;
+mod mesh_beside_linux;
 mod mistakes;
 mod scenario;
 mod store_forward;
