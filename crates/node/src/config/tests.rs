@@ -403,7 +403,7 @@ fn a_node_is_in_meshes_by_interfaces_that_stay_its_hosts() {
         (
             "tap: bat0",
             "device: bat0, tap: bat0",
-            "4:30: `device` is for scenarios: the name of a node's own device is in `tap`",
+            "4:31: `device` is for scenarios: the name of a node's own device is in `tap`",
         ),
         ("address: 10.9.0.1/24", "prefix: 10.9.0.0/24", "4:5: `prefix` is for scenarios"),
         ("eth3", "wlan0", "5:5: `interfaces`: `wlan0` is listed twice"),
