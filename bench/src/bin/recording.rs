@@ -1,6 +1,6 @@
 //! The cost of recording what happens to each packet, and of finding packets in the log: six hops with and without, in
 //! turns, by processor time; then one packet, and all of a flow, in the log of a run, beside a plain scan of all
-//! contents for one packet's bytes.
+//! contents for one packet's bytes. Another scenario may be named, with settings: `recording FILE PATH=VALUE ...`.
 
 use std::error::Error;
 use std::fs;
@@ -26,9 +26,13 @@ const TURN: u64 = 5;
 const MAX_LOG: u64 = 8 << 30;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("packet-hops.yaml");
-    let overrides = Overrides { sets: vec![format!("duration={TURN} s")], ..Overrides::default() };
-    let plan = load(&file, &overrides)?;
+    let mut arguments = std::env::args().skip(1);
+    let file = match arguments.next() {
+        Some(file) => file.into(),
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("packet-hops.yaml"),
+    };
+    let sets = std::iter::once(format!("duration={TURN} s")).chain(arguments).collect();
+    let plan = load(&file, &Overrides { sets, ..Overrides::default() })?;
     let scenario = plan.cases.first().ok_or("the scenario has no case")?.scenario.clone();
     let path = std::env::temp_dir().join(format!("hopcast-recording-{}.trace", std::process::id()));
     let mut ratios = Vec::new();
