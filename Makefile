@@ -1,7 +1,7 @@
 # hopcast: `make run` shows it, `make test` proves it, `make check` is for those who work on it.
 
 CARGO ?= cargo
-PURE := hopcast-core hopcast-code hopcast-wire hopcast-config hopcast-link hopcast-bridge hopcast-mesh hopcast-coded hopcast-reliable hopcast-explicit hopcast-host hopcast-peers hopcast-stack hopcast-trace hopcast-twin
+PURE := hopcast-core hopcast-code hopcast-wire hopcast-config hopcast-link hopcast-radio hopcast-bridge hopcast-mesh hopcast-coded hopcast-reliable hopcast-explicit hopcast-host hopcast-peers hopcast-stack hopcast-trace hopcast-twin
 
 .PHONY: run test check lint unit docs compiler purity deny arm fuzz interop miri bench bench-codes clean
 
