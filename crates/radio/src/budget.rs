@@ -1,0 +1,251 @@
+//! Link budgets: why there is a link between two ships, or none.
+
+use core::fmt;
+use std::sync::Arc;
+
+use hopcast_core::{Instant, Rate, Seed};
+
+use crate::beams::{Beam, BeamPair, BeamSelector, Sunflower};
+use crate::motion::Motion;
+use crate::position::{Position, full_turn};
+use crate::propagation::{Law, ShadowField, Shadowing};
+use crate::rates::RateTable;
+
+/// A ship.
+#[derive(Clone, Debug)]
+pub struct Ship {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Where it is when.
+    pub motion: Motion,
+    /// Its radio.
+    pub radio: Radio,
+}
+
+/// Radio of a ship.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Radio {
+    /// Power of the transmitter at its antennas, in dBm.
+    pub power: f64,
+    /// The antennas.
+    pub antennas: Sunflower,
+    /// Height of the antennas above the sea, in metres.
+    pub height: f64,
+}
+
+/// What all links of a network have in common.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Channel {
+    /// Loss by distance.
+    pub law: Law,
+    /// Shadowing on top of it.
+    pub shadowing: Option<Shadowing>,
+    /// Rate by signal.
+    pub rates: RateTable,
+}
+
+/// The link between two ships: its beams now, and its shadowing.
+#[derive(Clone, Debug)]
+pub struct RadioLink {
+    channel: Arc<Channel>,
+    ships: [Arc<Ship>; 2],
+    shadow: Option<ShadowField>,
+    selectors: [BeamSelector; 2],
+}
+
+/// A link budget: everything between two ships at one time, and what comes of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Budget {
+    /// The time.
+    pub at: Instant,
+    /// The two ships' names.
+    pub names: [Arc<str>; 2],
+    /// The path between them; `None` if there is none: a ship is absent, or they are not on one chart.
+    pub path: Option<Path>,
+    /// What the second ship hears of the first.
+    pub forward: Outcome,
+    /// What the first ship hears of the second.
+    pub back: Outcome,
+}
+
+/// The path between two ships.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Path {
+    /// Distance in metres.
+    pub metres: f64,
+    /// The ends.
+    pub ends: [End; 2],
+    /// Loss over the distance, in dB.
+    pub loss: f64,
+    /// Shadowing, in dB; above 0 it helps.
+    pub shadowing: f64,
+    /// Whether an end has changed to another beam since the link was last asked.
+    pub handed_over: bool,
+}
+
+/// One end of a path.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct End {
+    /// Position of the ship.
+    pub position: Position,
+    /// Heading in degrees clockwise from north.
+    pub heading: f64,
+    /// Direction of the other ship, in degrees clockwise from north.
+    pub bearing: f64,
+    /// The beam that is used.
+    pub beam: Beam,
+    /// Angle from the axis of the beam to the other ship, in degrees; clockwise above 0.
+    pub off_axis: f64,
+    /// Gain of the beam in that direction, in dB.
+    pub gain: f64,
+    /// Power of the transmitter, in dBm.
+    pub power: f64,
+}
+
+/// What one ship hears of another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Outcome {
+    /// There is a link.
+    Up {
+        /// Signal at the receiver, in dBm.
+        signal: f64,
+        /// The rate that it is enough for.
+        rate: Rate,
+        /// Decibels above the minimum of that rate.
+        margin: f64,
+    },
+    /// The signal is too weak for any rate.
+    TooWeak {
+        /// Signal at the receiver, in dBm.
+        signal: f64,
+        /// Decibels that it is below the minimum of the lowest rate.
+        missing: f64,
+    },
+    /// A ship, the first or second, has not joined yet or has left.
+    Absent(usize),
+    /// One ship's position is in metres and the other's in degrees.
+    NotComparable,
+}
+
+impl RadioLink {
+    /// The link of the ships `a` and `b` on `channel`, which hand over with a hysteresis in dB.
+    pub fn new(channel: Arc<Channel>, a: Arc<Ship>, b: Arc<Ship>, seed: &Seed, hysteresis: f64) -> Self {
+        let shadow = channel.shadowing.map(|shadowing| shadowing.between(seed, &a.name, &b.name));
+        Self { channel, ships: [a, b], shadow, selectors: [BeamSelector::new(hysteresis); 2] }
+    }
+
+    /// The budget at `now`. Beams follow the ships, with hysteresis against those of the last call.
+    pub fn at(&mut self, now: Instant) -> Budget {
+        let path = self.path(now);
+        let (path, [forward, back]) = match path {
+            Ok(path) => (Some(path), [0, 1].map(|sender| self.outcome(&path, sender))),
+            Err(outcome) => (None, [outcome; 2]),
+        };
+        let names = [0, 1].map(|end: usize| self.ships[end].name.clone());
+        Budget { at: now, names, path, forward, back }
+    }
+
+    fn path(&mut self, now: Instant) -> Result<Path, Outcome> {
+        let [a, b] = [0, 1].map(|end: usize| self.ships[end].motion.at(now).ok_or(Outcome::Absent(end)));
+        let fixes = [a?, b?];
+        let between = fixes[0].position.to(&fixes[1].position).ok_or(Outcome::NotComparable)?;
+        let bearings = [between.bearing, between.back_bearing];
+        let mut handed_over = false;
+        let ends = [0, 1].map(|end: usize| {
+            let (fix, Radio { power, antennas, .. }) = (&fixes[end], &self.ships[end].radio);
+            let relative = bearings[end] - fix.heading;
+            let (beam, changed) = self.selectors[end].select(antennas, relative);
+            handed_over |= changed;
+            End {
+                position: fix.position,
+                heading: fix.heading,
+                bearing: bearings[end],
+                beam,
+                off_axis: antennas.off_axis(beam, relative),
+                gain: antennas.gain(beam, relative),
+                power: *power,
+            }
+        });
+        let heights = [0, 1].map(|end: usize| self.ships[end].radio.height);
+        let loss = self.channel.law.loss(between.metres, heights);
+        let shadow = |field: &ShadowField| field.at(&ends[0].position, &ends[1].position);
+        let shadowing = self.shadow.as_ref().map_or(0.0, shadow);
+        Ok(Path { metres: between.metres, ends, loss, shadowing, handed_over })
+    }
+
+    fn outcome(&self, path: &Path, sender: usize) -> Outcome {
+        let gains = path.ends[0].gain + path.ends[1].gain;
+        let signal = path.ends[sender].power + gains - path.loss + path.shadowing;
+        match self.channel.rates.row(signal) {
+            Some(row) => Outcome::Up { signal, rate: row.rate, margin: signal - row.signal },
+            None => Outcome::TooWeak { signal, missing: self.channel.rates.sensitivity() - signal },
+        }
+    }
+}
+
+impl Budget {
+    /// The beams that carry the link; `None` if there is no path.
+    pub fn beams(&self) -> Option<BeamPair> {
+        self.path.map(|path| BeamPair { a: path.ends[0].beam, b: path.ends[1].beam })
+    }
+}
+
+impl Path {
+    fn lines(&self, names: &[Arc<str>; 2], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        line(f, "distance", format_args!("{:>10.1} m", self.metres))?;
+        for (end, name) in self.ends.iter().zip(names) {
+            let relative = full_turn(end.bearing - end.heading);
+            line(f, name, format_args!("{}", end.position))?;
+            line(f, "  heading", format_args!("{:>10.1}°", end.heading))?;
+            line(f, "  other ship", format_args!("{:>10.1}°, {relative:.1}° from the bow", end.bearing))?;
+            line(f, "  beam", format_args!("{:>10}, {:+.1}° off its axis", end.beam.0, end.off_axis))?;
+            line(f, "  gain", format_args!("{:>10.2} dB", end.gain))?;
+            line(f, "  power", format_args!("{:>10.2} dBm", end.power))?;
+        }
+        line(f, "path loss", format_args!("{:>10.2} dB", self.loss))?;
+        line(f, "shadowing", format_args!("{:>10.2} dB", self.shadowing))?;
+        if self.handed_over {
+            line(f, "hand-over", format_args!("to beams {}-{}", self.ends[0].beam, self.ends[1].beam))?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Budget {
+    /// A line for each term, its name in one column and its value in the next; then the outcome, once if it is the
+    /// same in both directions.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b] = &self.names;
+        line(f, "at", format_args!("{}", self.at))?;
+        if let Some(path) = &self.path {
+            path.lines(&self.names, f)?;
+        }
+        if self.forward == self.back {
+            return outcome(f, &format!("{a} and {b}"), &self.forward, &self.names);
+        }
+        outcome(f, &format!("{a} to {b}"), &self.forward, &self.names)?;
+        outcome(f, &format!("{b} to {a}"), &self.back, &self.names)
+    }
+}
+
+fn outcome(f: &mut fmt::Formatter<'_>, who: &str, outcome: &Outcome, names: &[Arc<str>; 2]) -> fmt::Result {
+    match outcome {
+        Outcome::Up { signal, rate, margin } => {
+            line(f, "signal", format_args!("{signal:>10.2} dBm"))?;
+            line(f, who, format_args!("{rate}, {margin:.2} dB above its minimum"))
+        }
+        Outcome::TooWeak { signal, missing } => {
+            line(f, "signal", format_args!("{signal:>10.2} dBm"))?;
+            line(f, who, format_args!("no link, {missing:.2} dB missing"))
+        }
+        Outcome::Absent(end) => line(f, who, format_args!("no link, {} is absent", names[*end])),
+        Outcome::NotComparable => {
+            line(f, who, format_args!("no link, one position is in metres and the other in degrees"))
+        }
+    }
+}
+
+/// A line of two columns.
+fn line(f: &mut fmt::Formatter<'_>, name: &str, value: fmt::Arguments<'_>) -> fmt::Result {
+    writeln!(f, "{name:<20} {value}")
+}
