@@ -11,6 +11,7 @@
 //! | [`position`] | metres on a plane or degrees on the globe; distance and bearings |
 //! | [`track`] | waypoints with times, found by time or by way in O(log n) |
 //! | [`motion`] | a track of a ship's own, formations, convoys; joining and leaving |
+//! | [`traces`] | tracks from files: ns-2 setdest, BonnMotion, GPX, AIS as NMEA and as CSV |
 //! | [`beams`] | antennas round a mast, their gains, hand-over with hysteresis |
 //! | [`propagation`] | free space, two rays over sea, log-distance; shadowing |
 //! | [`rates`] | rate by signal |
@@ -32,6 +33,7 @@ pub mod motion;
 pub mod position;
 pub mod propagation;
 pub mod rates;
+pub mod traces;
 pub mod track;
 
 pub use beams::{Beam, BeamPair, BeamSelector, Pattern, Sunflower};

@@ -1,0 +1,71 @@
+//! AIS: reports of ships about themselves.
+
+pub(super) mod nmea;
+mod payload;
+pub(super) mod table;
+
+use std::collections::BTreeMap;
+
+use hopcast_core::{Duration, Instant};
+
+use super::Traces;
+use super::utc::Utc;
+use crate::position::Position;
+use crate::track::{Track, Waypoint};
+
+/// A position report.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Report {
+    mmsi: u32,
+    position: Position,
+    /// True heading in degrees; `None` if the ship does not know it.
+    heading: Option<f64>,
+}
+
+/// The reports of a file, by ship.
+#[derive(Default)]
+struct Reports {
+    ships: BTreeMap<u32, Vec<(Utc, Report)>>,
+    ignored: u64,
+}
+
+impl Reports {
+    fn add(&mut self, at: Utc, report: Report) {
+        self.ships.entry(report.mmsi).or_default().push((at, report));
+    }
+
+    /// The tracks, from the first report of all on. Receivers hear ships in any order, so reports are sorted; of
+    /// several of a ship at one time the last in the file counts, since a ship does not jump.
+    fn tracks(self) -> Traces {
+        let zero = self.ships.values().flatten().map(|&(at, _)| at).min().unwrap_or(0);
+        let mut traces = Traces { ignored: self.ignored, ..Traces::default() };
+        for (mmsi, mut reports) in self.ships {
+            reports.sort_by_key(|&(at, _)| at);
+            let mut points: Vec<Waypoint> = Vec::with_capacity(reports.len());
+            for (at, Report { position, heading, .. }) in reports {
+                let point = Waypoint { at: since(zero, at), position, heading };
+                match points.last_mut().filter(|last| last.at == point.at) {
+                    Some(last) => *last = point,
+                    None => points.push(point),
+                }
+            }
+            if let Ok(track) = Track::new(points) {
+                traces.tracks.insert(mmsi.to_string(), track);
+            }
+        }
+        traces
+    }
+}
+
+/// The time of the run at `at`, if it begins at `zero`.
+pub(super) fn since(zero: Utc, at: Utc) -> Instant {
+    Instant::ZERO + Duration::from_nanos(u64::try_from(i128::from(at) - i128::from(zero)).unwrap_or(0))
+}
+
+/// The position that a report gives; `None` where a ship does not know it, which is written as 91 and 181 degrees.
+fn known(latitude: f64, longitude: f64) -> Result<Option<Position>, String> {
+    if latitude == 91.0 || longitude == 181.0 {
+        return Ok(None);
+    }
+    Position::degrees(latitude, longitude).map(Some).map_err(|error| error.to_string())
+}
