@@ -49,7 +49,8 @@ impl DirectionState {
     #[inline(never)]
     fn decide(&mut self, end: Instant, reports: &mut Reports) -> Option<Instant> {
         let frame = self.sender.finish(reports)?;
-        match self.path.fate(end) {
+        let conditions = self.sender.conditional_loss(end);
+        match self.path.fate(end, conditions) {
             Some(fate) => self.flight.launch(fate, frame, self.from, self.to, false, Wired),
             None => reports.dropped(end, self.from, Some(self.to), frame, DropReason::Lost),
         }
@@ -112,7 +113,11 @@ impl DirectionState {
     pub(crate) fn quality(&self) -> Option<Quality> {
         let (above, below) = self.path.loss_shares();
         let up = !self.sender.backlog().down;
-        up.then(|| Quality::new(above, below, 0, self.sender.rate()))
+        let quality = Quality::new(above, below, 0, self.sender.rate());
+        up.then(|| match self.sender.condition() {
+            None => quality,
+            Some(condition) => quality.with_condition(&condition),
+        })
     }
 
     pub(crate) fn counters(&self, now: Instant) -> Counters {

@@ -19,6 +19,9 @@
 //! - Events of one instant happen in this order: serialisations end and the next begin; then what the caller
 //!   came for (an offer, a change); and arrivals are reported when polled, after what has left or was dropped by then.
 //!
+//! - A direction of a point-to-point link may have [`Conditions`], a rate and a loss that are a function of the time:
+//!   both are looked up as a frame leaves, without events.
+//!
 //! # Time
 //!
 //! A link catches up with `now` whenever it is called, in the order of time. So it need not be woken for what nobody
@@ -45,6 +48,7 @@
 
 mod address;
 mod attachment;
+mod conditions;
 pub mod config;
 mod csma;
 mod dcf;
@@ -64,6 +68,7 @@ mod switch;
 mod trace;
 
 pub use attachment::Attachment;
+pub use conditions::{Condition, Conditions};
 pub use config::{
     Config, Csma, Direction, DropReason, Duplex, Jitter, Loss, Mac, MediumConfig, PairLoss, Queue,
     QueueLimit, Rts, Station, SwitchConfig,

@@ -110,8 +110,9 @@ impl Path {
         self.jitter != Jitter::None
     }
 
-    /// Decides about a frame that has left at `end`; `None` if it is lost.
-    pub(crate) fn fate(&mut self, end: Instant) -> Option<Fate> {
+    /// Decides about a frame that has left at `end`, which `conditions` lose with a probability of their own; `None` if
+    /// it is lost.
+    pub(crate) fn fate(&mut self, end: Instant, conditions: Option<Fraction>) -> Option<Fate> {
         let at = self.arrival(end);
         self.draw_offset();
         let twice = self.duplicate > Fraction::ZERO && self.streams.duplicate.chance(self.duplicate.get());
@@ -121,7 +122,11 @@ impl Path {
                 (self.streams.corrupt.chance(self.corrupt.get()), self.streams.corrupt.bits());
             flip = happens.then_some(place);
         }
-        if self.loss.lost(&mut self.streams.loss) {
+        let mut lost = self.loss.lost(&mut self.streams.loss);
+        if let Some(share) = conditions {
+            lost |= self.streams.channel.chance(share.get());
+        }
+        if lost {
             self.counters.lost_packets += 1;
             return None;
         }

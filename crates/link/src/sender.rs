@@ -1,7 +1,8 @@
 //! From the offer to the last bit on the wire: a queue and a serialiser.
 
-use hopcast_core::{Buffer, Duration, Instant, Rate};
+use hopcast_core::{Buffer, Duration, Fraction, Instant, Rate};
 
+use crate::conditions::{Condition, Conditions};
 use crate::config::{Direction, DropReason};
 use crate::queue::FrameQueue;
 use crate::reports::Reports;
@@ -16,6 +17,7 @@ const ETHERNET_HEADER: u64 = 14;
 pub(crate) struct Sender {
     from: Attachment,
     rate: Option<Rate>,
+    conditions: Option<Varying>,
     /// The rate at which the last frame was begun, which it keeps to its end.
     frame_rate: Option<Rate>,
     /// The time of the last frame beyond whole nanoseconds; see [`Rate::time_with_carry`].
@@ -25,6 +27,13 @@ pub(crate) struct Sender {
     queue: FrameQueue,
     serialising: Option<Serialising>,
     counters: Counters,
+}
+
+/// Conditions, and the last that was looked up.
+#[derive(Debug)]
+struct Varying {
+    source: Box<dyn Conditions>,
+    last: Condition,
 }
 
 #[derive(Debug)]
@@ -40,6 +49,7 @@ impl Sender {
         Self {
             from,
             rate: config.rate,
+            conditions: None,
             frame_rate: config.rate,
             carry: 0,
             down: false,
@@ -48,6 +58,25 @@ impl Sender {
             serialising: None,
             counters: Counters::default(),
         }
+    }
+
+    /// Sends at no more than the rate of `source`, as it is when a frame begins.
+    pub(crate) fn set_conditions(&mut self, mut source: Box<dyn Conditions>) {
+        let last = source.at(Instant::ZERO);
+        self.conditions = Some(Varying { source, last });
+    }
+
+    /// Probability that the conditions lose a frame whose last bit leaves at `end`; `None` without any.
+    #[inline]
+    pub(crate) fn conditional_loss(&mut self, end: Instant) -> Option<Fraction> {
+        let varying = self.conditions.as_mut()?;
+        varying.last = varying.source.at(end);
+        Some(varying.last.loss)
+    }
+
+    /// The conditions as they were last looked up, if there are any.
+    pub(crate) fn condition(&self) -> Option<Condition> {
+        self.conditions.as_ref().map(|varying| varying.last)
     }
 
     /// Takes a frame. `free` says that no other sender is using the line.
@@ -149,9 +178,12 @@ impl Sender {
         Some(next.frame)
     }
 
-    /// The rate at which frames are sent.
+    /// The rate at which frames are sent: the lower of the configured one and that of the conditions.
     pub(crate) fn rate(&self) -> Option<Rate> {
-        self.rate
+        match &self.conditions {
+            None => self.rate,
+            Some(varying) => Some(self.rate.map_or(varying.last.rate, |rate| rate.min(varying.last.rate))),
+        }
     }
 
     /// The rate of the frame that is being sent, or was last.
@@ -161,8 +193,8 @@ impl Sender {
 
     /// Time to send a frame that begins now.
     pub(crate) fn airtime(&mut self, frame: &Buffer) -> Duration {
-        self.frame_rate = self.rate;
-        match self.rate {
+        self.frame_rate = self.rate();
+        match self.frame_rate {
             None => Duration::ZERO,
             Some(rate) => rate.time_with_carry(frame.len() as u64, &mut self.carry),
         }
@@ -214,6 +246,9 @@ impl Sender {
     }
 
     fn start(&mut self, now: Instant, frame: Buffer) {
+        if let Some(varying) = &mut self.conditions {
+            varying.last = varying.source.at(now);
+        }
         let time = self.airtime(&frame);
         self.serialising = Some(Serialising { frame, start: now, end: now + time });
     }

@@ -154,7 +154,7 @@ impl Stations {
         addressed: bool,
     ) {
         let Some(path) = self.path(from, to) else { return };
-        match self.paths[path].fate(end) {
+        match self.paths[path].fate(end, None) {
             Some(fate) => {
                 let reception = Reception { signal: None, rate: self.senders[from].frame_rate() };
                 let reception = self.radio.then_some(reception);
