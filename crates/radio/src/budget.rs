@@ -33,7 +33,7 @@ pub struct Radio {
     pub height: f64,
 }
 
-/// What all links of a network have in common.
+/// Propagation and rates that all links of a network share.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Channel {
     /// Loss by distance.
@@ -62,9 +62,9 @@ pub struct Budget {
     pub names: [Arc<str>; 2],
     /// The path between them; `None` if there is none: a ship is absent, or they are not on one chart.
     pub path: Option<Path>,
-    /// What the second ship hears of the first.
+    /// Reception of the first ship by the second.
     pub forward: Outcome,
-    /// What the first ship hears of the second.
+    /// Reception of the second ship by the first.
     pub back: Outcome,
 }
 
@@ -102,7 +102,7 @@ pub struct End {
     pub power: f64,
 }
 
-/// What one ship hears of another.
+/// Reception of one ship by another: a link, or the reason why there is none.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Outcome {
     /// There is a link.
@@ -132,6 +132,11 @@ impl RadioLink {
     pub fn new(channel: Arc<Channel>, a: Arc<Ship>, b: Arc<Ship>, seed: &Seed, hysteresis: f64) -> Self {
         let shadow = channel.shadowing.map(|shadowing| shadowing.between(seed, &a.name, &b.name));
         Self { channel, ships: [a, b], shadow, selectors: [BeamSelector::new(hysteresis); 2] }
+    }
+
+    /// The rates of the channel.
+    pub fn rates(&self) -> &RateTable {
+        &self.channel.rates
     }
 
     /// The budget at `now`. Beams follow the ships, with hysteresis against those of the last call.

@@ -16,6 +16,7 @@
 //! | [`propagation`] | free space, two rays over sea, log-distance; shadowing |
 //! | [`rates`] | rate by signal |
 //! | [`budget`] | why there is a link or none |
+//! | [`conditions`] | a radio link below a point-to-point link: rate and loss as a frame leaves |
 //! | [`maritime`] | the radio of MaritimeManet, with the distances of its tables |
 //!
 //! # Scope and departures
@@ -28,6 +29,7 @@
 
 pub mod beams;
 pub mod budget;
+pub mod conditions;
 pub mod maritime;
 pub mod motion;
 pub mod position;
@@ -38,6 +40,7 @@ pub mod track;
 
 pub use beams::{Beam, BeamPair, BeamSelector, Pattern, Sunflower};
 pub use budget::{Budget, Channel, Outcome, Radio, RadioLink, Ship};
+pub use conditions::OneWay;
 pub use motion::Motion;
 pub use position::{Position, Separation};
 pub use propagation::{Carrier, Law, Shadowing};

@@ -62,6 +62,11 @@ impl RateTable {
         self.rows.iter().find(|row| signal >= row.signal)
     }
 
+    /// The lowest rate.
+    pub fn lowest(&self) -> Rate {
+        self.rows[self.rows.len() - 1].rate
+    }
+
     /// Minimum signal of any rate, in dBm.
     pub fn sensitivity(&self) -> f64 {
         self.rows[self.rows.len() - 1].signal

@@ -16,7 +16,7 @@ const DISTANCES: &str = include_str!("published/maritime_max_distance.csv");
 /// Table 7: minimum signal in dBm, and rate in Mbit/s.
 const RATES: &str = include_str!("published/maritime_rssi_to_rate.csv");
 
-/// What one ship hears of another of the same size, straight ahead.
+/// Reception of a ship by another of the same size, straight ahead.
 fn heard(radio: Radio, metres: f64) -> Outcome {
     let ship = |name: &str, y: f64| {
         let motion = Motion::along(Track::still(plane(0.0, y), 0.0));

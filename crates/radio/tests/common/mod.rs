@@ -1,4 +1,4 @@
-//! What the tests of ships share.
+//! Helpers of the tests of ships.
 #![allow(dead_code, clippy::unwrap_used, reason = "each test uses a part, and may panic")]
 
 use hopcast_core::{Duration, Instant};
