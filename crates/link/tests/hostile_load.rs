@@ -1,6 +1,7 @@
 //! Stations that send all that they can, more than any link carries: what a link costs does not grow with how long that
 //! goes on.
 
+#[path = "all/common/mod.rs"]
 mod common;
 
 use common::*;

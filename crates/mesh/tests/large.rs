@@ -1,6 +1,7 @@
 //! A mesh of hundreds of nodes, to see what its routing and its frames to groups cost:
 //! `cargo test --release -p hopcast-mesh --test large -- --ignored --nocapture`.
 
+#[path = "all/common/mod.rs"]
 mod common;
 
 use std::net::Ipv4Addr;

@@ -1,9 +1,9 @@
 //! Tests of runs in virtual time. One program: each would be linked with all of hopcast for itself.
 
-mod common;
 mod beside_tcp;
 mod bridges;
 mod coded_transports;
+mod common;
 mod counters;
 mod disservice;
 mod edges;

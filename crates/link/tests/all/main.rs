@@ -1,0 +1,23 @@
+//! Tests of links, in one program.
+
+mod bianchi;
+mod changes;
+mod codel;
+mod common;
+mod conditions;
+mod conservation;
+mod counters;
+mod csma;
+mod dcf;
+mod delay;
+mod duplex;
+mod hidden;
+mod impairments;
+mod loss;
+mod medium;
+mod queue;
+mod rate;
+mod status;
+mod switch;
+mod trace;
+mod when_woken;
