@@ -292,6 +292,7 @@ fn described(option: &OptionDoc) -> Value {
         Form::Flag => json!({ "$ref": "#/$defs/flag" }),
         Form::Word => json!({ "type": "string" }),
         Form::Words => json!({ "$ref": "#/$defs/words" }),
+        Form::Names => json!({ "anyOf": [{ "type": "string" }, { "$ref": "#/$defs/words" }] }),
         Form::Prefixes => json!({ "$ref": "#/$defs/prefixes" }),
         Form::OneOf(words) => json!({ "enum": words }),
         Form::OneNumberOf(numbers) => json!({ "enum": numbers }),

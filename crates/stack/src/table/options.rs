@@ -41,6 +41,8 @@ pub enum Form {
     Word,
     /// A list of words.
     Words,
+    /// A word, or a list of words.
+    Names,
     /// A prefix of addresses, or a list of one of each version of IP.
     Prefixes,
     /// One of these words.

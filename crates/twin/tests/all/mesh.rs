@@ -61,6 +61,15 @@ fn hosts_ping_over_four_hops_of_a_mesh() {
     assert_eq!(count(&run, "mesh.originators"), 23);
 }
 
+#[test]
+fn radios_are_named_by_one_word_or_by_several_and_send_broadcasts_three_times() {
+    let repeated = |wireless: &str| count(&run(&chain(1, wireless, "")), "mesh.broadcasts_repeated");
+    assert_eq!(repeated(""), 0);
+    let all = repeated(", wireless: all");
+    assert!(all > 0);
+    assert_eq!([repeated(", wireless: n0-n1"), repeated(", wireless: [n0-n1]")], [all, all]);
+}
+
 /// The scenarios of `scenarios/mesh`.
 fn example(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/mesh").join(name);

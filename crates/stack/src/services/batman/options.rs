@@ -1,7 +1,7 @@
 //! The options of both services.
 
 use hopcast_config::Diagnostic;
-use hopcast_config::decode::{duration, flag, name, rate, whole, words};
+use hopcast_config::decode::{duration, flag, name, one_or_list, rate, text, whole};
 use hopcast_config::yaml::Node;
 use hopcast_core::Duration;
 use hopcast_mesh::{MulticastMode, SizeLimit};
@@ -108,9 +108,12 @@ const FRAGMENTATION: Opt<Settings> = Opt {
 
 const WIRELESS: Opt<Settings> = Opt {
     key: "wireless",
-    about: "Its interfaces that are radios, a list of the names of interfaces or links, or `[all]`. Broadcasts are sent three times there, and a path that enters and leaves a node by the same one is worth less. With `batman-v` the throughput of others is the link's rate, and there a third of the rate at which a neighbour is heard.",
-    form: Form::Words,
-    set: |settings, node, key| words(node, key).map(|found| settings.wireless = found),
+    about: "Its interfaces that are radios, the name of an interface or link, a list of such names, or `all`. Broadcasts are sent three times there, and a path that enters and leaves a node by the same one is worth less. With `batman-v` the throughput of others is the link's rate, and there a third of the rate at which a neighbour is heard.",
+    form: Form::Names,
+    set: |settings, node, key| {
+        let names = one_or_list(node).iter().map(|name| text(name, key).map(str::to_owned));
+        names.collect::<Result<_, _>>().map(|found| settings.wireless = found)
+    },
     show: |settings| settings.wireless.join(" "),
 };
 
