@@ -22,6 +22,7 @@ mod counters;
 mod frames;
 mod kinds;
 mod provenance;
+mod services;
 mod sheet;
 
 /// The whole page.

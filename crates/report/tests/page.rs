@@ -3,7 +3,7 @@
 mod fixture;
 
 use hopcast_report::{Plot, Topology, TopologyNode, html, plots};
-use hopcast_twin::results::{Document, Link, Live, Publication, Run, ScheduledEvent, Summary};
+use hopcast_twin::results::{Document, Link, Live, Publication, Run, ScheduledEvent, ServiceTable, Summary};
 use serde_json::{Value, json};
 
 const EVIL: &str = "</text><script>alert(1)</script>\"'&{{manifest}}";
@@ -42,6 +42,30 @@ fn the_page_shows_how_a_flow_is_delivered() {
     assert!(page.contains(
         "<h3>How bulk is delivered in the end, in repeat 0</h3>\n<pre>sender\n  fd00::2 &lt;1&gt;</pre>"
     ));
+}
+
+#[test]
+fn the_page_shows_the_tables_of_services() {
+    let (mut document, topology) = fixture::six_hops();
+    let table = |node: &str, rows: usize, left_out: usize| ServiceTable {
+        node: node.into(),
+        service: "mesh".into(),
+        table: "originators".into(),
+        columns: vec!["originator".into(), "tq".into()],
+        rows: (0..rows).map(|row| vec![format!("<{row}> eth0"), "255".into()]).collect(),
+        left_out,
+    };
+    document.runs[0].tables = vec![table("n0", 2, 0), table("n1", 1, 0)];
+    let page = html::render(&document, &topology, &Value::Null);
+    assert!(page.contains("<h3>mesh: originators, at the end of repeat 0</h3>"));
+    for row in ["n0</td><td>&lt;1&gt; eth0</td><td>255", "n1</td><td>&lt;0&gt; eth0</td><td>255"] {
+        assert_eq!(page.matches(&format!("<td>{row}</td>")).count(), 1, "{row}");
+    }
+    assert!(!page.contains("rows the first"));
+    document.runs[0].tables = vec![table("n0", 150, 0), table("n1", 60, 40)];
+    let page = html::render(&document, &topology, &Value::Null);
+    assert!(page.contains("Of 250 rows the first 200 are shown; <code>summary.json</code> has more."));
+    assert_eq!(page.matches("eth0</td><td>255</td>").count(), 200);
 }
 
 #[test]

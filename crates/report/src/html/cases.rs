@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use hopcast_twin::results::{Figures, Link, Run};
 
 use super::counters::counters;
+use super::services::tables;
 use super::sheet::{Column, Sheet};
 use crate::number::{count, number, percent, plain};
 use crate::plot::canvas::escape;
@@ -13,8 +14,8 @@ use crate::study::{Study, distinct, value};
 /// Maximum size of all cases together on the page, in bytes; further ones are in the CSV files only. Chosen: a larger
 /// page is slow to open.
 const MAX_BYTES: usize = 1 << 20;
-/// Maximum number of links and receivers in a table. Chosen: browsers are slow to lay out more.
-const MAX_ROWS: usize = 200;
+/// Maximum number of rows of a table, so of links and receivers. Chosen: browsers are slow to lay out more.
+pub(super) const MAX_ROWS: usize = 200;
 
 /// The section; empty if there are no runs.
 pub(super) fn cases(study: &Study<'_>) -> String {
@@ -51,11 +52,12 @@ fn one(study: &Study<'_>, first: &Run, runs: &[&Run], open: bool) -> String {
     let label = if label.is_empty() { "All flows and links".to_owned() } else { label.join(" · ") };
     let open = if open { " open" } else { "" };
     format!(
-        "<details{open}><summary>{}</summary>\n{}{}{}{}</details>\n",
+        "<details{open}><summary>{}</summary>\n{}{}{}{}{}</details>\n",
         escape(&label),
         flows(runs).html(),
         links(runs).html(),
         counters(runs),
+        tables(first),
         deliveries(first)
     )
 }
