@@ -76,7 +76,7 @@ impl LogFile {
 }
 
 impl Sink for LogFile {
-    fn take(&mut self, piece: Vec<u8>) -> io::Result<Vec<u8>> {
+    fn write_piece(&mut self, piece: Vec<u8>) -> io::Result<Vec<u8>> {
         self.batch.push(piece);
         if self.batch.len() >= BATCH {
             self.hand_over()?;
@@ -122,11 +122,11 @@ mod tests {
         for part in bytes.chunks(1_007) {
             piece.clear();
             piece.extend_from_slice(part);
-            piece = log.take(piece).unwrap();
+            piece = log.write_piece(piece).unwrap();
         }
         log.finish().unwrap();
         assert_eq!(fs::read(&path).unwrap(), bytes);
-        log.take(b"more".to_vec()).unwrap();
+        log.write_piece(b"more".to_vec()).unwrap();
         log.finish().unwrap();
         assert_eq!(fs::read(&path).unwrap().len(), bytes.len() + 4);
     }
@@ -149,10 +149,10 @@ mod tests {
     #[test]
     fn an_error_of_writing_reaches_whoever_writes() {
         let mut log = LogFile::of(Full(1_000)).unwrap();
-        log.take(vec![1; 1_001]).unwrap();
+        log.write_piece(vec![1; 1_001]).unwrap();
         assert_eq!(log.finish().unwrap_err().kind(), io::ErrorKind::StorageFull);
         let mut log = LogFile::of(Full(0)).unwrap();
-        let mut all = (0..3 * BATCH * MAX_WAITING).map(|_| log.take(vec![1; 1_000]));
+        let mut all = (0..3 * BATCH * MAX_WAITING).map(|_| log.write_piece(vec![1; 1_000]));
         assert!(all.any(|taken| taken.is_err()), "the run learns of it before it ends");
     }
 }

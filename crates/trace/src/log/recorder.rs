@@ -505,7 +505,7 @@ impl Recorder {
         self.chunk.truncate(self.filled);
         self.filled = 0;
         if self.error.is_none() {
-            match self.out.take(std::mem::take(&mut self.chunk)) {
+            match self.out.write_piece(std::mem::take(&mut self.chunk)) {
                 Ok(spare) => self.chunk = spare,
                 Err(error) => self.error = Some(error),
             }

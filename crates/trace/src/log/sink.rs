@@ -1,14 +1,15 @@
-//! Where a log goes: [`Sink`].
+//! Destinations of a log: a file, a thread that writes one, memory.
 
 use std::io::{self, Write};
 
 /// A place for the bytes of a log, which come in pieces.
 pub trait Sink {
-    /// Takes the next piece. Returns memory for another one, whatever is in it: so nobody copies the bytes.
+    /// Writes the next piece. Returns a buffer for another one, with any contents, so that pieces are handed over without a
+    /// copy.
     ///
     /// # Errors
     /// If a piece cannot be written, this one or one before.
-    fn take(&mut self, piece: Vec<u8>) -> io::Result<Vec<u8>>;
+    fn write_piece(&mut self, piece: Vec<u8>) -> io::Result<Vec<u8>>;
 
     /// Returns when everything is written.
     ///
@@ -18,7 +19,7 @@ pub trait Sink {
 }
 
 impl<W: Write> Sink for W {
-    fn take(&mut self, piece: Vec<u8>) -> io::Result<Vec<u8>> {
+    fn write_piece(&mut self, piece: Vec<u8>) -> io::Result<Vec<u8>> {
         self.write_all(&piece)?;
         Ok(piece)
     }
