@@ -4,8 +4,7 @@ use std::io::{self, Write};
 
 /// A place for the bytes of a log, which come in pieces.
 pub trait Sink {
-    /// Writes the next piece. Returns a buffer for another one, with any contents, so that pieces are handed over without a
-    /// copy.
+    /// Writes the next piece. Returns a buffer for another one, with any contents: so pieces are not copied.
     ///
     /// # Errors
     /// If a piece cannot be written, this one or one before.
