@@ -1,11 +1,9 @@
 //! MaritimeManet's law against its published tables.
 #![allow(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
-mod common;
-
 use std::sync::Arc;
 
-use common::*;
+use crate::common::*;
 use hopcast_core::{Instant, Rate, Seed};
 use hopcast_radio::maritime::{Size, channel};
 use hopcast_radio::rates::RateTableError;

@@ -1,9 +1,7 @@
 //! Positions: distances and bearings on the plane and the globe, at the poles and the date line.
 #![allow(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use hopcast_radio::position::{EARTH_RADIUS, PositionError, full_turn, half_turn};
 use hopcast_radio::{Position, Separation};
 use proptest::prelude::*;

@@ -1,11 +1,9 @@
 //! Link budgets: why there is a link between two ships, or none.
 #![allow(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
-mod common;
-
 use std::sync::Arc;
 
-use common::*;
+use crate::common::*;
 use hopcast_core::{Instant, Rate, Seed};
 use hopcast_radio::beams::DEFAULT_HYSTERESIS;
 use hopcast_radio::maritime::{Size, channel};

@@ -1,16 +1,13 @@
 //! Tracks from files: what each format means, and what is said of mistakes.
 #![allow(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod ais_csv;
 mod ais_nmea;
 mod bonnmotion;
 mod gpx;
 mod setdest;
 
-use common::*;
+use crate::common::*;
 use hopcast_core::Instant;
 use hopcast_radio::Position;
 use hopcast_radio::traces::{Format, Traces};

@@ -1,9 +1,7 @@
 //! Beams: which of them looks at another ship, its gain, and hand-over.
 #![allow(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use hopcast_radio::beams::{DEFAULT_HYSTERESIS, SunflowerError};
 use hopcast_radio::{Beam, BeamPair, BeamSelector, Pattern, Sunflower};
 use proptest::prelude::*;

@@ -1,11 +1,9 @@
 //! Ships' radios below a point-to-point link: what is delivered as they move.
 #![allow(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
-mod common;
-
 use std::sync::Arc;
 
-use common::*;
+use crate::common::*;
 use hopcast_core::{Buffer, Duration, Fraction, Instant, Rate, Seed};
 use hopcast_link::{Conditions, Config, Direction, Event, Link, PointToPoint};
 use hopcast_radio::maritime::{DELAY, LOSS_PERCENT, Size, channel};

@@ -1,9 +1,7 @@
 //! Tracks and motions: where a ship is when.
 #![allow(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use hopcast_core::Instant;
 use hopcast_radio::track::TrackError;
 use hopcast_radio::{Motion, Position, Track, Waypoint};

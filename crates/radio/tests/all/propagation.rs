@@ -1,9 +1,7 @@
 //! Laws of propagation, each held against its source.
 #![allow(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use hopcast_core::{Seed, Stream};
 use hopcast_radio::propagation::{Correlation, Polarisation, Sea, SeaState, Shadowing};
 use hopcast_radio::{Carrier, Law};

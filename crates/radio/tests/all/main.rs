@@ -1,0 +1,11 @@
+//! Tests of ships and their radios, in one program.
+
+mod beams;
+mod budget;
+mod common;
+mod conditions;
+mod maritime;
+mod position;
+mod propagation;
+mod traces;
+mod track;
