@@ -128,9 +128,10 @@ pub trait Link {
     /// link with acknowledgements does ([`Mac::Csma`]); any other has nothing to report.
     fn report_status(&mut self, _from: Attachment) {}
 
-    /// Quality of the link from one attachment to another as it is configured now, for routing; `None` if
-    /// nothing that `from` sends reaches `to`, or if `from` is down.
-    fn quality(&self, from: Attachment, to: Attachment) -> Option<Quality>;
+    /// Quality of the link from one attachment to another at `now`, for routing: as configured, and as the last frame
+    /// that began or ended by `now` found its [`Conditions`]. `None` if nothing that `from` sends reaches `to`, or if
+    /// `from` is down.
+    fn quality(&mut self, now: Instant, from: Attachment, to: Attachment) -> Option<Quality>;
 
     /// The figures of the sending side of `from` up to and including `now`, cumulative: a frame that is sent counts
     /// once, whoever it is for. Its fate at each receiver is in [`counters`](Link::counters).

@@ -75,7 +75,8 @@ impl<M: Multipoint> Link for M {
         }
     }
 
-    fn quality(&self, from: Attachment, to: Attachment) -> Option<Quality> {
+    fn quality(&mut self, now: Instant, from: Attachment, to: Attachment) -> Option<Quality> {
+        self.advance(now);
         self.stations().quality(from, to)
     }
 

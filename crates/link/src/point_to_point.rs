@@ -37,7 +37,7 @@ impl PointToPoint {
         }
     }
 
-    /// The same link with conditions of its directions from 0 to 1 and from 1 to 0, each of its own state. A frame
+    /// The same link with conditions of its directions from 0 to 1 and from 1 to 0, which share no state. A frame
     /// is sent at the lower of their rate and the configured one, and is lost if either loses it;
     /// [`quality`](Link::quality) has them as the last frame found them.
     #[must_use]
@@ -181,7 +181,8 @@ impl Link for PointToPoint {
         self.reports.take_drop()
     }
 
-    fn quality(&self, from: Attachment, to: Attachment) -> Option<Quality> {
+    fn quality(&mut self, now: Instant, from: Attachment, to: Attachment) -> Option<Quality> {
+        self.advance(now);
         self.directions.get(from).filter(|_| to == 1 - from).and_then(DirectionState::quality)
     }
 

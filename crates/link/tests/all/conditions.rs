@@ -53,13 +53,16 @@ fn the_rate_is_that_of_the_first_bit_and_the_loss_that_of_the_last() {
         }
     };
     let mut link = link(&Direction::default(), make);
-    asked.lock().unwrap().clear();
     let said = run(&mut link, &row(5, LENGTH, Duration::ZERO), END);
     // The second frame begins at 1 ms at the old rate; the fourth's last bit leaves at 3 ms, and the fifth's at 3.5 ms.
     assert_eq!(deliveries(&said, 1), [(millis(1), 0), (millis(2), 1), (micros(2_500), 2)]);
     assert_eq!(link.counters(END, 0, 1).lost_packets, 2);
-    let times = [0, 1_000, 1_000, 2_000, 2_000, 2_500, 2_500, 3_000, 3_000, 3_500].map(micros);
-    assert_eq!(*asked.lock().unwrap(), times, "once as a frame begins and once as it ends");
+    let times = [0, 0, 0, 1_000, 1_000, 2_000, 2_000, 2_500, 2_500, 3_000, 3_000, 3_500].map(micros);
+    assert_eq!(
+        *asked.lock().unwrap(),
+        times,
+        "each direction at time zero, and then as a frame begins and as it ends"
+    );
 }
 
 #[test]
@@ -105,14 +108,25 @@ fn quality_has_the_conditions_as_the_last_frame_found_them() {
     let direction = Direction { loss: Loss::Independent(percent(20.0)), ..Direction::default() };
     let make = || |now: Instant| if now < millis(10) { condition(8, 50.0) } else { condition(2, 0.0) };
     let mut link = link(&direction, make);
-    let quality = link.quality(0, 1).unwrap();
+    let quality = link.quality(Instant::ZERO, 0, 1).unwrap();
     assert!((quality.delivery.get() - 0.4).abs() < 1e-12, "{quality:?}");
     assert_eq!((quality.rate, quality.signal), (Some(Rate::from_mbit(8)), Some(Dbm::new(-70.0))));
     run(&mut link, &[(millis(20), Action::Offer(0, frame(0, LENGTH)))], END);
-    let quality = link.quality(0, 1).unwrap();
+    let quality = link.quality(END, 0, 1).unwrap();
     assert_eq!((quality.rate, quality.delivery), (Some(Rate::from_mbit(2)), percent(80.0)));
     // Nothing was sent the other way.
-    assert_eq!(link.quality(1, 0).unwrap().rate, Some(Rate::from_mbit(8)));
+    assert_eq!(link.quality(END, 1, 0).unwrap().rate, Some(Rate::from_mbit(8)));
+}
+
+#[test]
+fn quality_does_not_depend_on_how_often_the_link_was_woken() {
+    // The first frame takes 1 ms at 8 Mbit/s, and the second begins then, at 2 Mbit/s.
+    let make = || |now: Instant| if now < millis(1) { condition(8, 0.0) } else { condition(2, 0.0) };
+    let mut link = link(&Direction::default(), make);
+    link.offer(Instant::ZERO, 0, frame(0, LENGTH));
+    link.offer(Instant::ZERO, 0, frame(1, LENGTH));
+    let rates = [micros(500), millis(2)].map(|now| link.quality(now, 0, 1).unwrap().rate);
+    assert_eq!(rates, [8, 2].map(|mbit| Some(Rate::from_mbit(mbit))));
 }
 
 /// Conditions that depend on all questions before, as a hand-over with hysteresis does.

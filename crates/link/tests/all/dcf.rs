@@ -201,7 +201,7 @@ fn what_is_heard_one_way_only_arrives_and_is_never_acknowledged() {
     });
     assert_eq!(status, Some((FrameOutcome::Unacknowledged, 4)));
     assert_eq!((link.counters(END, 0, 1).sent_packets, link.counters(END, 0, 1).lost_packets), (1, 0));
-    assert!(link.quality(0, 1).is_some() && link.quality(1, 0).is_none());
+    assert!(link.quality(END, 0, 1).is_some() && link.quality(END, 1, 0).is_none());
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn a_frame_for_a_station_out_of_hearing_is_lost_under_either_access() {
         assert_eq!(ways(&said), [(0, 1, 1)]);
         assert_eq!(drops(&said), [(0, Some(2), reason)]);
         assert_eq!(link.counters(END, 0, 2).lost_packets, 1);
-        assert!(link.quality(0, 2).is_none());
+        assert!(link.quality(END, 0, 2).is_none());
     }
 }
 

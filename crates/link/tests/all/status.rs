@@ -121,7 +121,7 @@ fn the_quality_of_a_link_is_what_it_delivers_in_the_long_run() {
     let n = 20_000;
     let mut link = radio(csma, 2 * n as u32);
     link.change(Instant::ZERO, Some(0), &Change::LossTo(1, Loss::Independent(percent(10.0))));
-    let quality = link.quality(0, 1).unwrap();
+    let quality = link.quality(Instant::ZERO, 0, 1).unwrap();
     assert_eq!((quality.rate, quality.signal), (Some(Rate::from_mbit(12)), None));
     let offers: Vec<_> = (0..n)
         .flat_map(|i| [Action::Offer(0, to(1, i)), Action::Offer(0, frame(n + i, 500))])
@@ -140,15 +140,17 @@ fn the_quality_of_a_link_is_what_it_delivers_in_the_long_run() {
 #[test]
 fn there_is_no_quality_to_a_station_that_nothing_reaches() {
     let mut link = radio(Csma::default(), 9);
-    assert!(link.quality(0, 0).is_none() && link.quality(0, 3).is_none() && link.quality(3, 0).is_none());
+    assert!(
+        [(0, 0), (0, 3), (3, 0)].iter().all(|&(from, to)| link.quality(Instant::ZERO, from, to).is_none())
+    );
     link.change(millis(1), Some(0), &Change::Down);
-    assert!(link.quality(0, 1).is_none() && link.quality(1, 0).is_some());
+    assert!(link.quality(millis(1), 0, 1).is_none() && link.quality(millis(1), 1, 0).is_some());
     let mut wire = both_ways(&Direction { loss: Loss::Independent(percent(5.0)), ..Direction::default() }, 1);
-    let quality = wire.quality(1, 0).unwrap();
+    let quality = wire.quality(Instant::ZERO, 1, 0).unwrap();
     assert_eq!((quality.delivery, quality.delivery_with_retries), (percent(95.0), percent(95.0)));
-    assert!(wire.quality(0, 0).is_none() && wire.quality(2, 0).is_none());
+    assert!(wire.quality(Instant::ZERO, 0, 0).is_none() && wire.quality(Instant::ZERO, 2, 0).is_none());
     wire.change(millis(1), None, &Change::Down);
-    assert!(wire.quality(0, 1).is_none());
+    assert!(wire.quality(millis(1), 0, 1).is_none());
 }
 
 proptest! {

@@ -28,7 +28,7 @@ pub(super) fn check(scenario: &Scenario, at: Instant, findings: &mut Findings) {
         // One model for all: an idle link does with a frame what a new one does.
         let (mut model, mut now) = (changes.model(scenario, &plan, number), at);
         for &(_, from) in of_link {
-            let to = nearest(&*model, from);
+            let to = nearest(&mut *model, now, from);
             let mtu = changes.mtu(scenario, number, from);
             let direction = LinkDirection { link: number, from, to, mtu };
             for size in direction.sizes() {
@@ -58,7 +58,8 @@ pub(super) fn directions(scenario: &Scenario, findings: &mut Findings) -> Vec<Li
     let plan = NetworkPlan::of(scenario.network());
     let changes = Changes::of(scenario);
     let direction = |(link, from): (LinkId, Attachment)| {
-        let to = nearest(&*changes.model(scenario, &plan, link), from);
+        let now = changes.of_link(link).last().map_or(Instant::ZERO, |&(at, ..)| at);
+        let to = nearest(&mut *changes.model(scenario, &plan, link), now, from);
         LinkDirection { link, from, to, mtu: changes.mtu(scenario, link, from) }
     };
     chosen(scenario, findings).into_iter().map(direction).collect()
@@ -154,10 +155,14 @@ impl<'s> Changes<'s> {
 }
 
 /// The end that frames of `from` are checked at: the next one that it reaches, or else the next.
-fn nearest(model: &dyn Link, from: Attachment) -> Attachment {
+fn nearest(model: &mut dyn Link, now: Instant, from: Attachment) -> Attachment {
     let ends = model.attachments();
     let others = (1..ends).map(|step| (from + step) % ends);
-    others.clone().find(|&to| model.quality(from, to).is_some()).or(others.clone().next()).unwrap_or(from)
+    others
+        .clone()
+        .find(|&to| model.quality(now, from, to).is_some())
+        .or(others.clone().next())
+        .unwrap_or(from)
 }
 
 /// Offers a frame again and again, one at a time, until one arrives.

@@ -161,10 +161,12 @@ impl Run {
         });
         let counters = counters.collect();
         let network = scenario.network();
-        let model = NetworkPlan::of(network).model(network, 0, false, Seed::new(scenario.seed, 0));
+        let mut model = NetworkPlan::of(network).model(network, 0, false, Seed::new(scenario.seed, 0));
         let n = scenario.nodes.len();
         let pairs = (0..n * n).map(|pair| (pair / n, pair % n));
-        let qualities = pairs.filter_map(|(from, to)| Some(((from, to), model.quality(from, to)?))).collect();
+        let qualities = pairs
+            .filter_map(|(from, to)| Some(((from, to), model.quality(Instant::ZERO, from, to)?)))
+            .collect();
         drop(world);
         let all = Arc::try_unwrap(all).unwrap_or_else(|all| Mutex::new(all.lock().unwrap().clone()));
         Self { all: all.into_inner().unwrap(), counters, qualities }
