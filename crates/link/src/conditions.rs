@@ -7,8 +7,8 @@ use hopcast_core::{Dbm, Fraction, Instant, Rate};
 /// Rate and loss of one direction of a link at one time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Condition {
-    /// Rate of a frame that begins now. Without a link it is what a radio sends at that does not know of that; a rate
-    /// of zero would have to be told when it is over.
+    /// Rate of a frame that begins now, above 0: a frame begun at 0 would never end. Without a radio link, the lowest
+    /// rate, at which the frame is sent and lost.
     pub rate: Rate,
     /// Probability that a frame whose last bit leaves now is lost.
     pub loss: Fraction,
@@ -16,11 +16,12 @@ pub struct Condition {
     pub signal: Option<Dbm>,
 }
 
-/// The conditions of one direction, asked when a frame leaves and at no other time: nothing happens between two frames.
+/// The conditions of one direction, asked once at time zero, and then as the first and as the last bit of each frame
+/// leaves: nothing happens between two frames.
 ///
-/// The rate is asked for as the first bit of a frame leaves, and the loss as the last one does. These times never go
-/// back, and are the same however often the link is woken, so that an answer may depend on those before it, as a
-/// hand-over with hysteresis does. It must not depend on what the other direction asks, whose order is not defined.
+/// The rate is that of the answer at a frame's first bit, and the loss that of the answer at its last. These times
+/// never go back, and are the same however often the link is woken, so that an answer may depend on those before it, as
+/// a hand-over with hysteresis does. It must not depend on what the other direction asks, whose order is not defined.
 pub trait Conditions: fmt::Debug + Send {
     /// The condition at `now`.
     fn at(&mut self, now: Instant) -> Condition;

@@ -248,6 +248,7 @@ impl Sender {
     fn start(&mut self, now: Instant, frame: Buffer) {
         if let Some(varying) = &mut self.conditions {
             varying.last = varying.source.at(now);
+            debug_assert!(varying.last.rate > Rate::default(), "a frame begun at rate 0 would never end");
         }
         let time = self.airtime(&frame);
         self.serialising = Some(Serialising { frame, start: now, end: now + time });
