@@ -9,6 +9,11 @@ use crate::position::half_turn;
 /// Maximum number of beams of a ship. Chosen: it fits a number of two digits, and no antenna known to us has more.
 const MAX_BEAMS: u8 = 99;
 
+/// Distance beyond the edge of a sector that still counts as inside, in widths. [`Sunflower::best`] and
+/// [`Sunflower::gain`] round an angle at the edge differently, by up to some 1e-14 widths: without it the best beam
+/// there could have the gain of the back.
+const EDGE: f64 = 1e-9;
+
 /// A beam of a ship, by its number: 0 looks ahead, the others follow clockwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Beam(pub u8);
@@ -97,7 +102,7 @@ impl Sunflower {
     pub fn gain(&self, beam: Beam, relative: f64) -> f64 {
         let off = self.off_axis(beam, relative).abs() / self.width();
         let less = match self.pattern {
-            Pattern::Sector { front_to_back } if off > 0.5 => front_to_back,
+            Pattern::Sector { front_to_back } if off > 0.5 + EDGE => front_to_back,
             Pattern::Sector { .. } => 0.0,
             Pattern::Parabolic { front_to_back } => (12.0 * off * off).min(front_to_back),
         };
@@ -115,8 +120,10 @@ impl Sunflower {
 /// The beam that one end of a link uses, and when it changes to another.
 ///
 /// It stays with a beam until another's gain is more than `hysteresis` dB above it, as a mobile does at a cell's edge
-/// (event A3 of 3GPP TS 36.331, 5.5.4.4, with no time to trigger). Its state depends on when it was asked: a ship that
-/// turned while no frame was sent chooses as the next one is.
+/// (event A3 of 3GPP TS 36.331, 5.5.4.4, with no time to trigger). On [`Pattern::Sector`] a hysteresis below
+/// `front_to_back` has no effect: at the edge the gain falls by all of that at once, and the ship hands over there.
+///
+/// Its state depends on when it was asked: a ship that turned while no frame was sent chooses as the next one is.
 #[derive(Clone, Copy, Debug)]
 pub struct BeamSelector {
     hysteresis: f64,

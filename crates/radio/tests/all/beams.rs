@@ -32,6 +32,18 @@ fn a_sector_has_one_gain_all_over() {
 }
 
 #[test]
+fn the_best_beam_has_its_full_gain_at_the_edges_of_all_sectors() {
+    for beams in 1..=99 {
+        let antennas = sunflower(beams, SECTOR);
+        let edges = (0..beams).map(|k| (f64::from(k) + 0.5) * antennas.width());
+        let around = edges.flat_map(|edge| [edge.next_down(), edge, edge.next_up()]);
+        for at in around.flat_map(|at| [at, at - 360.0]).chain([180.0, -180.0, 29.999999999999996]) {
+            assert_eq!(antennas.gain(antennas.best(at), at), 5.0, "{beams} beams at {at}");
+        }
+    }
+}
+
+#[test]
 fn a_parabola_is_3_db_down_at_the_edge_and_no_more_than_front_to_back() {
     for beams in [6, 12, 24] {
         let antennas = sunflower(beams, PARABOLIC);
