@@ -13,6 +13,9 @@ pub const EARTH_RADIUS: f64 = 6_371_008.8;
 /// Maximum coordinate of a position in metres. Chosen: a thousand times round the earth, and squares stay finite.
 const MAX_METRES: f64 = 4e10;
 
+/// Maximum distance of one move in metres. Chosen: across all of the plane, and on the globe the angle stays finite.
+const MAX_MOVE: f64 = 1e12;
+
 /// A position of a ship: finite, and in range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Position {
@@ -86,14 +89,6 @@ impl Position {
         Ok(Self::Globe { latitude, longitude: half_turn(longitude) })
     }
 
-    /// Whether `other` is of the same kind: one on a plane is nowhere on the globe.
-    pub const fn is_comparable(&self, other: &Self) -> bool {
-        matches!(
-            (self, other),
-            (Self::Plane { .. }, Self::Plane { .. }) | (Self::Globe { .. }, Self::Globe { .. })
-        )
-    }
-
     /// Distance and directions from here to `other`; `None` if one is on a plane and the other on the globe.
     ///
     /// In one place both bearings are 0. At a pole, north is along the meridian of the position's longitude and beyond
@@ -121,8 +116,10 @@ impl Position {
     }
 
     /// The position `metres` from here in the direction `bearing`, in degrees clockwise from north: along a straight
-    /// line or a great circle. Beyond the border of the plane it stays at the border.
+    /// line or a great circle. Beyond the border of the plane it stays at the border. More than 1e12 m counts as that,
+    /// and what is not a number as 0.
     pub fn moved(&self, bearing: f64, metres: f64) -> Self {
+        let metres = if metres.is_nan() { 0.0 } else { metres.clamp(-MAX_MOVE, MAX_MOVE) };
         let (sin, cos) = bearing.to_radians().sin_cos();
         match *self {
             Self::Plane { x, y } => Self::Plane {

@@ -47,14 +47,14 @@ pub enum TrackError {
 /// A path through waypoints, and a schedule.
 ///
 /// - Between two waypoints a ship sails straight (on the globe along the great circle) at a constant speed.
-/// - Two waypoints of one time are a jump: at that time the later in the row is in force. A jump is no way made good:
+/// - Two waypoints of one time are a jump: at that time the later of the two is in force. A jump is no way made good:
 ///   it adds nothing to [`odometer`](Self::odometer), and changes no course.
 /// - Before the first waypoint and after the last it stands still.
 /// - The heading is the course, and where the ship stands still, that of its last movement; before any movement, that
 ///   of the first to come; north without any. A waypoint with a heading of its own has that instead. Between two of
 ///   these a ship turns by the smaller angle; from one of these to one without it keeps the heading.
 ///
-/// A position is found in O(log n) of the number of waypoints, in either direction: by time or by way.
+/// A position is found in O(log n) of the number of waypoints, by time or by distance sailed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Track {
     legs: Vec<Leg>,
