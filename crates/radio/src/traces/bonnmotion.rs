@@ -29,7 +29,7 @@ fn track(line: &Line<'_>) -> Result<Track, Diagnostic> {
         });
         let (x, y) = (x?, y?);
         let (east, north) = (line.number(x, "metres")?, line.number(y, "metres")?);
-        let position = line.plane(x, east, north)?;
+        let position = line.plane([x, y], east, north)?;
         points.push(Waypoint { at, position, heading: None });
     }
     Track::new(points).map_err(|error| line.error(line.text, error.to_string()))

@@ -1,18 +1,34 @@
 //! GPX: each `<trk>` is a ship; waypoints and routes have no times, and are ignored.
 
+use std::collections::BTreeSet;
+
 use hopcast_config::Diagnostic;
 use roxmltree::{Document, Node, ParsingOptions};
 
+use super::Traces;
 use super::utc::{self, Utc};
-use super::{Traces, ais};
 use crate::position::Position;
 use crate::track::{Track, Waypoint};
 
-/// Maximum number of nodes of any kind in an XML document. Chosen: it bounds memory; a million points have five
-/// million.
+/// Maximum number of nodes of any kind in an XML document. Chosen: it bounds memory, at some 80 bytes a node without
+/// its attributes. A point has six nodes or more, with the spaces between its elements: this is about three million
+/// points.
 const MAX_XML: u32 = 20_000_000;
+/// Maximum number of attributes of an element. Chosen: each is compared with all before it; GPX has a handful.
+const MAX_ATTRIBUTES: usize = 100;
+/// Maximum number of prefixes of namespaces in a document. Chosen: an element that declares a namespace has a copy of
+/// the list of all that its parent has; programs that write GPX declare up to ten.
+const MAX_PREFIXES: usize = 64;
+/// Maximum length of a namespace that has a prefix, in bytes. Chosen: attributes are compared with their namespaces.
+const MAX_NAMESPACE: usize = 1000;
 
 pub(super) fn read(file: &str, text: &str) -> Result<Traces, Diagnostic> {
+    check_bounds(text).map_err(|(at, message)| {
+        let before = &text[..at];
+        let line = before.rfind('\n').map_or(0, |end| end + 1);
+        let (row, column) = (before.matches('\n').count() + 1, before[line..].chars().count() + 1);
+        Diagnostic::at(file, row, column, message)
+    })?;
     let options = ParsingOptions { nodes_limit: MAX_XML, ..ParsingOptions::default() };
     let document = Document::parse_with_options(text, options).map_err(|error| {
         let place = error.pos();
@@ -31,7 +47,7 @@ pub(super) fn read(file: &str, text: &str) -> Result<Traces, Diagnostic> {
             format!("expected a GPX file, which begins with `<gpx>`, found `<{found}>`"),
         ));
     }
-    let mut ships: Vec<Ship<'_, '_>> = Vec::new();
+    let mut ships: Vec<NamedTrack<'_, '_>> = Vec::new();
     for track in children(root, "trk") {
         let named = children(track, "name").next().and_then(|name| name.text()).map(str::trim);
         let name = match named.filter(|name| !name.is_empty()) {
@@ -46,12 +62,12 @@ pub(super) fn read(file: &str, text: &str) -> Result<Traces, Diagnostic> {
             }
             points.push((at, position));
         }
-        ships.push(Ship { track, name, points });
+        ships.push(NamedTrack { track, name, points });
     }
     let zero = ships.iter().filter_map(|ship| Some(ship.points.first()?.0)).min().unwrap_or(0);
     let mut traces = Traces::default();
-    for Ship { track: node, name, points } in ships {
-        let waypoint = |(at, position)| Waypoint { at: ais::since(zero, at), position, heading: None };
+    for NamedTrack { track: node, name, points } in ships {
+        let waypoint = |(at, position)| Waypoint { at: utc::since(zero, at), position, heading: None };
         let Ok(track) = Track::new(points.into_iter().map(waypoint)) else {
             traces.ignored += 1;
             continue;
@@ -64,8 +80,67 @@ pub(super) fn read(file: &str, text: &str) -> Result<Traces, Diagnostic> {
     Ok(traces)
 }
 
+/// Refuses what would cost the XML parser work or memory by the square of the text's length, at a byte of the text.
+fn check_bounds(text: &str) -> Result<(), (usize, String)> {
+    check_attributes(text)?;
+    check_namespaces(text)
+}
+
+/// Within a tag there is no `<` at all, and no `>` outside quotes. What only looks like a tag, as in a comment, may be
+/// refused too.
+fn check_attributes(text: &str) -> Result<(), (usize, String)> {
+    let bytes = text.as_bytes();
+    let (mut tag, mut quote, mut attributes) = (None, None, 0);
+    for (at, &byte) in bytes.iter().enumerate() {
+        match byte {
+            b'<' => {
+                let begins = !matches!(bytes.get(at + 1), Some(b'!' | b'?'));
+                (tag, quote, attributes) = (begins.then_some(at), None, 0);
+            }
+            _ if tag.is_none() => {}
+            _ if quote == Some(byte) => quote = None,
+            _ if quote.is_some() => {}
+            b'"' | b'\'' => quote = Some(byte),
+            b'>' => tag = None,
+            b'=' => attributes += 1,
+            _ => {}
+        }
+        if let Some(tag) = tag.filter(|_| attributes > MAX_ATTRIBUTES) {
+            return Err((
+                tag,
+                format!("expected at most {MAX_ATTRIBUTES} attributes of an element, found more"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn check_namespaces(text: &str) -> Result<(), (usize, String)> {
+    let mut prefixes = BTreeSet::new();
+    for (at, xmlns) in text.match_indices("xmlns:") {
+        let rest = &text[at + xmlns.len()..];
+        let end = rest.find(|c: char| c == '=' || c.is_ascii_whitespace()).unwrap_or(rest.len());
+        let (prefix, value) = rest.split_at(end);
+        prefixes.insert(prefix);
+        if prefixes.len() > MAX_PREFIXES {
+            return Err((at, format!("expected at most {MAX_PREFIXES} prefixes of namespaces, found more")));
+        }
+        let value = value.trim_ascii_start().strip_prefix('=').unwrap_or_default().trim_ascii_start();
+        if let Some((quote, namespace)) = value.as_bytes().split_first() {
+            let length = namespace.iter().take(MAX_NAMESPACE + 1).take_while(|&byte| byte != quote).count();
+            if length > MAX_NAMESPACE {
+                return Err((
+                    at,
+                    format!("expected a namespace of at most {MAX_NAMESPACE} bytes, found more"),
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// A track of the file.
-struct Ship<'a, 'i> {
+struct NamedTrack<'a, 'i> {
     track: Node<'a, 'i>,
     name: String,
     points: Vec<(Utc, Position)>,

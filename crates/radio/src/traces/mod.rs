@@ -4,12 +4,13 @@
 //! |---|---|---|---|
 //! | [`Setdest`](Format::Setdest) | metres | the node's number | the file's |
 //! | [`BonnMotion`](Format::BonnMotion) | metres | the line, from 0, comments not counted | the file's |
-//! | [`Gpx`](Format::Gpx) | degrees | the track's name, or `track N` | the first point of the file |
-//! | [`AisNmea`](Format::AisNmea) | degrees | the MMSI | the first report of the file |
-//! | [`AisCsv`](Format::AisCsv) | degrees | the MMSI | the first report of the file |
+//! | [`Gpx`](Format::Gpx) | degrees | the track's name, or `track N` | the earliest point of the file |
+//! | [`AisNmea`](Format::AisNmea) | degrees | the MMSI | the earliest report of the file |
+//! | [`AisCsv`](Format::AisCsv) | degrees | the MMSI | the earliest report of the file |
 //!
-//! The work is that of reading the text once and of sorting what is in it; memory is a few times the text's. A mistake
-//! is one line with its place, and nothing of the file is used then.
+//! The work is that of reading the text and of sorting what is in it; memory is a few times the text's, and for GPX, of
+//! which each element takes a node, up to some tens of times. A mistake is one line with its place, and nothing of the
+//! file is used then.
 
 mod ais;
 mod bonnmotion;
@@ -28,7 +29,7 @@ use crate::track::Track;
 /// Format of a file of tracks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Movements for ns-2, as `setdest` writes them and ns-3 reads them (ns-2 manual, section 16.1.1).
+    /// Movements for ns-2, as `setdest` writes them and ns-3 reads them (ns-2 manual, section 16.1.2).
     Setdest,
     /// BonnMotion's own format in two dimensions: a line for each node, of times and coordinates in turn.
     BonnMotion,
@@ -45,8 +46,8 @@ pub enum Format {
 pub struct Traces {
     /// A track for each ship, by its name.
     pub tracks: BTreeMap<String, Track>,
-    /// Sentences and rows that are well formed and say nothing of a position: other messages, parts of long ones, and
-    /// reports of ships that do not know where they are.
+    /// What is well formed and says nothing of a position: other messages than position reports, parts of long ones,
+    /// reports of ships that do not know where they are, and tracks of GPX without points.
     pub ignored: u64,
 }
 
@@ -119,9 +120,10 @@ impl<'a> Line<'a> {
         Ok(seconds)
     }
 
-    /// The position on the plane of two numbers, the second of which is `part`.
-    fn plane(&self, part: &str, x: f64, y: f64) -> Result<Position, Diagnostic> {
-        Position::metres(x, y).map_err(|error| self.error(part, error.to_string()))
+    /// The position on the plane of two numbers, which are the two `words`; an error is at the one that is too big.
+    fn plane(&self, words: [&str; 2], x: f64, y: f64) -> Result<Position, Diagnostic> {
+        let bad = if Position::metres(x, 0.0).is_err() { words[0] } else { words[1] };
+        Position::metres(x, y).map_err(|error| self.error(bad, error.to_string()))
     }
 }
 

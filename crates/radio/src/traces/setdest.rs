@@ -85,9 +85,10 @@ fn statement(line: Line<'_>) -> Result<Option<(u32, Statement<'_>)>, Diagnostic>
     let order = match verb {
         "set" => {
             let name = next("`X_`, `Y_` or `Z_`")?;
-            let value = line.number(next("metres")?, "metres")?;
+            let word = next("metres")?;
+            let value = line.number(word, "metres")?;
             // Checked here, so that a coordinate alone has an error with its own place.
-            line.plane(name, value, 0.0)?;
+            line.plane([word, word], value, 0.0)?;
             match name {
                 "X_" => Order::X(value),
                 "Y_" => Order::Y(value),
@@ -99,7 +100,7 @@ fn statement(line: Line<'_>) -> Result<Option<(u32, Statement<'_>)>, Diagnostic>
         }
         "setdest" => {
             let (x, y) = (next("metres")?, next("metres")?);
-            let to = line.plane(x, line.number(x, "metres")?, line.number(y, "metres")?)?;
+            let to = line.plane([x, y], line.number(x, "metres")?, line.number(y, "metres")?)?;
             let word = next("a speed")?;
             let what = "a speed of at least 0 m/s";
             let speed = line.number(word, what)?;
@@ -122,13 +123,13 @@ struct Walk {
     x: Option<f64>,
     y: Option<f64>,
     points: Vec<Waypoint>,
-    /// The destination that it sails for, if it does not stand still: the time when it left and when it arrives, in
-    /// seconds.
-    sails: Option<Sails>,
+    /// The leg that it is on; `None` while it stands still.
+    leg: Option<Leg>,
 }
 
+/// The way to a destination, with the times in seconds when the node left and when it arrives.
 #[derive(Clone, Copy)]
-struct Sails {
+struct Leg {
     from: Position,
     left: f64,
     to: Position,
@@ -161,7 +162,7 @@ impl Walk {
                 let metres = from.to(&to).map_or(0.0, |way| way.metres);
                 self.note(now);
                 if speed > 0.0 && metres > 0.0 {
-                    self.sails = Some(Sails { from, left: now, to, arrives: now + metres / speed });
+                    self.leg = Some(Leg { from, left: now, to, arrives: now + metres / speed });
                 }
             }
         }
@@ -170,18 +171,18 @@ impl Walk {
 
     /// Notes where the node is at `now`, where it is to stand still.
     fn stop(&mut self, now: f64) {
-        let Some(sails) = self.sails.take() else { return };
-        let here = if now >= sails.arrives { sails.to } else { sails.at(now) };
+        let Some(leg) = self.leg.take() else { return };
+        let here = if now >= leg.arrives { leg.to } else { leg.at(now) };
         if let Position::Plane { x, y } = here {
             (self.x, self.y) = (Some(x), Some(y));
         }
-        self.note(now.min(sails.arrives));
+        self.note(now.min(leg.arrives));
         self.note(now);
     }
 
     fn finish(mut self) -> Option<Track> {
-        if let Some(sails) = self.sails {
-            self.stop(sails.arrives.min(MAX_SECONDS));
+        if let Some(leg) = self.leg {
+            self.stop(leg.arrives.min(MAX_SECONDS));
         }
         Track::new(self.points).ok()
     }
@@ -200,7 +201,7 @@ impl Walk {
     }
 }
 
-impl Sails {
+impl Leg {
     fn at(&self, now: f64) -> Position {
         let share = (now - self.left) / (self.arrives - self.left);
         let way = self.from.to(&self.to);

@@ -1,5 +1,7 @@
 //! Times of day as files write them.
 
+use hopcast_core::{Duration, Instant};
+
 /// Nanoseconds since 1970 in UTC, without leap seconds.
 pub(super) type Utc = i64;
 
@@ -45,8 +47,13 @@ pub(super) fn parse(text: &str) -> Option<Utc> {
 /// The time of a number of seconds since 1970, in the years 1900 to 2199.
 pub(super) fn of_seconds(seconds: f64) -> Option<Utc> {
     let first = days(1900, 1, 1)? as f64 * 86_400.0;
-    let last = days(2199, 12, 31)? as f64 * 86_400.0;
+    let last = (days(2199, 12, 31)? + 1) as f64 * 86_400.0;
     (first..last).contains(&seconds).then(|| (seconds * 1e9).round() as i64)
+}
+
+/// The time of the run at `at`, if it begins at `zero`.
+pub(super) fn since(zero: Utc, at: Utc) -> Instant {
+    Instant::ZERO + Duration::from_nanos(u64::try_from(i128::from(at) - i128::from(zero)).unwrap_or(0))
 }
 
 /// The clock, and the offset from UTC in seconds.
@@ -107,9 +114,12 @@ mod tests {
             ("2100-03-01T00:00:00+01:30", 4_107_537_000),
             ("1969-12-31T23:59:59", -1),
             ("1567684904", 1_567_684_904),
+            ("2199-12-31T23:59:59", 7_258_118_399),
         ] {
             assert_eq!(parse(text), Some(seconds * SECOND), "{text}");
         }
+        // The last second, in either form; as a number it is rounded to a microsecond.
+        assert!(parse("7258118399").is_some_and(|at| (at - 7_258_118_399 * SECOND).abs() < 1_000));
         assert_eq!(parse("1970-01-01T00:00:00.25Z"), Some(SECOND / 4));
     }
 
@@ -127,6 +137,8 @@ mod tests {
             "2023-01-01T00:60:00",
             "2023-01-01",
             "1e300",
+            "7258118400",
+            "2200-01-01T00:00:00",
             "2023-01-01T00:00:00.x",
             "é-é-éTé:é:é+é",
         ] {

@@ -6,10 +6,8 @@ pub(super) mod table;
 
 use std::collections::BTreeMap;
 
-use hopcast_core::{Duration, Instant};
-
 use super::Traces;
-use super::utc::Utc;
+use super::utc::{Utc, since};
 use crate::position::Position;
 use crate::track::{Track, Waypoint};
 
@@ -34,7 +32,7 @@ impl Reports {
         self.ships.entry(report.mmsi).or_default().push((at, report));
     }
 
-    /// The tracks, from the first report of all on. Receivers hear ships in any order, so reports are sorted; of
+    /// The tracks, from the earliest report of all on. Receivers hear ships in any order, so reports are sorted; of
     /// several of a ship at one time the last in the file counts, since a ship does not jump.
     fn tracks(self) -> Traces {
         let zero = self.ships.values().flatten().map(|&(at, _)| at).min().unwrap_or(0);
@@ -57,15 +55,14 @@ impl Reports {
     }
 }
 
-/// The time of the run at `at`, if it begins at `zero`.
-pub(super) fn since(zero: Utc, at: Utc) -> Instant {
-    Instant::ZERO + Duration::from_nanos(u64::try_from(i128::from(at) - i128::from(zero)).unwrap_or(0))
-}
-
 /// The position that a report gives; `None` where a ship does not know it, which is written as 91 and 181 degrees.
 fn known(latitude: f64, longitude: f64) -> Result<Option<Position>, String> {
     if latitude == 91.0 || longitude == 181.0 {
         return Ok(None);
+    }
+    // Others may write the date line as 190 degrees; AIS has no such longitude, so that the report is damaged.
+    if !(-180.0..=180.0).contains(&longitude) {
+        return Err(format!("expected a longitude from -180 to 180 degrees, found {longitude}"));
     }
     Position::degrees(latitude, longitude).map(Some).map_err(|error| error.to_string())
 }

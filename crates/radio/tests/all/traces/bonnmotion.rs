@@ -20,6 +20,7 @@ fn mistakes_have_their_place() {
         ("0 0 0 ä 1 1", "file:1:7: expected a time in seconds from 0 to 1e10, found `ä`"),
         ("5 0 0 4 1 1", "file:1:7: expected a time that is not before the one before it"),
         ("0 0 0\n0 NaN 1", "file:2:3: expected metres, found `NaN`"),
+        ("0 0 0 1 5 4.1e10", "file:1:11: expected metres from -4e10 to 4e10, found 41000000000"),
         ("# nobody", "file: expected the positions of at least one ship, found none"),
     ] {
         assert_eq!(error(Format::BonnMotion, text), expected);

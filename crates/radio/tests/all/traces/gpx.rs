@@ -58,6 +58,32 @@ fn mistakes_have_their_place() {
 }
 
 #[test]
+fn work_and_memory_do_not_grow_with_the_square_of_the_text() {
+    let many = |n: usize, one: &dyn Fn(usize) -> String| (0..n).map(one).collect::<String>();
+    // Each attribute is compared with all before it; a `>` in quotes does not end the tag.
+    let attributes = format!("<gpx>\n <trk{}/></gpx>", many(100_000, &|n| format!(" a{n}='>'")));
+    // Each child has a copy of all prefixes of its parent.
+    let prefixes = many(2_000, &|n| format!(" xmlns:p{n}='u'"));
+    let children = format!("<gpx\n{}>{}</gpx>", prefixes, "<a xmlns='u'/>".repeat(100_000));
+    // Spread over elements, so that none has many attributes.
+    let nested = many(2_000, &|n| format!("<a xmlns:p{n}='u'>"));
+    let spread = format!("<gpx>{nested}{}</gpx>", "</a>".repeat(2_000));
+    let long = format!("<gpx xmlns:p = '{}'/>", "u".repeat(1001));
+    for (text, expected) in [
+        (&attributes, "file:2:2: expected at most 100 attributes of an element, found more"),
+        (&children, "file:1:1: expected at most 100 attributes of an element, found more"),
+        (&spread, "file:1:1087: expected at most 64 prefixes of namespaces, found more"),
+        (&long, "file:1:6: expected a namespace of at most 1000 bytes, found more"),
+    ] {
+        assert_eq!(error(Format::Gpx, text), expected);
+    }
+    // What is no attribute does not count, nor a prefix that is declared again.
+    let equal = format!("<!-- {0} --><trk name='{0}'>{0}</trk>", "=".repeat(1_000));
+    let again = TWO.replace("<trkpt", "<trkpt xmlns:p='u'").replace("<wpt", &format!("{equal}<wpt"));
+    assert_eq!(read(Format::Gpx, &again).tracks.len(), 2);
+}
+
+#[test]
 fn entities_do_not_multiply() {
     let bomb =
         "<!DOCTYPE gpx [<!ENTITY a \"aaaaaaaaaa\"><!ENTITY b \"&a;&a;&a;&a;&a;&a;&a;&a;\">]><gpx>&b;</gpx>";

@@ -63,7 +63,11 @@ fn mistakes_have_their_place() {
         ("$node_(1) set X_ inf", "file:1:18: expected metres, found `inf`"),
         (
             "$node_(1) set X_ 1e30",
-            "file:1:15: expected metres from -4e10 to 4e10, found 1000000000000000000000000000000",
+            "file:1:18: expected metres from -4e10 to 4e10, found 1000000000000000000000000000000",
+        ),
+        (
+            "$ns_ at 1 \"$node_(1) setdest 1 5e10 1\"",
+            "file:1:32: expected metres from -4e10 to 4e10, found 50000000000",
         ),
         ("$node_(1) set W_ 1", "file:1:15: expected `X_`, `Y_` or `Z_`, found `W_`"),
         ("$node_(1) go", "file:1:11: expected `set` or `setdest`, found `go`"),
