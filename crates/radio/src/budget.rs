@@ -4,6 +4,7 @@ use core::fmt;
 use std::sync::Arc;
 
 use hopcast_core::{Instant, Rate, Seed};
+use thiserror::Error;
 
 use crate::beams::{Beam, BeamPair, BeamSelector, Sunflower};
 use crate::motion::Motion;
@@ -16,7 +17,7 @@ use crate::rates::RateTable;
 pub struct Ship {
     /// Its name.
     pub name: Arc<str>,
-    /// Where it is when.
+    /// Its motion, and when it takes part.
     pub motion: Motion,
     /// Its radio.
     pub radio: Radio,
@@ -25,12 +26,20 @@ pub struct Ship {
 /// Radio of a ship.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Radio {
-    /// Power of the transmitter at its antennas, in dBm.
-    pub power: f64,
-    /// The antennas.
-    pub antennas: Sunflower,
-    /// Height of the antennas above the sea, in metres.
-    pub height: f64,
+    power: f64,
+    antennas: Sunflower,
+    height: f64,
+}
+
+/// The error of a radio that cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Error)]
+pub enum RadioError {
+    /// A power that is not finite.
+    #[error("expected a finite power in dBm, found {0}")]
+    Power(f64),
+    /// A height that is not finite, or below 0.
+    #[error("expected a height of at least 0 m above the sea, found {0}")]
+    Height(f64),
 }
 
 /// Propagation and rates that all links of a network share.
@@ -53,19 +62,20 @@ pub struct RadioLink {
     selectors: [BeamSelector; 2],
 }
 
-/// A link budget: everything between two ships at one time, and what comes of it.
+/// A link budget: everything between two ships at one time, and whether that is a link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Budget {
     /// The time.
     pub at: Instant,
     /// The two ships' names.
     pub names: [Arc<str>; 2],
-    /// The path between them; `None` if there is none: a ship is absent, or they are not on one chart.
+    /// The path between them; `None` if there is none: a ship is absent, or one position is in metres and
+    /// the other in degrees.
     pub path: Option<Path>,
     /// Reception of the first ship by the second.
-    pub forward: Outcome,
+    pub forward: RadioLinkState,
     /// Reception of the second ship by the first.
-    pub back: Outcome,
+    pub back: RadioLinkState,
 }
 
 /// The path between two ships.
@@ -102,9 +112,9 @@ pub struct End {
     pub power: f64,
 }
 
-/// Reception of one ship by another: a link, or the reason why there is none.
+/// State of a radio link in one direction: up, or the reason why there is none.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Outcome {
+pub enum RadioLinkState {
     /// There is a link.
     Up {
         /// Signal at the receiver, in dBm.
@@ -127,6 +137,38 @@ pub enum Outcome {
     NotComparable,
 }
 
+impl Radio {
+    /// A radio of `power` in dBm at its antennas, which are `height` metres above the sea.
+    ///
+    /// # Errors
+    ///
+    /// Unless both are finite, and the height is at least 0.
+    pub fn new(power: f64, antennas: Sunflower, height: f64) -> Result<Self, RadioError> {
+        if !power.is_finite() {
+            return Err(RadioError::Power(power));
+        }
+        if !(0.0..f64::INFINITY).contains(&height) {
+            return Err(RadioError::Height(height));
+        }
+        Ok(Self { power, antennas, height })
+    }
+
+    /// Power of the transmitter at its antennas, in dBm.
+    pub const fn power(&self) -> f64 {
+        self.power
+    }
+
+    /// The antennas.
+    pub const fn antennas(&self) -> &Sunflower {
+        &self.antennas
+    }
+
+    /// Height of the antennas above the sea, in metres.
+    pub const fn height(&self) -> f64 {
+        self.height
+    }
+}
+
 impl RadioLink {
     /// The link of the ships `a` and `b` on `channel`, which hand over with a hysteresis in dB.
     pub fn new(channel: Arc<Channel>, a: Arc<Ship>, b: Arc<Ship>, seed: &Seed, hysteresis: f64) -> Self {
@@ -143,17 +185,18 @@ impl RadioLink {
     pub fn at(&mut self, now: Instant) -> Budget {
         let path = self.path(now);
         let (path, [forward, back]) = match path {
-            Ok(path) => (Some(path), [0, 1].map(|sender| self.outcome(&path, sender))),
-            Err(outcome) => (None, [outcome; 2]),
+            Ok(path) => (Some(path), [0, 1].map(|sender| self.state(&path, sender))),
+            Err(state) => (None, [state; 2]),
         };
         let names = [0, 1].map(|end: usize| self.ships[end].name.clone());
         Budget { at: now, names, path, forward, back }
     }
 
-    fn path(&mut self, now: Instant) -> Result<Path, Outcome> {
-        let [a, b] = [0, 1].map(|end: usize| self.ships[end].motion.at(now).ok_or(Outcome::Absent(end)));
+    fn path(&mut self, now: Instant) -> Result<Path, RadioLinkState> {
+        let [a, b] =
+            [0, 1].map(|end: usize| self.ships[end].motion.at(now).ok_or(RadioLinkState::Absent(end)));
         let fixes = [a?, b?];
-        let between = fixes[0].position.to(&fixes[1].position).ok_or(Outcome::NotComparable)?;
+        let between = fixes[0].position.to(&fixes[1].position).ok_or(RadioLinkState::NotComparable)?;
         let bearings = [between.bearing, between.back_bearing];
         let mut handed_over = false;
         let ends = [0, 1].map(|end: usize| {
@@ -178,12 +221,12 @@ impl RadioLink {
         Ok(Path { metres: between.metres, ends, loss, shadowing, handed_over })
     }
 
-    fn outcome(&self, path: &Path, sender: usize) -> Outcome {
+    fn state(&self, path: &Path, sender: usize) -> RadioLinkState {
         let gains = path.ends[0].gain + path.ends[1].gain;
         let signal = path.ends[sender].power + gains - path.loss + path.shadowing;
         match self.channel.rates.row(signal) {
-            Some(row) => Outcome::Up { signal, rate: row.rate, margin: signal - row.signal },
-            None => Outcome::TooWeak { signal, missing: self.channel.rates.sensitivity() - signal },
+            Some(row) => RadioLinkState::Up { signal, rate: row.rate, margin: signal - row.signal },
+            None => RadioLinkState::TooWeak { signal, missing: self.channel.rates.sensitivity() - signal },
         }
     }
 }
@@ -217,8 +260,8 @@ impl Path {
 }
 
 impl fmt::Display for Budget {
-    /// A line for each term, its name in one column and its value in the next; then the outcome, once if it is the
-    /// same in both directions.
+    /// A line for each term, its name in one column and its value in the next; then the state of the link, once if it
+    /// is the same in both directions.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [a, b] = &self.names;
         line(f, "at", format_args!("{}", self.at))?;
@@ -226,25 +269,30 @@ impl fmt::Display for Budget {
             path.lines(&self.names, f)?;
         }
         if self.forward == self.back {
-            return outcome(f, &format!("{a} and {b}"), &self.forward, &self.names);
+            return state(f, &format!("{a} and {b}"), &self.forward, &self.names);
         }
-        outcome(f, &format!("{a} to {b}"), &self.forward, &self.names)?;
-        outcome(f, &format!("{b} to {a}"), &self.back, &self.names)
+        state(f, &format!("{a} to {b}"), &self.forward, &self.names)?;
+        state(f, &format!("{b} to {a}"), &self.back, &self.names)
     }
 }
 
-fn outcome(f: &mut fmt::Formatter<'_>, who: &str, outcome: &Outcome, names: &[Arc<str>; 2]) -> fmt::Result {
-    match outcome {
-        Outcome::Up { signal, rate, margin } => {
+fn state(
+    f: &mut fmt::Formatter<'_>,
+    who: &str,
+    state: &RadioLinkState,
+    names: &[Arc<str>; 2],
+) -> fmt::Result {
+    match state {
+        RadioLinkState::Up { signal, rate, margin } => {
             line(f, "signal", format_args!("{signal:>10.2} dBm"))?;
             line(f, who, format_args!("{rate}, {margin:.2} dB above its minimum"))
         }
-        Outcome::TooWeak { signal, missing } => {
+        RadioLinkState::TooWeak { signal, missing } => {
             line(f, "signal", format_args!("{signal:>10.2} dBm"))?;
             line(f, who, format_args!("no link, {missing:.2} dB missing"))
         }
-        Outcome::Absent(end) => line(f, who, format_args!("no link, {} is absent", names[*end])),
-        Outcome::NotComparable => {
+        RadioLinkState::Absent(end) => line(f, who, format_args!("no link, {} is absent", names[*end])),
+        RadioLinkState::NotComparable => {
             line(f, who, format_args!("no link, one position is in metres and the other in degrees"))
         }
     }

@@ -9,7 +9,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`position`] | metres on a plane or degrees on the globe; distance and bearings |
-//! | [`track`] | waypoints with times, found by time or by way in O(log n) |
+//! | [`track`] | waypoints with times, found by time or by distance sailed in O(log n) |
 //! | [`motion`] | a track of a ship's own, formations, convoys; joining and leaving |
 //! | [`traces`] | tracks from files: ns-2 setdest, BonnMotion, GPX, AIS as NMEA and as CSV |
 //! | [`beams`] | antennas round a mast, their gains, hand-over with hysteresis |
@@ -25,7 +25,8 @@
 //! - The two-ray law has a flat sea. Beyond the radio horizon, 4.12 km (√h₁ + √h₂) with heights in metres (a ray over
 //!   an earth of 4/3 of its radius), its loss is too small.
 //! - Beams are horizontal: no roll, pitch or elevation.
-//! - A frame sees the budget of one instant, and no fading faster than ships move.
+//! - A frame has the rate of the instant at which it begins, and is lost by the budget of that at which it ends, at
+//!   whatever rate it was sent; no fading is faster than ships move.
 
 pub mod beams;
 pub mod budget;
@@ -39,10 +40,10 @@ pub mod traces;
 pub mod track;
 
 pub use beams::{Beam, BeamPair, BeamSelector, Pattern, Sunflower};
-pub use budget::{Budget, Channel, Outcome, Radio, RadioLink, Ship};
+pub use budget::{Budget, Channel, Radio, RadioError, RadioLink, RadioLinkState, Ship};
 pub use conditions::OneWay;
 pub use motion::Motion;
 pub use position::{Position, Separation};
-pub use propagation::{Carrier, Law, Shadowing};
+pub use propagation::{Frequency, Law, Shadowing};
 pub use rates::{RateRow, RateTable};
 pub use track::{Fix, Track, Waypoint};

@@ -13,7 +13,8 @@
 //! - The last row of table 7 says "below -82: 1 Mbit/s, below -90: 0". The distances of 1 Mbit/s in table 8 are those
 //!   of -89 dBm, so the table here ends there.
 //! - Table 8 has ships of equal size alone, and so only the sum of both gains. Here each ship has half of it.
-//! - What a beam does outside its sector is not printed; here it receives 20 dB less ([`FRONT_TO_BACK`]).
+//! - What a beam does outside its sector is not printed; here it receives 20 dB less ([`FRONT_TO_BACK`]). A
+//!   hysteresis below that has no effect: a ship hands over at the edge of a sector.
 
 use hopcast_core::{Duration, Rate};
 
@@ -79,7 +80,7 @@ impl Size {
         };
         let pattern = Pattern::Sector { front_to_back: FRONT_TO_BACK };
         let antennas = Sunflower::new(beams, gain, pattern).expect("6 to 24 beams");
-        Radio { power: SIGNAL_AT_ONE_METRE, antennas, height: HEIGHT }
+        Radio::new(SIGNAL_AT_ONE_METRE, antennas, HEIGHT).expect("finite figures")
     }
 }
 

@@ -18,15 +18,15 @@ pub const MIN_DISTANCE: f64 = 1.0;
 /// A law of the loss over distance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Law {
-    /// Loss in free space, 20 log10(4π d / λ): ITU-R P.525, section 2.3; Friis, Proc. IRE 34 (1946).
+    /// Loss in free space, 20 log10(4π d / λ): ITU-R P.525, for point-to-point links; Friis, Proc. IRE 34 (1946).
     FreeSpace {
-        /// The carrier.
-        carrier: Carrier,
+        /// Frequency of the carrier.
+        carrier: Frequency,
     },
     /// The direct ray and the one that the sea reflects, over a flat sea: [`Sea`].
     TwoRay {
-        /// The carrier.
-        carrier: Carrier,
+        /// Frequency of the carrier.
+        carrier: Frequency,
         /// The surface that reflects.
         sea: Sea,
     },
@@ -42,10 +42,10 @@ pub enum Law {
 
 /// Frequency of a carrier, above 0 and finite.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-pub struct Carrier(f64);
+pub struct Frequency(f64);
 
-impl Carrier {
-    /// The carrier of a frequency in hertz; `None` unless it is from 1 kHz to 1 THz, beyond which no law here is meant.
+impl Frequency {
+    /// The frequency in hertz; `None` unless it is from 1 kHz to 1 THz, beyond which no law here is meant.
     pub fn hertz(frequency: f64) -> Option<Self> {
         (1e3..=1e12).contains(&frequency).then_some(Self(frequency))
     }
@@ -59,7 +59,7 @@ impl Carrier {
 impl Law {
     /// Loss in dB over `metres` between antennas at two `heights` in metres above the sea, which the two-ray law alone
     /// needs. At least 0: no receiver gets more than was sent. Infinite over a distance that is infinite or not a
-    /// number, and finite or infinite where two rays cancel.
+    /// number; it may be infinite where two rays cancel.
     pub fn loss(&self, metres: f64, heights: [f64; 2]) -> f64 {
         if !metres.is_finite() {
             return f64::INFINITY;
@@ -75,6 +75,6 @@ impl Law {
     }
 }
 
-fn free_space(carrier: Carrier, metres: f64) -> f64 {
+fn free_space(carrier: Frequency, metres: f64) -> f64 {
     20.0 * (4.0 * PI * metres / carrier.wavelength()).log10()
 }

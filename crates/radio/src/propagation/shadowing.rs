@@ -21,7 +21,7 @@ pub struct Shadowing {
     pub correlation: Correlation,
 }
 
-/// Correlation of shadowing at two times.
+/// Correlation over the ships' positions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Correlation {
     /// One draw for each pair of ships, wherever they are.

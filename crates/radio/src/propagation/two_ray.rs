@@ -11,7 +11,7 @@
 use core::f64::consts::PI;
 use core::ops::{Add, Div, Mul, Sub};
 
-use super::{Carrier, free_space};
+use super::{Frequency, free_space};
 
 /// Polarisation of both antennas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,12 +47,12 @@ impl Sea {
     }
 
     /// Fresnel's reflection coefficient at the sine of a grazing angle, and its magnitude and phase in radians.
-    pub fn reflection(&self, carrier: Carrier, sine: f64) -> (f64, f64) {
+    pub fn reflection(&self, carrier: Frequency, sine: f64) -> (f64, f64) {
         let gamma = self.fresnel(carrier, sine);
         (gamma.magnitude(), gamma.im.atan2(gamma.re))
     }
 
-    pub(super) fn loss(&self, carrier: Carrier, metres: f64, heights: [f64; 2]) -> f64 {
+    pub(super) fn loss(&self, carrier: Frequency, metres: f64, heights: [f64; 2]) -> f64 {
         let [sender, receiver] = heights;
         let direct = metres.hypot(sender - receiver);
         let reflected = metres.hypot(sender + receiver);
@@ -68,7 +68,7 @@ impl Sea {
         free_space(carrier, direct) - 20.0 * sum.magnitude().log10()
     }
 
-    fn fresnel(&self, carrier: Carrier, sine: f64) -> Complex {
+    fn fresnel(&self, carrier: Frequency, sine: f64) -> Complex {
         let epsilon = Complex::new(self.permittivity, -60.0 * self.conductivity * carrier.wavelength());
         let root = (epsilon - Complex::new(1.0 - sine * sine, 0.0)).sqrt();
         let sine = Complex::new(sine, 0.0);

@@ -4,12 +4,13 @@
 use std::sync::Arc;
 
 use crate::common::*;
-use hopcast_core::{Instant, Rate, Seed};
+use hopcast_core::{Instant, Seed};
 use hopcast_radio::beams::DEFAULT_HYSTERESIS;
 use hopcast_radio::maritime::{Size, channel};
 use hopcast_radio::propagation::Correlation;
 use hopcast_radio::{
-    Beam, BeamPair, Channel, Motion, Outcome, Pattern, Radio, RadioLink, Shadowing, Ship, Sunflower, Track,
+    Beam, BeamPair, Channel, Motion, Pattern, Radio, RadioError, RadioLink, RadioLinkState, Shadowing, Ship,
+    Sunflower, Track,
 };
 
 fn ship(name: &str, motion: Motion, radio: Radio) -> Arc<Ship> {
@@ -24,9 +25,9 @@ fn link(channel: Channel, a: Arc<Ship>, b: Arc<Ship>) -> RadioLink {
     RadioLink::new(Arc::new(channel), a, b, &Seed::new(5, 0), DEFAULT_HYSTERESIS)
 }
 
-fn signal(outcome: Outcome) -> f64 {
+fn signal(outcome: RadioLinkState) -> f64 {
     match outcome {
-        Outcome::Up { signal, .. } | Outcome::TooWeak { signal, .. } => signal,
+        RadioLinkState::Up { signal, .. } | RadioLinkState::TooWeak { signal, .. } => signal,
         other => panic!("{other:?}"),
     }
 }
@@ -46,7 +47,7 @@ fn a_budget_is_the_sum_of_its_terms() {
     close(bert.off_axis, 216.87 - 210.0, 0.01);
     let sum = anna.power + anna.gain + bert.gain - path.loss;
     close(signal(budget.forward), sum, 1e-12);
-    let Outcome::Up { rate, margin, .. } = budget.forward else { panic!() };
+    let RadioLinkState::Up { rate, margin, .. } = budget.forward else { panic!() };
     assert_eq!(rate, "19.5 Mbit/s".parse().unwrap());
     close(margin, sum + 77.0, 1e-12);
     assert_eq!(budget.beams(), Some(BeamPair { a: Beam(5), b: Beam(14) }));
@@ -86,10 +87,10 @@ fn a_ship_too_far_away_lacks_decibels() {
         let a = ship("a", still(0.0, 0.0, 0.0), Size::Small.radio());
         link(channel(), a, ship("b", still(0.0, metres, 0.0), Size::Small.radio())).at(Instant::ZERO)
     };
-    let Outcome::TooWeak { missing, .. } = at(65_860.0).forward else { panic!() };
+    let RadioLinkState::TooWeak { missing, .. } = at(65_860.0).forward else { panic!() };
     close(missing, 23.5, 0.01);
     assert!(at(65_860.0).to_string().ends_with("a and b              no link, 23.50 dB missing\n"));
-    assert!(matches!(at(4e10).forward, Outcome::TooWeak { missing, .. } if missing.is_finite()));
+    assert!(matches!(at(4e10).forward, RadioLinkState::TooWeak { missing, .. } if missing.is_finite()));
 }
 
 #[test]
@@ -97,9 +98,12 @@ fn a_ship_that_is_absent_or_on_another_chart_has_no_path() {
     let here = ship("here", still(0.0, 0.0, 0.0), Size::Small.radio());
     let gone = ship("gone", still(0.0, 100.0, 0.0).leaving(seconds(10.0)), Size::Small.radio());
     let mut link_to_it = link(channel(), here.clone(), gone);
-    assert!(matches!(link_to_it.at(seconds(9.0)).forward, Outcome::Up { .. }));
+    assert!(matches!(link_to_it.at(seconds(9.0)).forward, RadioLinkState::Up { .. }));
     let budget = link_to_it.at(seconds(10.0));
-    assert_eq!((budget.forward, budget.back, budget.path), (Outcome::Absent(1), Outcome::Absent(1), None));
+    assert_eq!(
+        (budget.forward, budget.back, budget.path),
+        (RadioLinkState::Absent(1), RadioLinkState::Absent(1), None)
+    );
     assert_eq!(
         budget.to_string(),
         "at                   10s\nhere and gone        no link, gone is absent\n"
@@ -108,13 +112,13 @@ fn a_ship_that_is_absent_or_on_another_chart_has_no_path() {
 
     let elsewhere = ship("far", Motion::along(Track::still(globe(0.0, 0.0), 0.0)), Size::Small.radio());
     let budget = link(channel(), here, elsewhere).at(Instant::ZERO);
-    assert_eq!(budget.forward, Outcome::NotComparable);
+    assert_eq!(budget.forward, RadioLinkState::NotComparable);
     assert!(budget.to_string().contains("one position is in metres and the other in degrees"));
 }
 
 #[test]
 fn ships_of_different_power_hear_each_other_differently() {
-    let loud = Radio { power: 20.0, ..Size::Small.radio() };
+    let loud = Radio::new(20.0, *Size::Small.radio().antennas(), 10.0).unwrap();
     let budget = link(
         channel(),
         ship("loud", still(0.0, 0.0, 0.0), loud),
@@ -122,9 +126,21 @@ fn ships_of_different_power_hear_each_other_differently() {
     )
     .at(Instant::ZERO);
     close(signal(budget.forward) - signal(budget.back), 20.0 - 0.7378, 1e-9);
-    assert!(matches!((budget.forward, budget.back), (Outcome::Up { .. }, Outcome::TooWeak { .. })));
+    assert!(matches!(
+        (budget.forward, budget.back),
+        (RadioLinkState::Up { .. }, RadioLinkState::TooWeak { .. })
+    ));
     let text = budget.to_string();
     assert!(text.contains("\nloud to soft ") && text.contains("\nsoft to loud         no link, "), "{text}");
+}
+
+#[test]
+fn a_radio_has_a_finite_power_and_height() {
+    let antennas = *Size::Small.radio().antennas();
+    assert!(matches!(Radio::new(f64::NAN, antennas, 10.0), Err(RadioError::Power(_))));
+    assert_eq!(Radio::new(f64::INFINITY, antennas, 10.0), Err(RadioError::Power(f64::INFINITY)));
+    assert!(matches!(Radio::new(20.0, antennas, f64::NAN), Err(RadioError::Height(_))));
+    assert_eq!(Radio::new(20.0, antennas, -1.0), Err(RadioError::Height(-1.0)));
 }
 
 /// A ship passes another at 1 km: its beams follow it one after another, and each hand-over is told once.
@@ -132,7 +148,7 @@ fn ships_of_different_power_hear_each_other_differently() {
 fn a_passing_ship_is_handed_from_beam_to_beam() {
     let pattern = Pattern::Parabolic { front_to_back: 20.0 };
     let antennas = Sunflower::new(12, 4.0, pattern).unwrap();
-    let radio = Radio { antennas, ..Size::Medium.radio() };
+    let radio = Radio::new(Size::Medium.radio().power(), antennas, 10.0).unwrap();
     let passing = track(&[(0.0, -20_000.0, 1000.0), (4000.0, 20_000.0, 1000.0)]);
     let a = ship("pier", still(0.0, 0.0, 0.0), radio);
     let mut link = link(channel(), a, ship("ferry", Motion::along(passing), radio));
@@ -175,5 +191,4 @@ fn the_same_question_has_the_same_answer_and_shadows_add_to_it() {
     // Asked from the other side it is the same signal.
     let (a, b) = ships();
     close(signal(link(shadowed(), b, a).at(seconds(500.0)).forward), signal(with.forward), 1e-9);
-    assert_eq!(Rate::from_mbit(65), channel().rates.rows()[0].rate);
 }

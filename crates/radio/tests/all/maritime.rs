@@ -7,7 +7,7 @@ use crate::common::*;
 use hopcast_core::{Instant, Rate, Seed};
 use hopcast_radio::maritime::{Size, channel};
 use hopcast_radio::rates::RateTableError;
-use hopcast_radio::{Motion, Outcome, Radio, RadioLink, RateRow, RateTable, Ship, Track};
+use hopcast_radio::{Motion, Radio, RadioLink, RadioLinkState, RateRow, RateTable, Ship, Track};
 
 /// Table 8: antennas, and the maximum distance in metres of each rate of table 7, highest first.
 const DISTANCES: &str = include_str!("published/maritime_max_distance.csv");
@@ -15,7 +15,7 @@ const DISTANCES: &str = include_str!("published/maritime_max_distance.csv");
 const RATES: &str = include_str!("published/maritime_rssi_to_rate.csv");
 
 /// Reception of a ship by another of the same size, straight ahead.
-fn heard(radio: Radio, metres: f64) -> Outcome {
+fn heard(radio: Radio, metres: f64) -> RadioLinkState {
     let ship = |name: &str, y: f64| {
         let motion = Motion::along(Track::still(plane(0.0, y), 0.0));
         Arc::new(Ship { name: name.into(), motion, radio })
@@ -26,7 +26,7 @@ fn heard(radio: Radio, metres: f64) -> Outcome {
 
 fn rate_at(radio: Radio, metres: f64) -> Option<Rate> {
     match heard(radio, metres) {
-        Outcome::Up { rate, .. } => Some(rate),
+        RadioLinkState::Up { rate, .. } => Some(rate),
         _ => None,
     }
 }
@@ -70,7 +70,9 @@ fn all_27_published_distances_are_those_of_the_law() {
                 continue;
             }
             // To the printed precision of a metre there are three others; in decibels they are within 0.003.
-            let (Outcome::Up { signal, .. } | Outcome::TooWeak { signal, .. }) = heard(radio, metres) else {
+            let (RadioLinkState::Up { signal, .. } | RadioLinkState::TooWeak { signal, .. }) =
+                heard(radio, metres)
+            else {
                 panic!("{line}: no path")
             };
             close(signal, row.signal, 0.003);
@@ -97,7 +99,7 @@ fn ships_in_one_place_hear_each_other_as_at_a_metre() {
 
 #[test]
 fn each_size_has_its_beams_and_there_are_three() {
-    let beams = [Size::Small, Size::Medium, Size::Large].map(|size| size.radio().antennas.beams());
+    let beams = [Size::Small, Size::Medium, Size::Large].map(|size| size.radio().antennas().beams());
     assert_eq!(beams, [6, 12, 24]);
     assert_eq!(Size::of_antennas(7), None);
 }

@@ -4,13 +4,13 @@
 use crate::common::*;
 use hopcast_core::{Seed, Stream};
 use hopcast_radio::propagation::{Correlation, Polarisation, Sea, SeaState, Shadowing};
-use hopcast_radio::{Carrier, Law};
+use hopcast_radio::{Frequency, Law};
 use proptest::prelude::*;
 
 const MASTS: [f64; 2] = [10.0, 10.0];
 
-fn carrier(gigahertz: f64) -> Carrier {
-    Carrier::hertz(gigahertz * 1e9).unwrap()
+fn carrier(gigahertz: f64) -> Frequency {
+    Frequency::hertz(gigahertz * 1e9).unwrap()
 }
 
 fn two_ray(gigahertz: f64, polarisation: Polarisation, state: f64) -> Law {
@@ -54,8 +54,8 @@ fn distances_of_zero_and_infinity_are_defined() {
     let broken = Law::LogDistance { reference: f64::NAN, exponent: 2.0 };
     assert_eq!(broken.loss(10.0, MASTS), f64::INFINITY);
     // No receiver gets more than was sent, at long waves near by.
-    assert_eq!(Law::FreeSpace { carrier: Carrier::hertz(1e6).unwrap() }.loss(1.0, MASTS), 0.0);
-    assert_eq!([0.0, f64::NAN, 1e15].map(Carrier::hertz), [None; 3]);
+    assert_eq!(Law::FreeSpace { carrier: Frequency::hertz(1e6).unwrap() }.loss(1.0, MASTS), 0.0);
+    assert_eq!([0.0, f64::NAN, 1e15].map(Frequency::hertz), [None; 3]);
 }
 
 /// Far out the two rays cancel as 40 log d - 20 log (h₁ h₂), whatever the wavelength: Parsons, equation 2.23;
