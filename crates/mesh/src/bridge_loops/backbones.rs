@@ -6,7 +6,7 @@ use hopcast_core::{Duration, Instant};
 use hopcast_wire::ethernet::Mac;
 
 /// Time for which a node on the LAN is kept that announces nothing (`BATADV_BLA_BACKBONE_TIMEOUT`).
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// Number of periods that a node which has just come to a LAN carries no broadcasts (`BATADV_BLA_WAIT_PERIODS`).
 const WAITING_PERIODS: u8 = 3;
 /// Maximum number of other nodes on the LAN, each VLAN counted, some 20 kB. Chosen: far more than share one.

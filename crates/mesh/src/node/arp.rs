@@ -127,7 +127,9 @@ impl Mesh {
         let is_known = self.arp_table.find((vlan, reply.sender.address)) == Some(reply.sender.mac);
         self.arp_table.learn(now, vlan, reply.sender);
         self.arp_table.learn(now, vlan, reply.target);
+        // Where another node on the LAN has claimed the sender, that node brings the answer there.
+        let elsewhere = self.bridge_loops.is_claimed_elsewhere(Key { vlan, address: reply.sender.mac });
         let is_here = |address| self.translation.is_here(Key { vlan, address });
-        !is_known && is_here(reply.target.mac) && !is_here(reply.sender.mac)
+        !is_known && !elsewhere && is_here(reply.target.mac) && !is_here(reply.sender.mac)
     }
 }

@@ -171,7 +171,9 @@ impl Mesh {
         if !self.takes_from_mesh(now, carrier, client, &frame) {
             return frame.recycle();
         }
-        if let Some(originator) = originator {
+        if let Some(originator) = originator
+            && !is_loop_probe(client.source)
+        {
             self.translation.hear(now, originator, client.source);
         }
         self.counters.frames_out += 1;
