@@ -25,8 +25,10 @@
 //! on each interface, one to each destination that it lists, goes 50 hops, and has one answer; a node gets four answers
 //! about a table in three seconds.
 //!
-//! A station of a LAN may claim clients of the mesh, or announce claims that nobody has, and broadcasts of its VLAN
-//! stop for as long as it does.
+//! A station on the LAN may claim clients of the mesh, or announce claims that it never makes; nodes there then carry
+//! no broadcasts, in any VLAN, for as long as it does. Nodes on the LAN are bounded by 256, of whom those that are not
+//! in the mesh make room for those that are, and its VLANs by 256, of which none ends: a station that fills them leaves
+//! no room for a further one until the node restarts.
 //!
 //! A node that lies about its paths draws the packets of those who have no better ones. With B.A.T.M.A.N. V it is
 //! believed up to the throughput of the link to it, so that who has a path of more than that keeps it.

@@ -55,6 +55,7 @@ const TABLE: &[(&str, Outcome, &str)] = {
         ("frames_before_claims", Dropped, "nodes on the LAN may not know each other's claims yet"),
         ("frames_by_two_nodes", Repeated, "another node had sent it from the same LAN"),
         ("frames_claimed_elsewhere", Dropped, "another node on the LAN has claimed its sender"),
+        ("frames_from_groups", Dropped, "its source is a group address"),
         ("frames_of_other_vlans", Dropped, "its VLAN has no interface here"),
         ("frames_of_own_lan", Repeated, "it is by a node on the same LAN, which has it"),
         ("frames_racing_claims", Dropped, "its sender has just sent by the mesh"),

@@ -11,7 +11,7 @@ use crate::translation::Key;
 /// Time after the last frame of its client for which a node keeps its own claim (`BATADV_BLA_CLAIM_TIMEOUT`).
 const CLAIM_TIMEOUT: Duration = Duration::from_secs(100);
 /// Maximum number of the node's own claims, and of those of all others, together some 1 MB. Chosen: a quarter of the
-/// clients that a node knows; frames of others are carried without one, so that each node on the LAN brings them.
+/// clients that a node knows. Broadcasts of a client that this node has no room to claim are left to the other nodes.
 const MAX_CLAIMS: usize = 4096;
 
 /// The claim of a client.
@@ -59,24 +59,35 @@ impl Claims {
         self.claims.iter().map(|(&client, claim)| (client, claim.node))
     }
 
-    /// Notes that a node claims a client, whoever did before. Returns whether there was room.
+    /// Notes that a node claims a client, whoever did before. Returns whether there was room. This node's own claim of
+    /// the client ends also where there is no room for the other's.
     pub(super) fn claim(&mut self, now: Instant, client: Key, node: Mac) -> bool {
         if let Some(claim) = self.claims.get_mut(&client).filter(|claim| claim.node == node) {
             claim.last_used = now;
             return true;
         }
-        let of_class = if node == self.own { self.of_own } else { self.claims.len() - self.of_own };
-        if of_class >= MAX_CLAIMS {
+        let is_own = node == self.own;
+        let needs_room = self.find(client).is_none_or(|before| (before.node == self.own) != is_own);
+        let is_full = if is_own { self.of_own >= MAX_CLAIMS } else { self.is_full_of_others() };
+        let fits = !needs_room || !is_full;
+        if fits || !is_own {
+            self.release(client);
+        }
+        if !fits {
             self.refused += 1;
             return false;
         }
-        self.release(client);
         self.claims.insert(client, Claim { node, last_used: now });
         self.of_own += usize::from(node == self.own);
         let claimed = self.by_node.entry((node, client.vlan)).or_default();
         claimed.clients.insert(client.address);
         claimed.checksum ^= crc16(client.address);
         true
+    }
+
+    /// Whether there is no room for a further claim of another node.
+    pub(super) fn is_full_of_others(&self) -> bool {
+        self.claims.len() - self.of_own >= MAX_CLAIMS
     }
 
     /// Notes that a client has sent, whose claim is kept.
@@ -128,6 +139,7 @@ mod tests {
 
     const OWN: Mac = [2, 0, 0, 0, 0, 1];
     const OTHER: Mac = [2, 0, 0, 0, 0, 2];
+    const ANOTHER: Mac = [2, 0, 0, 0, 0, 3];
 
     fn client(number: u16) -> Key {
         let [high, low] = number.to_be_bytes();
@@ -142,9 +154,13 @@ mod tests {
             claims.claim(now, client(number), OTHER);
         }
         assert_eq!((claims.len(), claims.refused), (MAX_CLAIMS + 1, 5000 - MAX_CLAIMS as u64));
+        assert!(claims.claim(now, client(8), ANOTHER), "a change of owner needs no room");
+        assert!(claims.claim(now, client(8), OTHER));
         assert!(claims.claim(now, client(5001), OWN), "the node's own have room of their own");
         let sum = |numbers: &[u16]| numbers.iter().fold(0, |sum, &one| sum ^ crc16(client(one).address));
         assert_eq!(claims.checksum(OWN, 0), sum(&[0, 5001]));
+        assert!(claims.claim(now, client(5002), OWN) && !claims.claim(now, client(5002), OTHER));
+        assert!(claims.find(client(5002)).is_none(), "given up, though there is no room for the other's");
         // One that changes hands is in one checksum alone.
         assert!(claims.claim(now, client(7), OWN));
         assert_eq!(claims.checksum(OWN, 0), sum(&[0, 5001, 7]));

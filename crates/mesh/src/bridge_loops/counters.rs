@@ -16,6 +16,8 @@ pub(super) struct Counters {
     pub(super) of_claimed: u64,
     /// Frames from the LAN whose client has just sent by the mesh.
     pub(super) racing: u64,
+    /// Frames from the mesh whose source is a group.
+    pub(super) from_groups: u64,
     /// Frames that came by two nodes.
     pub(super) duplicates: u64,
     /// Frames by nodes on the same LAN.
@@ -38,6 +40,7 @@ impl BridgeLoops {
         report("frames_before_claims", counters.held_back);
         report("frames_claimed_elsewhere", counters.of_claimed);
         report("frames_racing_claims", counters.racing);
+        report("frames_from_groups", counters.from_groups);
         report("frames_by_two_nodes", counters.duplicates);
         report("frames_of_own_lan", counters.of_backbones);
     }

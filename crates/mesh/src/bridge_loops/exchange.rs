@@ -3,6 +3,7 @@
 use hopcast_core::Instant;
 use hopcast_wire::ethernet::Mac;
 
+use super::backbones::Heard;
 use super::wire::{ClaimFrame, Message};
 use super::{BridgeLoops, Change};
 use crate::translation::Key;
@@ -13,7 +14,7 @@ impl BridgeLoops {
         &mut self,
         now: Instant,
         frame: ClaimFrame,
-        knows: impl Fn(Mac) -> bool,
+        in_mesh: impl Fn(Mac) -> bool,
     ) -> bool {
         let ClaimFrame { group, vlan, message } = frame;
         let node = message.node();
@@ -21,7 +22,7 @@ impl BridgeLoops {
             return false;
         }
         if group != self.group {
-            if !knows(node) {
+            if !in_mesh(node) {
                 self.counters.frames_foreign += 1;
                 return true;
             }
@@ -32,8 +33,9 @@ impl BridgeLoops {
         self.join(vlan);
         match message {
             Message::Claim { client, .. } => {
-                if self.hear(now, node, vlan) {
-                    self.claims.claim(now, Key { vlan, address: client }, node);
+                let client = Key { vlan, address: client };
+                if self.hear(now, node, vlan, in_mesh) && !self.claims.claim(now, client, node) {
+                    self.backbones.set_incomplete(node, vlan);
                 }
             }
             Message::Unclaim { client, .. } => {
@@ -41,7 +43,11 @@ impl BridgeLoops {
                     self.claims.release(Key { vlan, address: client });
                 }
             }
-            Message::Announce { checksum, .. } => self.compare(now, node, vlan, checksum),
+            Message::Announce { checksum, .. } => {
+                if self.hear(now, node, vlan, in_mesh) {
+                    self.compare(node, vlan, checksum);
+                }
+            }
             Message::Request { of, .. } => {
                 if of == self.own {
                     self.answer(vlan);
@@ -53,28 +59,36 @@ impl BridgeLoops {
     }
 
     /// Takes a sign of another node on the LAN. Returns whether there is room for it.
-    fn hear(&mut self, now: Instant, node: Mac, vlan: u16) -> bool {
-        let Some((backbone, is_new)) = self.backbones.hear(now, node, vlan) else { return false };
-        backbone.last_heard = now;
-        if is_new {
-            self.changes.push(Change::Came(node, vlan));
+    fn hear(&mut self, now: Instant, node: Mac, vlan: u16, in_mesh: impl Fn(Mac) -> bool) -> bool {
+        match self.backbones.hear(now, node, vlan, in_mesh) {
+            Heard::Again => {}
+            Heard::New { replaced } => {
+                if let Some((other, vlan)) = replaced {
+                    self.forget(other, vlan);
+                }
+                self.changes.push(Change::Came(node, vlan));
+            }
+            Heard::Refused => return false,
         }
         true
     }
 
+    /// Forgets the claims of a node that is on the LAN no more.
+    pub(super) fn forget(&mut self, node: Mac, vlan: u16) {
+        self.claims.release_all(node, vlan);
+        self.changes.push(Change::Went(node, vlan));
+    }
+
     /// Takes the checksum of another node's claims, and asks for them if they are not those that are known here.
-    fn compare(&mut self, now: Instant, node: Mac, vlan: u16, checksum: u16) {
-        if !self.hear(now, node, vlan) {
-            return;
-        }
-        let asked = self.claims.checksum(node, vlan) != checksum;
+    fn compare(&mut self, node: Mac, vlan: u16, checksum: u16) {
+        // While there is no room for some of them, they cannot be the same.
+        let no_room = self.backbones.is_incomplete(node, vlan) && self.claims.is_full_of_others();
+        let asked = self.claims.checksum(node, vlan) != checksum && !no_room;
         if asked {
             self.claims.release_all(node, vlan);
             self.send(vlan, Message::Request { node: self.own, of: node });
         }
-        if let Some((backbone, _)) = self.backbones.hear(now, node, vlan) {
-            backbone.asked = asked;
-        }
+        self.backbones.set_asked(node, vlan, asked);
     }
 
     /// Repeats the node's claims in a VLAN.
@@ -90,12 +104,15 @@ impl BridgeLoops {
         self.announce(vlan);
     }
 
-    /// Claims a client. The node need not wait to do so: nobody else knows of the client.
-    pub(super) fn claim(&mut self, now: Instant, client: Key) {
+    /// Claims a client, and returns whether there is room. The node need not wait to do so: nobody else knows of the
+    /// client.
+    pub(super) fn claim(&mut self, now: Instant, client: Key) -> bool {
         self.backbones.join(client.vlan, false);
-        if self.claims.claim(now, client, self.own) {
+        let claimed = self.claims.claim(now, client, self.own);
+        if claimed {
             self.send(client.vlan, Message::Claim { node: self.own, client: client.address });
         }
+        claimed
     }
 
     pub(super) fn unclaim(&mut self, client: Key) {

@@ -34,6 +34,9 @@
 //! - Claims, nodes on the LAN, VLANs, and answers to requests have bounds; the kernel's is its memory.
 //! - A frame to a group that came in a multicast packet is brought to the LAN by the node that has claimed its sender
 //!   alone, as one that was flooded; the kernel brings it at each node that has it.
+//! - A frame from the mesh whose source is a group is dropped; the kernel leaves that to the bridge.
+//! - If there is no room for a node on the LAN, it takes the place of one that is not in the mesh. A node whose claims
+//!   find no room is not asked for them again until there is room.
 //! - A request to a node that is not the frame's destination, and an announcement without a checksum, are malformed
 //!   before their sender is taken for a node on the LAN.
 
@@ -43,6 +46,8 @@ mod counters;
 mod duplicates;
 mod exchange;
 mod status;
+#[cfg(test)]
+mod tests;
 mod wire;
 
 use std::collections::VecDeque;
@@ -98,8 +103,9 @@ pub(crate) struct BridgeLoops {
     backbones: Backbones,
     claims: Claims,
     duplicates: Duplicates,
-    /// Address of the last probe, the time at which it was sent, and the periods until the next.
-    probe: (Option<(Mac, Instant)>, u8),
+    /// Address of the last probe, and the time at which it was sent.
+    last_probe: Option<(Mac, Instant)>,
+    periods_to_probe: u8,
     answers_left: u8,
     random: Stream,
     out: VecDeque<Buffer>,
@@ -117,7 +123,8 @@ impl BridgeLoops {
             backbones: Backbones::default(),
             claims: Claims::new(own),
             duplicates: Duplicates::default(),
-            probe: (None, PROBE_PERIODS),
+            last_probe: None,
+            periods_to_probe: PROBE_PERIODS,
             answers_left: MAX_ANSWERS,
             random,
             out: VecDeque::new(),
@@ -176,7 +183,7 @@ impl BridgeLoops {
         now: Instant,
         frame: &[u8],
         (source, destination): (Key, Key),
-        knows: impl Fn(Mac) -> bool,
+        in_mesh: impl Fn(Mac) -> bool,
     ) -> bool {
         if !self.enabled {
             return true;
@@ -186,7 +193,7 @@ impl BridgeLoops {
                 self.counters.frames_malformed += 1;
                 return false;
             }
-            Found::Frame(frame) if self.take_claim_frame(now, frame, knows) => return false,
+            Found::Frame(frame) if self.take_claim_frame(now, frame, in_mesh) => return false,
             Found::Frame(_) | Found::Other => {}
         }
         let for_group = ethernet::is_group(destination.address);
@@ -223,12 +230,15 @@ impl BridgeLoops {
         if !self.enabled {
             return true;
         }
-        if let Some((address, sent)) = self.probe.0.filter(|(address, _)| *address == source.address) {
-            debug_assert_eq!(address[..2], PROBE);
+        if let Some((_, sent)) = self.last_probe.filter(|(address, _)| *address == source.address) {
             if sent + PROBE_TIMEOUT >= now {
                 self.counters.loops += 1;
                 self.join(source.vlan);
             }
+            return false;
+        }
+        if ethernet::is_group(source.address) {
+            self.counters.from_groups += 1;
             return false;
         }
         let is_shared = ethernet::is_group(destination.address) && carrier != Carrier::Addressed;
@@ -245,7 +255,8 @@ impl BridgeLoops {
                 self.counters.of_claimed += 1;
                 return false;
             }
-            Some(_) | None => self.claim(now, source),
+            // Without a claim each node on the LAN would bring it.
+            Some(_) | None => return self.claim(now, source) || !is_shared,
         }
         true
     }
@@ -254,19 +265,18 @@ impl BridgeLoops {
     pub(crate) fn pass_period(&mut self, now: Instant) {
         self.claims.expired(now).into_iter().for_each(|client| self.unclaim(client));
         for (node, vlan) in self.backbones.expire(now) {
-            self.claims.release_all(node, vlan);
-            self.changes.push(Change::Went(node, vlan));
+            self.forget(node, vlan);
         }
         self.answers_left = MAX_ANSWERS;
-        self.probe.1 -= 1;
-        let probe = (self.probe.1 == 0).then(|| {
+        self.periods_to_probe -= 1;
+        let probe = (self.periods_to_probe == 0).then(|| {
             let mut address = [0; 6];
             self.random.fill(&mut address);
             address[..2].copy_from_slice(&PROBE);
             address
         });
         if let Some(address) = probe {
-            self.probe = (Some((address, now)), PROBE_PERIODS);
+            (self.last_probe, self.periods_to_probe) = (Some((address, now)), PROBE_PERIODS);
         }
         for vlan in self.backbones.vlans() {
             self.announce(vlan);
