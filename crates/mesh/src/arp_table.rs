@@ -23,7 +23,7 @@ use hopcast_wire::arp::{self, Operation, Packet, Station};
 use hopcast_wire::ethernet::{self, Mac};
 use hopcast_wire::vlan;
 
-use crate::wire::translation::TAGGED;
+use crate::wire::translation::{TAGGED, vlan_of};
 use crate::wire::tvlv;
 
 /// Version of the container.
@@ -191,8 +191,7 @@ fn read(frame: &[u8]) -> Option<(u16, Packet)> {
         && may_have(packet.target.address)
         && is_station(packet.sender.mac)
         && (packet.operation == Operation::Request || is_station(packet.target.mac));
-    let vlan = tag.map_or(0, |tag| if tag.id == 0 { 0 } else { tag.id | TAGGED });
-    fits.then_some((vlan, packet))
+    fits.then_some((vlan_of(tag), packet))
 }
 
 /// The frame that answers a request in the name of a station.

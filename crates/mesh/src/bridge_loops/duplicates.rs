@@ -26,7 +26,8 @@ pub(super) struct Duplicates {
 
 impl Duplicates {
     /// Whether a frame of this checksum has come by another node just before; otherwise it is remembered
-    /// (`batadv_bla_check_duplist`). Equal frames by one node are meant.
+    /// (`batadv_bla_check_duplist`). Equal frames of one originator are
+    /// passed: its host sent both.
     pub(super) fn is_duplicate(&mut self, now: Instant, originator: Option<Mac>, checksum: u32) -> bool {
         let by_one_node = |heard: &Heard| {
             originator.is_some() && heard.originator.is_some() && heard.originator == originator

@@ -1,11 +1,11 @@
-//! What the nodes on a LAN say to each other.
+//! Exchange of claim frames with the other nodes on a LAN.
 
 use hopcast_core::Instant;
 use hopcast_wire::ethernet::Mac;
 
 use super::backbones::Heard;
 use super::wire::{ClaimFrame, Message};
-use super::{BridgeLoops, Change};
+use super::{BackboneChange, BridgeLoops};
 use crate::translation::Key;
 
 impl BridgeLoops {
@@ -23,13 +23,13 @@ impl BridgeLoops {
         }
         if group != self.group {
             if !in_mesh(node) {
-                self.counters.frames_foreign += 1;
+                self.counters.claim_frames_foreign += 1;
                 return true;
             }
             // Nodes of one mesh agree on the greatest number.
             self.group = self.group.max(group);
         }
-        self.counters.frames_received += 1;
+        self.counters.claim_frames_received += 1;
         self.join(vlan);
         match message {
             Message::Claim { client, .. } => {
@@ -66,7 +66,7 @@ impl BridgeLoops {
                 if let Some((other, vlan)) = replaced {
                     self.forget(other, vlan);
                 }
-                self.changes.push(Change::Came(node, vlan));
+                self.changes.push(BackboneChange::Appeared(node, vlan));
             }
             Heard::Refused => return false,
         }
@@ -76,7 +76,7 @@ impl BridgeLoops {
     /// Forgets the claims of a node that is on the LAN no more.
     pub(super) fn forget(&mut self, node: Mac, vlan: u16) {
         self.claims.release_all(node, vlan);
-        self.changes.push(Change::Went(node, vlan));
+        self.changes.push(BackboneChange::Removed(node, vlan));
     }
 
     /// Takes the checksum of another node's claims, and asks for them if they are not those that are known here.
@@ -94,7 +94,7 @@ impl BridgeLoops {
     /// Repeats the node's claims in a VLAN.
     fn answer(&mut self, vlan: u16) {
         let Some(left) = self.answers_left.checked_sub(1) else {
-            self.counters.requests_unanswered += 1;
+            self.counters.claim_requests_unanswered += 1;
             return;
         };
         self.answers_left = left;
@@ -133,7 +133,7 @@ impl BridgeLoops {
     }
 
     pub(super) fn send(&mut self, vlan: u16, message: Message) {
-        self.counters.frames_sent += 1;
+        self.counters.claim_frames_sent += 1;
         self.out.push_back(ClaimFrame { group: self.group, vlan, message }.bytes());
     }
 }

@@ -25,7 +25,7 @@
 //! | `claims` | which node has claimed which client |
 //! | `backbones` | the nodes on the LAN |
 //! | `duplicates` | the broadcasts that came last |
-//! | `exchange` | no state: what the nodes say to each other |
+//! | `exchange` | no state: the exchange of claim frames |
 //!
 //! # Scope and departures
 //!
@@ -79,20 +79,20 @@ const MAX_ANSWERS: u8 = 16;
 
 /// How a frame came through the mesh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Carrier {
+pub(crate) enum Encapsulation {
     /// It was flooded.
     Broadcast,
     /// It was sent to this node: to each that wants it, if it is for a group.
     Unicast,
     /// It was sent to this node alone, also if it is for a group: to a gateway.
-    Addressed,
+    Unicast4Addr,
 }
 
 /// A change of the nodes on the LAN of a VLAN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
-    Came(Mac, u16),
-    Went(Mac, u16),
+pub(crate) enum BackboneChange {
+    Appeared(Mac, u16),
+    Removed(Mac, u16),
 }
 
 /// The state of bridge-loop avoidance in a node.
@@ -109,7 +109,7 @@ pub(crate) struct BridgeLoops {
     answers_left: u8,
     random: Stream,
     out: VecDeque<Buffer>,
-    changes: Vec<Change>,
+    changes: Vec<BackboneChange>,
     counters: Counters,
 }
 
@@ -147,8 +147,8 @@ impl BridgeLoops {
         self.out.pop_front()
     }
 
-    /// What has changed of the nodes on the LAN.
-    pub(crate) fn take_changes(&mut self) -> Vec<Change> {
+    /// Takes the changes of the backbones since the last call.
+    pub(crate) fn take_changes(&mut self) -> Vec<BackboneChange> {
         std::mem::take(&mut self.changes)
     }
 
@@ -158,10 +158,11 @@ impl BridgeLoops {
         self.backbones.contains(node, vlan)
     }
 
-    /// The same of the node that a frame is by, which is not taken from it then.
+    /// Whether the frame's originator is a backbone of this VLAN; if so, the frame is counted and dropped, since the
+    /// LAN brings it.
     pub(crate) fn refuses(&mut self, node: Mac, vlan: u16) -> bool {
         let found = self.is_backbone(node, vlan);
-        self.counters.of_backbones += u64::from(found);
+        self.counters.frames_of_own_lan += u64::from(found);
         found
     }
 
@@ -173,7 +174,7 @@ impl BridgeLoops {
     /// Takes a flooded frame, of this checksum. Returns whether it has come by another node just before.
     pub(crate) fn is_duplicate(&mut self, now: Instant, originator: Option<Mac>, checksum: u32) -> bool {
         let found = self.duplicates.is_duplicate(now, originator, checksum);
-        self.counters.duplicates += u64::from(found);
+        self.counters.frames_by_two_nodes += u64::from(found);
         found
     }
 
@@ -190,7 +191,7 @@ impl BridgeLoops {
         }
         match wire::read(frame) {
             Found::Malformed => {
-                self.counters.frames_malformed += 1;
+                self.counters.claim_frames_malformed += 1;
                 return false;
             }
             Found::Frame(frame) if self.take_claim_frame(now, frame, in_mesh) => return false,
@@ -198,19 +199,19 @@ impl BridgeLoops {
         }
         let for_group = ethernet::is_group(destination.address);
         if for_group && self.backbones.are_unsettled() {
-            self.counters.held_back += 1;
+            self.counters.frames_before_claims += 1;
             return false;
         }
         match self.claims.find(source) {
             Some(claim) if claim.node == self.own => {
                 if claim.last_used + RACE >= now {
-                    self.counters.racing += 1;
+                    self.counters.frames_racing_claims += 1;
                     return false;
                 }
                 self.unclaim(source);
             }
             Some(_) if for_group => {
-                self.counters.of_claimed += 1;
+                self.counters.frames_claimed_elsewhere += 1;
                 return false;
             }
             Some(_) | None => {}
@@ -223,7 +224,7 @@ impl BridgeLoops {
     pub(crate) fn take_from_mesh(
         &mut self,
         now: Instant,
-        carrier: Carrier,
+        encapsulation: Encapsulation,
         (source, destination): (Key, Key),
         checksum: impl FnOnce() -> u32,
     ) -> bool {
@@ -232,27 +233,28 @@ impl BridgeLoops {
         }
         if let Some((_, sent)) = self.last_probe.filter(|(address, _)| *address == source.address) {
             if sent + PROBE_TIMEOUT >= now {
-                self.counters.loops += 1;
+                self.counters.bridge_loops_found += 1;
                 self.join(source.vlan);
             }
             return false;
         }
         if ethernet::is_group(source.address) {
-            self.counters.from_groups += 1;
+            self.counters.frames_from_groups += 1;
             return false;
         }
-        let is_shared = ethernet::is_group(destination.address) && carrier != Carrier::Addressed;
+        let is_shared =
+            ethernet::is_group(destination.address) && encapsulation != Encapsulation::Unicast4Addr;
         if is_shared && self.backbones.are_unsettled() {
-            self.counters.held_back += 1;
+            self.counters.frames_before_claims += 1;
             return false;
         }
-        if is_shared && carrier == Carrier::Unicast && self.is_duplicate(now, None, checksum()) {
+        if is_shared && encapsulation == Encapsulation::Unicast && self.is_duplicate(now, None, checksum()) {
             return false;
         }
         match self.claims.find(source) {
             Some(claim) if claim.node == self.own => self.claims.refresh(now, source),
             Some(_) if is_shared => {
-                self.counters.of_claimed += 1;
+                self.counters.frames_claimed_elsewhere += 1;
                 return false;
             }
             // Without a claim each node on the LAN would bring it.

@@ -1,4 +1,4 @@
-//! What people see of it.
+//! Claims and backbones, as `batctl cl` and `bbt` show them.
 
 use hopcast_core::Instant;
 use hopcast_wire::ethernet::Mac;
@@ -40,7 +40,7 @@ impl BridgeLoops {
     }
 
     /// The other nodes on the LAN, as `batctl bbt` shows them.
-    pub(crate) fn others(&self) -> impl Iterator<Item = BackboneStatus> {
+    pub(crate) fn backbones(&self) -> impl Iterator<Item = BackboneStatus> {
         self.backbones.iter().map(|(node, vlan, last_heard)| {
             let checksum = self.claims.checksum(node, vlan);
             BackboneStatus { node, vlan, last_heard, checksum }

@@ -35,7 +35,7 @@ fn tell(node: &mut BridgeLoops, message: Message) {
 }
 
 fn takes_broadcast(node: &mut BridgeLoops, source: Key) -> bool {
-    node.take_from_mesh(Instant::ZERO, Carrier::Broadcast, (source, AT_ALL), || 0)
+    node.take_from_mesh(Instant::ZERO, Encapsulation::Broadcast, (source, AT_ALL), || 0)
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn a_broadcast_whose_sender_cannot_be_claimed_is_left_to_others() {
     assert_eq!((taken, sent(&mut node)), (4096, 4096));
     assert!(takes_broadcast(&mut node, client(0)));
     let to_one = (client(4999), Key { vlan: 0, address: OTHER });
-    assert!(node.take_from_mesh(Instant::ZERO, Carrier::Unicast, to_one, || 0));
+    assert!(node.take_from_mesh(Instant::ZERO, Encapsulation::Unicast, to_one, || 0));
 }
 
 #[test]
@@ -79,8 +79,8 @@ fn a_frame_from_a_group_is_neither_taken_nor_claimed() {
     let group = Key { vlan: 0, address: [1, 0, 0x5e, 0, 0, 1] };
     assert!(!takes_broadcast(&mut node, group));
     let to_one = (group, client(1));
-    assert!(!node.take_from_mesh(Instant::ZERO, Carrier::Unicast, to_one, || 0));
-    assert_eq!((node.claims().count(), sent(&mut node), node.counters.from_groups), (0, 0, 2));
+    assert!(!node.take_from_mesh(Instant::ZERO, Encapsulation::Unicast, to_one, || 0));
+    assert_eq!((node.claims().count(), sent(&mut node), node.counters.frames_from_groups), (0, 0, 2));
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_node_of_the_mesh_takes_the_place_of_a_forged_one() {
     node.take_changes();
     tell(&mut node, Message::Announce { node: OTHER, checksum: 0 });
     let first = [2, 9, 0, 0, 0, 0];
-    assert_eq!(node.take_changes(), [Change::Went(first, 0), Change::Came(OTHER, 0)]);
+    assert_eq!(node.take_changes(), [BackboneChange::Removed(first, 0), BackboneChange::Appeared(OTHER, 0)]);
     assert!(node.is_backbone(OTHER, 0) && node.backbones.len() == 256);
     let later = Instant::ZERO + Duration::from_secs(61);
     node.pass_period(later);

@@ -29,7 +29,7 @@ use hopcast_wire::ethernet::{self, BROADCAST, Header, Mac};
 use hopcast_wire::vlan::{self, Tag};
 
 use crate::translation::Key;
-use crate::wire::translation::TAGGED;
+use crate::wire::translation::{TAGGED, vlan_of};
 
 /// Begin of the target's address in every claim frame (`batadv_bla_init`).
 const MAGIC: [u8; 3] = [0xff, 0x43, 0x05];
@@ -53,7 +53,7 @@ pub(super) struct ClaimFrame {
     pub(super) message: Message,
 }
 
-/// What a claim frame says.
+/// Content of a claim frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Message {
     /// The node brings the client's frames to the LAN from now on.
@@ -81,7 +81,7 @@ impl Message {
     }
 }
 
-/// What a client's frame is to the avoidance of loops.
+/// Result of looking for a claim frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// Not a claim frame.
@@ -111,7 +111,7 @@ pub(super) fn read(frame: &[u8]) -> Found {
     if [a, b, c] != MAGIC || kind > LOOP_PROBE {
         return Found::Other;
     }
-    let vlan = vlan::tag(frame).map_or(0, |tag| if tag.id == 0 { 0 } else { tag.id | TAGGED });
+    let vlan = vlan_of(vlan::tag(frame));
     let group = u16::from_be_bytes([high, low]);
     match message(kind, header, packet.sender.mac).filter(|_| tags < 2) {
         Some(message) => Found::Frame(ClaimFrame { group, vlan, message }),

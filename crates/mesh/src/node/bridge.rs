@@ -5,7 +5,7 @@ use hopcast_wire::ethernet::Mac;
 
 use super::Mesh;
 use super::clients::ClientFrame;
-use crate::bridge_loops::{BackboneStatus, Carrier, Change, ClaimStatus};
+use crate::bridge_loops::{BackboneChange, BackboneStatus, ClaimStatus, Encapsulation};
 use crate::translation::crc32c;
 
 impl Mesh {
@@ -16,7 +16,7 @@ impl Mesh {
 
     /// The other nodes on the LAN, as `batctl bbt` shows them.
     pub fn backbones(&self) -> Vec<BackboneStatus> {
-        self.bridge_loops.others().collect()
+        self.bridge_loops.backbones().collect()
     }
 
     /// Whether a frame of the LAN goes into the mesh.
@@ -31,17 +31,17 @@ impl Mesh {
     pub(super) fn takes_from_mesh(
         &mut self,
         now: Instant,
-        carrier: Carrier,
+        encapsulation: Encapsulation,
         client: ClientFrame,
         frame: &[u8],
     ) -> bool {
         let ends = (client.source, client.destination);
-        let taken = self.bridge_loops.take_from_mesh(now, carrier, ends, || crc32c(0, frame));
+        let taken = self.bridge_loops.take_from_mesh(now, encapsulation, ends, || crc32c(0, frame));
         self.apply_bridge_loops();
         taken
     }
 
-    /// Whether a frame of the mesh is by a node on the LAN, which has it from there.
+    /// Whether the originator of a frame is on the same LAN, from which this node has the frame.
     pub(super) fn is_of_lan(&mut self, node: Mac, frame: &[u8]) -> bool {
         let client = ClientFrame::parse(frame);
         client.is_some_and(|client| self.bridge_loops.refuses(node, client.source.vlan))
@@ -54,8 +54,8 @@ impl Mesh {
         }
         for change in self.bridge_loops.take_changes() {
             match change {
-                Change::Came(node, vlan) => self.translation.exclude(node, vlan),
-                Change::Went(node, vlan) => self.translation.include(node, vlan),
+                BackboneChange::Appeared(node, vlan) => self.translation.exclude(node, vlan),
+                BackboneChange::Removed(node, vlan) => self.translation.include(node, vlan),
             }
         }
     }

@@ -6,10 +6,10 @@ use hopcast_wire::vlan;
 
 use super::broadcast::TRANSMISSIONS_BY_RADIO;
 use super::{Arrival, Mesh};
-use crate::bridge_loops::{Carrier, is_loop_probe};
+use crate::bridge_loops::{Encapsulation, is_loop_probe};
 use crate::translation::{Key, crc32c};
 use crate::wire::data::{Broadcast, Unicast, Unicast4Addr};
-use crate::wire::translation::TAGGED;
+use crate::wire::translation::vlan_of;
 use crate::wire::{ETHER_TYPE, Header, TTL};
 
 /// Bytes of headers around a client's packet, its Ethernet header included (`batadv_max_header_len`).
@@ -37,8 +37,7 @@ impl ClientFrame {
             }
             other => other,
         };
-        // VLAN 0 is a priority without a VLAN.
-        let vlan = tag.map_or(0, |tag| if tag.id == 0 { 0 } else { tag.id | TAGGED });
+        let vlan = vlan_of(tag);
         let key = |address| Key { vlan, address };
         (inner != ETHER_TYPE)
             .then_some(Self { source: key(header.source), destination: key(header.destination) })
@@ -133,7 +132,7 @@ impl Mesh {
         if self.is_of_lan(header.originator, &packet) {
             packet.recycle();
         } else if self.hear_arp(now, false, &packet) {
-            self.deliver(now, Some(header.originator), Carrier::Broadcast, packet);
+            self.deliver(now, Some(header.originator), Encapsulation::Broadcast, packet);
         } else {
             packet.recycle();
         }
@@ -163,12 +162,18 @@ impl Mesh {
     }
 
     /// Hands a frame of a client elsewhere up. With its originator, it shows where the client is.
-    pub(super) fn deliver(&mut self, now: Instant, originator: Option<Mac>, carrier: Carrier, frame: Buffer) {
+    pub(super) fn deliver(
+        &mut self,
+        now: Instant,
+        originator: Option<Mac>,
+        encapsulation: Encapsulation,
+        frame: Buffer,
+    ) {
         let Some(client) = ClientFrame::parse(&frame) else {
             self.counters.not_carried += 1;
             return frame.recycle();
         };
-        if !self.takes_from_mesh(now, carrier, client, &frame) {
+        if !self.takes_from_mesh(now, encapsulation, client, &frame) {
             return frame.recycle();
         }
         if let Some(originator) = originator

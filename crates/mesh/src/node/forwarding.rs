@@ -6,7 +6,7 @@ use hopcast_wire::ethernet::{self, Mac};
 use super::clients::ClientFrame;
 use super::fragments::cut;
 use super::{Arrival, Mesh};
-use crate::bridge_loops::Carrier;
+use crate::bridge_loops::Encapsulation;
 use crate::routing::Via;
 use crate::translation::{Key, PendingTvlv};
 use crate::wire::data::{Fragment, Place, SUBTYPE_DATA, Unicast, Unicast4Addr, UnicastTvlv};
@@ -99,8 +99,8 @@ impl Mesh {
         }
         let data = with_source.filter(|header| header.subtype == SUBTYPE_DATA);
         let source = data.map(|header| header.source).filter(|&source| self.routing.knows(source));
-        let carrier = if four { Carrier::Addressed } else { Carrier::Unicast };
-        self.deliver(arrival.now, source, carrier, packet);
+        let encapsulation = if four { Encapsulation::Unicast4Addr } else { Encapsulation::Unicast };
+        self.deliver(arrival.now, source, encapsulation, packet);
     }
 
     /// Changes the destination of a packet whose sender did not know where its client is now. Returns whether there is

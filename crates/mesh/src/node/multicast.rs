@@ -7,7 +7,7 @@ use hopcast_wire::ethernet::{BROADCAST, Mac};
 
 use super::{Arrival, Mesh};
 use crate::batman_iv::BatmanIvConfig;
-use crate::bridge_loops::Carrier;
+use crate::bridge_loops::Encapsulation;
 use crate::multicast::{
     ByNextHop, Decision, Kind, MAX_PACKET, MulticastMode, MulticastStatus, Received, Receiver, Surroundings,
     by_next_hop, kind, prepend,
@@ -242,7 +242,7 @@ impl Mesh {
         packet.recycle();
         if let Some(frame) = frame {
             self.counters.multicast_packets_delivered += 1;
-            self.deliver(arrival.now, None, Carrier::Unicast, frame);
+            self.deliver(arrival.now, None, Encapsulation::Unicast, frame);
         }
     }
 }

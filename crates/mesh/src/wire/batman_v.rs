@@ -56,5 +56,5 @@ impl OriginatorMessage for Ogm2 {
 /// # Errors
 /// The first message is malformed.
 pub fn messages(packet: &[u8]) -> Result<Messages<'_, Ogm2>, Malformed> {
-    Messages::of(packet)
+    Messages::parse(packet)
 }

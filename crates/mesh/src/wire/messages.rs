@@ -22,7 +22,7 @@ pub struct Messages<'a, M> {
 
 impl<'a, M: OriginatorMessage> Messages<'a, M> {
     /// Those of a packet, of which the first must be whole.
-    pub(super) fn of(packet: &'a [u8]) -> Result<Self, Malformed> {
+    pub(super) fn parse(packet: &'a [u8]) -> Result<Self, Malformed> {
         first::<M>(packet).map(|_| Self { rest: packet, of: PhantomData })
     }
 }
@@ -40,7 +40,7 @@ impl<'a, M: OriginatorMessage> Iterator for Messages<'a, M> {
     type Item = (M, &'a [u8]);
 
     fn next(&mut self) -> Option<Self::Item> {
-        // A message has a length, so that there are no more than the packet is long.
+        // Each message takes at least its header's length, so the loop ends.
         if packet_type(self.rest) != Ok(M::TYPE) {
             return None;
         }

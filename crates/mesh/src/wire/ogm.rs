@@ -49,5 +49,5 @@ impl OriginatorMessage for Ogm {
 /// # Errors
 /// The first message is malformed.
 pub fn messages(packet: &[u8]) -> Result<Messages<'_, Ogm>, Malformed> {
-    Messages::of(packet)
+    Messages::parse(packet)
 }

@@ -13,6 +13,7 @@
 
 use hopcast_core::{Malformed, Reader};
 use hopcast_wire::ethernet::Mac;
+use hopcast_wire::vlan::Tag;
 
 /// Version of the container.
 pub const VERSION: u8 = 1;
@@ -39,6 +40,11 @@ pub const CHECKED_FLAGS: u8 = 0xf0;
 
 /// Bit of a VLAN's number, set unless frames have no tag.
 pub const TAGGED: u16 = 1 << 15;
+
+/// The VLAN of a frame with this tag, or with none. VLAN 0 is a priority without a VLAN.
+pub fn vlan_of(tag: Option<Tag>) -> u16 {
+    tag.map_or(0, |tag| if tag.id == 0 { 0 } else { tag.id | TAGGED })
+}
 
 /// Length of a table's data in front of the VLANs.
 pub const HEADER: usize = 4;

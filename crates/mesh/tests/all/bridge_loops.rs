@@ -160,7 +160,7 @@ fn another_node_takes_over_when_the_one_that_has_claimed_is_gone() {
 #[test]
 fn a_node_that_has_restarted_asks_for_the_claims_of_others() {
     let mut world = settled(5);
-    // Of some more the checksum would be 0, that of none.
+    // With more clients the XOR of the checksums would be 0, as without claims.
     for number in 0..37 {
         world.send(0, &frame(BROADCAST, [6, 2, 0, 0, 0, number], b"a client"));
     }

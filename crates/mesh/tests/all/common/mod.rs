@@ -166,7 +166,7 @@ impl World {
         let kinds = self.kinds[..self.interfaces[place]].iter().enumerate();
         let config = MeshConfig::new(kinds.map(interface).collect(), host(node));
         let random = self.seed.stream(&["node", &node.to_string()], life);
-        // A world whose hosts share no LAN; those that do set it.
+        // Worlds have no LAN unless a test sets one.
         let mut config = MeshConfig { routing: self.routing.clone(), bridge_loop_avoidance: false, ..config };
         (self.configure)(node, &mut config);
         Mesh::new(config, random)
