@@ -11,7 +11,7 @@ pub(crate) const HOST: Mac = [6, 1, 0, 0, 0, 9];
 /// Last byte of its address of IPv4.
 pub(crate) const NUMBER: u8 = 9;
 
-/// What is at a port of the switch.
+/// Port of the switch, by what is attached to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Ours,
