@@ -16,7 +16,7 @@ const MIN_INTERVAL: Duration = Duration::from_millis(40);
 /// some hundred megabytes at a node.
 const MAX_KNOWN: u64 = 1_000_000;
 
-/// Those of `batman-v`, of which the last is its alone.
+/// The options of `batman-v`. The last is not one of `batman-iv`, which has all others.
 const ALL: &[Opt<Settings>] = &[
     DEVICE,
     PREFIX,
@@ -41,13 +41,13 @@ const ALL: &[Opt<Settings>] = &[
     ELP_INTERVAL,
 ];
 
-/// Those of `batman-iv`.
+/// The options of `batman-iv`: all but the last.
 pub(super) static OPTIONS_IV: Options<Settings> = Options(match ALL {
     [common @ .., _] => common,
     [] => ALL,
 });
 
-/// Those of `batman-v`.
+/// The options of `batman-v`.
 pub(super) static OPTIONS_V: Options<Settings> = Options(ALL);
 
 const DEVICE: Opt<Settings> = Opt {
@@ -254,4 +254,18 @@ fn interval(node: &Node, key: &str) -> Result<Duration, Diagnostic> {
 /// How many of something are allowed.
 fn maximum(node: &Node, key: &str) -> Result<usize, Diagnostic> {
     whole(node, key, 1..=MAX_KNOWN).map(|found| found as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batman_iv_has_all_options_of_batman_v_but_the_interval_of_elp() {
+        let keys =
+            |options: &Options<Settings>| options.0.iter().map(|option| option.key).collect::<Vec<_>>();
+        let expected: Vec<&str> = keys(&OPTIONS_V).into_iter().filter(|&key| key != "elp-interval").collect();
+        assert_eq!(keys(&OPTIONS_IV), expected);
+        assert_eq!(OPTIONS_V.0.len(), expected.len() + 1);
+    }
 }
