@@ -115,7 +115,7 @@ pub struct DevicePlug {
     /// Whether the machine is told, by [memberships](crate::Membership), which groups the host wants on a TAP: those
     /// that it has joined there; all, told as the unspecified address of an IP version, where it routes that version's
     /// groups by the device, or has it in a bridge of its own. A change is told within half a second.
-    pub tells_groups: bool,
+    pub reports_memberships: bool,
 }
 
 /// The frames of one interface.

@@ -30,7 +30,7 @@ fn tun(name: &str, ends: [&str; 2]) -> Plug {
             .collect(),
         routes: vec![("10.99.0.0".parse().unwrap(), 16)],
         mtu: 1400,
-        tells_groups: false,
+        reports_memberships: false,
     })
 }
 
@@ -186,7 +186,7 @@ fn frames_pass_between_the_kernel_and_a_machine_on_a_tap() {
         addresses: vec![(kernel, 24)],
         routes: vec![("10.99.0.0".parse().unwrap(), 16)],
         mtu: 1500,
-        tells_groups: false,
+        reports_memberships: false,
     };
     let (stop, (opened, is_open)) = (Stop::new().unwrap(), channel());
     let running = namespace.spawn({

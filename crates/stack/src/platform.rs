@@ -360,8 +360,8 @@ impl NodeBuilder {
         for ((HostInterface { name, mac, .. }, Interface { mtu, .. }), &place) in interfaces {
             if let FramePort::Service(slot, upper) = below(layers, placed, place) {
                 let (addresses, routes) = (Vec::new(), Vec::new());
-                let (name, tells_groups) = (name.to_owned(), layers.is_of_mesh(place));
-                let device = DevicePlug { name, addresses, routes, mtu: *mtu, tells_groups };
+                let (name, reports_memberships) = (name.to_owned(), layers.is_of_mesh(place));
+                let device = DevicePlug { name, addresses, routes, mtu: *mtu, reports_memberships };
                 let plug = add(&mut kernel.plugs, Plug::Tap(mac, device));
                 self.assembly.expose((slot, upper), Port::Below(plug));
             }

@@ -215,7 +215,7 @@ pub struct SiteMachine {
     /// MTU of the device at the host's own port, in bytes.
     pub mtu: u32,
     /// Whether it is told by [memberships](hopcast_core::Membership) which groups the host wants on that device.
-    pub hears_groups: bool,
+    pub reports_memberships: bool,
 }
 
 /// A service for what a node's host forwards, or between its interfaces.
@@ -301,7 +301,7 @@ impl SiteService {
         };
         let routes: Rc<dyn ServiceRoutes> = Rc::new(NoRoutes::new(random));
         let (machine, reader) = settings.readable_machine(&host, (&lower, InterfaceUser::Host), &routes);
-        Ok(SiteMachine { machine, reader, mtu, hears_groups: of_mesh.is_some() })
+        Ok(SiteMachine { machine, reader, mtu, reports_memberships: of_mesh.is_some() })
     }
 
     /// Its name in the table.

@@ -71,7 +71,7 @@ fn a_node_is_in_a_mesh_with_the_kernels_batman_adv() {
             let cable = Shared::new(Cable { guest, next: Instant::ZERO, out: Outbox::new() });
             let (addresses, routes) = (Vec::new(), Vec::new());
             let name = "wire".to_owned();
-            let device = DevicePlug { name, addresses, routes, mtu: 1500, tells_groups: false };
+            let device = DevicePlug { name, addresses, routes, mtu: 1500, reports_memberships: false };
             let plugs = [Plug::Tap([2, 0, 0, 0, 9, 1], device)];
             let mut runtime = Runtime::open(Box::new(cable.clone()), &plugs, Clock::starting_now()).unwrap();
             opened.send(()).unwrap();

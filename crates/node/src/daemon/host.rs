@@ -63,7 +63,7 @@ impl Stack {
                 addresses: sender.addresses.clone(),
                 routes: vec![(*to, length)],
                 mtu: u32::from(config.mtu) - over.overhead() as u32,
-                tells_groups: false,
+                reports_memberships: false,
             };
             self.plug((slot, Port::Above(0)), Plug::Tun(device));
             let (name, over, shown) = (to.to_string(), over.to_string(), Some(shown));
@@ -97,7 +97,7 @@ impl Stack {
             names.iter().map(|name| interfaces::of_host(SiteInterface::unknown(name, *mac))).collect();
         // The configuration was refused otherwise.
         let Ok(between) = service.between((tap, *mac), &interfaces, random) else { return };
-        let SiteMachine { machine, reader, mtu, hears_groups } = between;
+        let SiteMachine { machine, reader, mtu, reports_memberships } = between;
         let slot = self.machines.add(machine);
         for (port, interface) in (0..).zip(names.iter().cloned()) {
             let plug = match service.ether_type() {
@@ -111,7 +111,7 @@ impl Stack {
             addresses: addresses.clone(),
             routes: Vec::new(),
             mtu,
-            tells_groups: hears_groups,
+            reports_memberships,
         };
         self.plug((slot, Port::Above(0)), Plug::Tap(*mac, device));
         let (name, over) = (tap.clone(), service.to_string());

@@ -126,7 +126,7 @@ impl Stack {
                 addresses: packets.addresses.clone(),
                 routes: packets.routes.clone(),
                 mtu,
-                tells_groups: false,
+                reports_memberships: false,
             }),
         );
         let slots = vec![edge, tunnel, gate];

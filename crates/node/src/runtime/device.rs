@@ -77,7 +77,7 @@ impl Device {
         kind: Kind,
         config: &DevicePlug,
     ) -> Result<Self, PlugError> {
-        let DevicePlug { name, addresses, routes, mtu, tells_groups } = config;
+        let DevicePlug { name, addresses, routes, mtu, reports_memberships } = config;
         if name.is_empty() || name.len() > MAX_NAME || name.contains(|c: char| c == '/' || c.is_whitespace())
         {
             return Err(PlugError::InterfaceName);
@@ -116,7 +116,7 @@ impl Device {
             name: name.clone(),
             gone: false,
             mtu: *mtu,
-            groups: tells_groups.then(|| HostGroups::of(name, clock)).transpose()?,
+            groups: reports_memberships.then(|| HostGroups::of(name, clock)).transpose()?,
             drops,
             dropped_before,
             counters: Counters::default(),

@@ -28,7 +28,7 @@ fn tap(name: &str, mac: [u8; 6]) -> Plug {
         addresses: Vec::new(),
         routes: Vec::new(),
         mtu: 1500,
-        tells_groups: false,
+        reports_memberships: false,
     };
     Plug::Tap(mac, device)
 }

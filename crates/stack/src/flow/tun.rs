@@ -24,7 +24,7 @@ impl FlowBuilder<'_> {
             addresses: vec![(ends.local.ip(), if flow.spec.ipv6 { 126 } else { 30 })],
             routes: Vec::new(),
             mtu: layer.packet_mtu().unwrap_or_else(|| flow.tunnel_mtu(depth)),
-            tells_groups: false,
+            reports_memberships: false,
         };
         let device = self.nodes.tun(node, tun)?;
         if let LowerPort::Machine(slot, port) = packets {
