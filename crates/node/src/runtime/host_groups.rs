@@ -1,7 +1,5 @@
-//! The groups that the host wants on one of its devices, of which a mesh below is told.
-//!
-//! The kernel lists them in `/proc/net/igmp` and `/proc/net/igmp6`. It notifies nobody of a change there, so that the
-//! lists are read again and again.
+//! Groups that the host has joined on a TAP. The kernel reports no changes of `/proc/net/igmp` and `igmp6`, so they are
+//! polled.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fs;
@@ -19,6 +17,8 @@ const INTERVAL: Duration = Duration::from_millis(500);
 
 /// The lists of the calling thread's network namespace: of IPv4 and of IPv6.
 const LISTS: [&str; 2] = ["/proc/thread-self/net/igmp", "/proc/thread-self/net/igmp6"];
+/// Maximum number of devices above each other: the kernel's (`MAX_NEST_DEV`).
+const MAX_MASTERS: usize = 8;
 
 /// The groups of one device.
 pub(super) struct HostGroups {
@@ -67,29 +67,64 @@ impl HostGroups {
 
     /// The groups that the host wants now; the unspecified address of an IP version stands for all.
     fn wanted(&self) -> BTreeSet<IpAddr> {
-        let [v4, v6] = LISTS.map(|list| fs::read_to_string(list).unwrap_or_default());
-        let groups = joined_v4(&v4, self.index).chain(joined_v6(&v6, self.index));
+        let [v4, v6] = LISTS.map(read);
+        let groups = self.joined(v4, false).into_iter().chain(self.joined(v6, true));
         let is_bridged = self.is_bridged();
         let all = [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
-        let all = all.into_iter().filter(|group| is_bridged || self.routes_groups(group.is_ipv6()));
-        groups.chain(all).collect()
+        let wants_all = |group: &IpAddr| match (&is_bridged, self.routes_groups(group.is_ipv6())) {
+            (Ok(true), _) | (_, Ok(true)) => true,
+            (Ok(false), Ok(false)) => false,
+            (Err(_), _) | (_, Err(_)) => self.known.contains(group),
+        };
+        groups.chain(all.into_iter().filter(wants_all)).collect()
     }
 
-    /// Whether a bridge of the host's, which may have members behind its other ports, has the device.
-    fn is_bridged(&self) -> bool {
-        let path = format!("/sys/class/net/{}", self.device);
+    /// The groups of an IP version in the kernel's list; the known ones if it could not be read.
+    fn joined(&self, list: io::Result<String>, v6: bool) -> Vec<IpAddr> {
+        match list {
+            Ok(list) if v6 => joined_v6(&list, self.index).collect(),
+            Ok(list) => joined_v4(&list, self.index).collect(),
+            Err(_) => {
+                let is_known = |group: &&IpAddr| group.is_ipv6() == v6 && !group.is_unspecified();
+                self.known.iter().filter(is_known).copied().collect()
+            }
+        }
+    }
+
+    /// Whether a bridge of the host's, which may have members behind its other ports, has the device, or a bond that
+    /// has it. A VRF that has it is none.
+    fn is_bridged(&self) -> io::Result<bool> {
+        let mut path = format!("/sys/class/net/{}", self.device);
         // What is mounted there may be of another network namespace.
-        let is_ours = fs::read_to_string(format!("{path}/ifindex"))
-            .is_ok_and(|index| index.trim() == self.index.to_string());
-        is_ours && fs::exists(format!("{path}/master")).unwrap_or(false)
+        if read(&format!("{path}/ifindex"))?.trim() != self.index.to_string() {
+            return Ok(false);
+        }
+        for _ in 0..MAX_MASTERS {
+            path.push_str("/master");
+            if !fs::exists(&path)? {
+                break;
+            }
+            if fs::exists(format!("{path}/bridge"))? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Whether the host routes groups of an IP version by the device, as multicast routing daemons have it do.
-    fn routes_groups(&self, v6: bool) -> bool {
+    fn routes_groups(&self, v6: bool) -> io::Result<bool> {
         let version = if v6 { "ipv6" } else { "ipv4" };
-        let path = format!("/proc/sys/net/{version}/conf/{}/mc_forwarding", self.device);
-        fs::read_to_string(path).is_ok_and(|on| on.trim() != "0")
+        let on = read(&format!("/proc/sys/net/{version}/conf/{}/mc_forwarding", self.device))?;
+        Ok(!matches!(on.trim(), "" | "0"))
     }
+}
+
+/// A file of the kernel's; one that is not there, as those of an IP version that is off, is empty.
+fn read(path: &str) -> io::Result<String> {
+    fs::read_to_string(path).or_else(|error| match error.kind() {
+        io::ErrorKind::NotFound => Ok(String::new()),
+        _ => Err(error),
+    })
 }
 
 /// The groups of a device in the kernel's list of IPv4: a line for each device, which begins with its number, and below
@@ -151,6 +186,19 @@ mod tests {
         for text in ["", "\n\n", "12\n", "x\n12 bat0\n", "x\n12 bat0\n\t\n\tZZ 1\n", "12 bat0 xyz 1", "12"] {
             assert_eq!((joined_v4(text, 12).count(), joined_v6(text, 12).count()), (0, 0), "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_list_that_cannot_be_read_changes_nothing_and_one_that_is_not_there_is_empty() {
+        let mut groups = HostGroups::of("lo", Clock::starting_now()).unwrap();
+        let group = |text: &str| text.parse::<IpAddr>().unwrap();
+        groups.known = ["239.1.2.3", "0.0.0.0", "ff0e::5", "::"].map(group).into();
+        let refused = || Err(io::Error::from_raw_os_error(nix::libc::EMFILE));
+        assert_eq!(groups.joined(refused(), false), [group("239.1.2.3")]);
+        assert_eq!(groups.joined(refused(), true), [group("ff0e::5")]);
+        let absent = || read("/proc/thread-self/net/no-such-list");
+        assert!(groups.joined(absent(), false).is_empty() && groups.joined(absent(), true).is_empty());
+        assert!(read("/proc/thread-self/net").is_err(), "a directory");
     }
 
     #[test]
