@@ -26,6 +26,8 @@ pub(super) struct Counters {
     pub(super) hop_limit_exceeded: u64,
     /// Memberships that the kernel refused.
     pub(super) groups_refused: u64,
+    /// MTUs of a device that the kernel refused.
+    pub(super) mtu_refused: u64,
     /// Items of the machine that the port cannot carry.
     pub(super) wrong_items: u64,
     pub(super) streams_opened: u64,
@@ -56,6 +58,7 @@ impl Counters {
         self.hook_excess += other.hook_excess;
         self.hop_limit_exceeded += other.hop_limit_exceeded;
         self.groups_refused += other.groups_refused;
+        self.mtu_refused += other.mtu_refused;
         self.wrong_items += other.wrong_items;
         self.streams_opened += other.streams_opened;
         self.streams_accepted += other.streams_accepted;
@@ -81,6 +84,7 @@ impl Counters {
             ("socket_hook_excess", self.hook_excess),
             ("socket_hop_limit_exceeded", self.hop_limit_exceeded),
             ("socket_groups_refused", self.groups_refused),
+            ("socket_mtu_refused", self.mtu_refused),
             ("socket_wrong_items", self.wrong_items),
             ("socket_streams_opened", self.streams_opened),
             ("socket_streams_accepted", self.streams_accepted),

@@ -132,7 +132,7 @@ impl Device {
         }
         self.mtu = mtu;
         let is_set = u16::try_from(mtu).is_ok_and(|mtu| self.device.set_mtu(mtu).is_ok());
-        self.counters.send_refused += u64::from(!is_set);
+        self.counters.mtu_refused += u64::from(!is_set);
     }
 }
 
