@@ -76,7 +76,9 @@ fn between(
     (own, service): (&str, SiteService),
 ) -> Result<HostService, Diagnostic> {
     let interfaces = interfaces(fields)?;
-    let tap = device(fields.need("tap", "tap: br0")?, "tap")?.to_owned();
+    // Only a mesh leaves the host frames of other types.
+    let example = if service.ether_type().is_some() { "tap: bat0" } else { "tap: br0" };
+    let tap = device(fields.need("tap", example)?, "tap")?.to_owned();
     let addresses = fields.get("address").map_or(&[][..], one_or_list);
     let addresses = addresses.iter().map(|node| address::interface(node, "address"));
     // A station keeps its address, by which others know it: the same of the same names.

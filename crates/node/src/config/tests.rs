@@ -365,7 +365,7 @@ fn a_node_is_a_bridge_of_interfaces_of_its_host() {
     assert!(own.mac != others.mac && own.mac[0] & 3 == 2, "one station of its own each: {:x?}", own.mac);
     assert_eq!(read(BRIDGE).unwrap().services[0].device.as_ref().unwrap().mac, own.mac);
     for (from, to, expected) in [
-        ("tap: br0, ", "", "4:5: `services` needs `tap`"),
+        ("tap: br0, ", "", "4:5: `services` needs `tap`, for example `tap: br0`"),
         ("10.7.0.1/24", "10.7.0.1", "`address`: expected an address with its prefix"),
         ("eth3", "eth2", "5:5: `interfaces`: `eth2` is listed twice"),
         ("eth4", "eth3", "5:5: `interfaces`: `eth3` is listed twice"),
@@ -399,7 +399,7 @@ fn a_node_is_in_meshes_by_interfaces_that_stay_its_hosts() {
     assert_eq!(read(BRIDGE).unwrap().services[0].service.ether_type(), None);
     let many = (0..33).map(|number| format!("e{number}")).collect::<Vec<_>>().join(", ");
     for (from, to, expected) in [
-        ("tap: bat0, ", "", "4:5: `services` needs `tap`"),
+        ("tap: bat0, ", "", "4:5: `services` needs `tap`, for example `tap: bat0`"),
         (
             "tap: bat0",
             "device: bat0, tap: bat0",
