@@ -83,8 +83,8 @@ pub trait Service: fmt::Debug + Send + Sync {
         None
     }
 
-    /// EtherType of the frames that it exchanges on interfaces, of one that leaves all others there to the host; `None`
-    /// of one that takes all.
+    /// EtherType that the service takes from its interfaces, leaving all other frames to the host; `None` if it takes
+    /// all frames.
     fn ether_type(&self) -> Option<u16> {
         None
     }
