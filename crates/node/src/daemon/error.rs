@@ -4,7 +4,7 @@ use std::io;
 
 use thiserror::Error;
 
-use crate::runtime::{OpenError, RuntimeError};
+use crate::runtime::{OpenError, PlugError, RuntimeError};
 use crate::status::AnswerError;
 
 /// A node could not be started, or could not go on.
@@ -22,6 +22,14 @@ pub enum Error {
     /// The name of a TUN device belongs to an interface that the node has not made.
     #[error("cannot make TUN `{0}`: there is already an interface `{0}`")]
     DeviceInUse(String),
+    /// The facts of an interface that a service needs cannot be read.
+    #[error("cannot use the interface `{name}`: {source}")]
+    Interface {
+        /// Its name.
+        name: String,
+        /// The reason.
+        source: PlugError,
+    },
     /// The operating system gives no thread.
     #[error("cannot start a thread: {0}")]
     Thread(#[source] io::Error),

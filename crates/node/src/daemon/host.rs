@@ -8,9 +8,10 @@ use hopcast_core::{Instant, Port, Slot, Stream};
 use hopcast_stack::service::StatusReader;
 use hopcast_stack::site::{HookChain, SiteGroup, SiteInterface, SiteMachine, SiteSender};
 
+use super::interfaces::Interfaces;
+use super::report;
 use super::site::Site;
 use super::stack::Stack;
-use super::{interfaces, report};
 use crate::config::{Config, HostDevice, HostSender, HostService};
 use crate::status::{HostStatus, TableStatus};
 
@@ -35,12 +36,12 @@ struct Hooked<'a> {
 
 impl Stack {
     /// The services and senders of the node of `config`.
-    pub(super) fn host(&mut self, config: &Config, random: &mut Stream) {
+    pub(super) fn host(&mut self, config: &Config, interfaces: &Interfaces, random: &mut Stream) {
         // Machines with the same selection share a plug: the kernel gives a packet to one.
         let mut hooked = Vec::new();
         for service in &config.services {
             if let Some(device) = &service.device {
-                self.between(service, device, random.fork());
+                self.between(service, device, (interfaces, random.fork()));
                 continue;
             }
             let slot = self.machines.add(service.service.machine(&service.addresses, random.fork()));
@@ -88,13 +89,21 @@ impl Stack {
 }
 
 impl Stack {
-    /// A service between interfaces, which the host gives up or of whose frames it leaves it one kind, and the host's
-    /// own device beside them.
-    fn between(&mut self, service: &HostService, device: &HostDevice, random: Stream) {
+    /// A service between interfaces, with its TAP device. The host gives up the interfaces, or only the frames of the
+    /// service's EtherType.
+    fn between(
+        &mut self,
+        service: &HostService,
+        device: &HostDevice,
+        (known, random): (&Interfaces, Stream),
+    ) {
         let HostService { interfaces: names, service, .. } = service;
         let HostDevice { tap, addresses, mac } = device;
-        let interfaces: Vec<_> =
-            names.iter().map(|name| interfaces::of_host(SiteInterface::unknown(name, *mac))).collect();
+        let fact = |name: &String| match known.get(name) {
+            Some(interface) => interface.clone(),
+            None => SiteInterface::unknown(name, *mac),
+        };
+        let interfaces: Vec<_> = names.iter().map(fact).collect();
         // The configuration was refused otherwise.
         let Ok(between) = service.between((tap, *mac), &interfaces, random) else { return };
         let SiteMachine { machine, reader, mtu, reports_memberships } = between;

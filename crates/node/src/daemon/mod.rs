@@ -53,6 +53,7 @@ use signal_hook::iterator::Signals;
 pub use self::error::Error;
 use self::groups::GroupPart;
 use self::host::HostPart;
+use self::interfaces::Interfaces;
 pub use self::leftovers::sweep;
 use self::leftovers::sweep_later;
 use self::names::Names;
@@ -91,7 +92,9 @@ pub fn run(config: &Config) -> Result<(), Error> {
     let mut random = [0; 8];
     let urandom = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut random));
     urandom.map_err(Error::Random)?;
-    let Built { site, plugs, parts, groups, host } = build(config, u64::from_ne_bytes(random));
+    let interfaces = interfaces::of_host(config)?;
+    let built = build(config, &interfaces, u64::from_ne_bytes(random));
+    let Built { site, plugs, parts, groups, host } = built;
     let was_killed = answer::predecessor(&config.status) == Predecessor::Killed;
     if !was_killed {
         free_devices(config)?;
@@ -175,7 +178,7 @@ fn open_within<T>(
 /// A node without a host, for tests: `Below(0)` is its UDP port, and `random` seeds its draws.
 #[doc(hidden)]
 pub fn machine(config: &Config, random: u64) -> impl Machine + use<> {
-    build(config, random).site
+    build(config, &Interfaces::new(), random).site
 }
 
 /// A node's machine, its plugs, and its parts for the report.
@@ -194,9 +197,10 @@ fn has_rules(config: &Config) -> bool {
     takes_tcp || takes_packets || !config.senders.is_empty()
 }
 
-fn build(config: &Config, random: u64) -> Built {
+/// The node of `config` at a host with these interfaces; of others only the names are known.
+fn build(config: &Config, interfaces: &Interfaces, random: u64) -> Built {
     let mut random = Seed::new(random, 0).stream(&["node"], 0);
-    let mut stack = Stack::new(config, &mut random);
+    let mut stack = Stack::new(config, interfaces, &mut random);
     let myself = Myself {
         name: config.name.clone(),
         instance: random.bits(),

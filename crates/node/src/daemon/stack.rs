@@ -9,6 +9,7 @@ use hopcast_stack::site::{MemoryShare, SiteEdge, SiteLayer, SiteRelay, Splice, T
 use super::gate::Gate;
 use super::groups::GroupPart;
 use super::host::HostPart;
+use super::interfaces::Interfaces;
 use super::memory::share;
 use super::switchboard::Lane;
 use super::tcp_access::{Limits, TcpAccess};
@@ -75,7 +76,7 @@ impl Part {
 
 impl Stack {
     /// The machines of the node of `config`. Sessions are drawn from `random`, which must differ at each start.
-    pub(crate) fn new(config: &Config, random: &mut Stream) -> Self {
+    pub(super) fn new(config: &Config, interfaces: &Interfaces, random: &mut Stream) -> Self {
         let mut stack = Self {
             machines: Assembly::new(),
             plugs: vec![Plug::Udp(config.listen)],
@@ -106,7 +107,7 @@ impl Stack {
             let [one, other] = relay.between.map(|peer| config.peers[peer].name.as_str());
             stack.relay(relay, &format!("{one} - {other}"), datagram, random);
         }
-        stack.host(config, random);
+        stack.host(config, interfaces, random);
         stack
     }
 

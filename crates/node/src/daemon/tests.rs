@@ -32,7 +32,7 @@ impl Net {
     fn new(loss: f64, configs: &[&str]) -> Self {
         let nodes = configs.iter().zip(1..).map(|(text, seed)| {
             let config = Config::parse(text, "node.yaml").unwrap();
-            let super::Built { site, plugs, .. } = super::build(&config, seed);
+            let super::Built { site, plugs, .. } = super::build(&config, &super::Interfaces::new(), seed);
             Node { site, plugs, at: config.listen, came: VecDeque::new() }
         });
         let network = TestNetwork::new(9, Duration::from_millis(5), loss);

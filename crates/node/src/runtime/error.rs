@@ -52,6 +52,12 @@ pub enum PlugError {
     /// The host has no interface of this name.
     #[error("there is no interface `{0}`")]
     NoInterface(String),
+    /// An interface has no address of Ethernet's.
+    #[error("it has no Ethernet address")]
+    NotEthernet,
+    /// `ip` does not show an interface's MTU.
+    #[error("`ip` does not show its MTU: {0}")]
+    NoMtu(String),
     /// The host uses an interface that it would give up.
     #[error("the interface `{interface}` has the address {address}: one whose frames are all taken has none")]
     HasAddress {

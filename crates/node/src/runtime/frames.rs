@@ -273,7 +273,7 @@ pub fn discard_waiting(socket: &OwnedFd) {
 }
 
 /// The packet-level address of an interface.
-fn link(name: &str) -> Result<LinkAddr, PlugError> {
+pub(crate) fn link(name: &str) -> Result<LinkAddr, PlugError> {
     let all = nix::ifaddrs::getifaddrs().map_err(io::Error::from)?;
     let mut links = all.filter(|it| it.interface_name == name);
     let found = links.find_map(|it| it.address?.as_link_addr().copied());

@@ -74,6 +74,7 @@ use crate::Clock;
 
 pub(crate) use self::claim::Claim;
 pub use self::error::{CommandError, OpenError, PlugError, RuntimeError};
+pub(crate) use self::frames::link;
 pub use self::frames::{discard_waiting, packet_socket};
 pub use self::stop::Stop;
 pub(crate) use self::taken::give_back;
