@@ -20,6 +20,8 @@ pub(crate) struct HostPart {
     /// The service's name, that of its device, or the group's address.
     name: String,
     over: String,
+    /// Whether it has a device of the host's.
+    has_tap: bool,
     slot: Slot,
     /// How a sender serves its members now.
     shown: Option<Box<dyn Fn() -> String>>,
@@ -49,7 +51,8 @@ impl Stack {
             let hook = Hooked { interfaces: &service.interfaces, end, is_service: true };
             hooked.push((service.service.hooks(), hook));
             let (name, over) = (service.service.name().to_owned(), service.service.to_string());
-            self.host_parts.push(HostPart { name, over, slot, shown: None, reader: None });
+            let part = HostPart { name, over, has_tap: false, slot, shown: None, reader: None };
+            self.host_parts.push(part);
         }
         for sender in &config.senders {
             let HostSender { to, from, members, interfaces, over, .. } = sender;
@@ -68,7 +71,7 @@ impl Stack {
             };
             self.plug((slot, Port::Above(0)), Plug::Tun(device));
             let (name, over, shown) = (to.to_string(), over.to_string(), Some(shown));
-            let part = HostPart { name, over, slot, shown, reader: None };
+            let part = HostPart { name, over, has_tap: false, slot, shown, reader: None };
             self.host_parts.push(part);
         }
         while let Some((hooks, _)) = hooked.first() {
@@ -124,17 +127,25 @@ impl Stack {
         };
         self.plug((slot, Port::Above(0)), Plug::Tap(*mac, device));
         let (name, over) = (tap.clone(), service.to_string());
-        self.host_parts.push(HostPart { name, over, slot, shown: None, reader });
+        self.host_parts.push(HostPart { name, over, has_tap: true, slot, shown: None, reader });
     }
 }
 
 impl HostPart {
-    pub(super) fn status(&self, now: Instant, site: &Site) -> HostStatus {
-        let tables = self.reader.as_ref().map_or_else(Vec::new, |read| read());
+    /// Whether it has tables.
+    pub(super) const fn has_tables(&self) -> bool {
+        self.reader.is_some()
+    }
+
+    /// Its status, with its tables if they are asked for: reading them takes time from the data.
+    pub(super) fn status(&self, now: Instant, site: &Site, with_tables: bool) -> HostStatus {
+        let reader = self.reader.as_ref().filter(|_| with_tables);
+        let tables = reader.map_or_else(Vec::new, |read| read());
         HostStatus {
             name: self.name.clone(),
             role: if self.shown.is_some() { "sender" } else { "service" }.to_owned(),
             over: self.over.clone(),
+            tap: self.has_tap.then(|| self.name.clone()),
             shown: self.shown.as_ref().map(|shown| shown()).unwrap_or_default(),
             tables: tables
                 .iter()

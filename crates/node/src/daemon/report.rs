@@ -30,6 +30,8 @@ pub(super) struct Report {
     groups: Vec<GroupPart>,
     host: Vec<HostPart>,
     board: Board,
+    /// Number of requests for tables that are answered.
+    answered: u64,
     complaints: Complaints,
     next: Instant,
     /// Recent counts of bytes from and to each peer.
@@ -43,6 +45,9 @@ impl Report {
         (groups, host): (Vec<GroupPart>, Vec<HostPart>),
         board: Board,
     ) -> Self {
+        if host.iter().any(HostPart::has_tables) {
+            board.expect_tables();
+        }
         Self {
             node: config.name.clone(),
             listen: config.listen.to_string(),
@@ -51,6 +56,7 @@ impl Report {
             groups,
             host,
             board,
+            answered: 0,
             complaints: Complaints::default(),
             next: Instant::ZERO,
             before: VecDeque::new(),
@@ -100,6 +106,8 @@ impl Report {
             ("unwanted", dropped.unwanted),
             ("to a peer that is not up", dropped.nowhere),
         ];
+        let asked = self.board.asked();
+        let with_tables = asked > self.answered;
         let mut sockets = BTreeMap::new();
         runtime.counters(&mut |name, count| {
             *sockets.entry(name.to_owned()).or_insert(0) += count;
@@ -115,7 +123,7 @@ impl Report {
             peers: peers.collect(),
             carriers: self.parts.iter().map(|part| carrier(part, site)).collect(),
             groups: self.groups.iter().map(|group| group.status(now)).collect(),
-            host: self.host.iter().map(|part| part.status(now, site)).collect(),
+            host: self.host.iter().map(|part| part.status(now, site, with_tables)).collect(),
             dropped: dropped.into_iter().map(|(cause, count)| (cause.to_owned(), count)).collect(),
             turned_away: self.board.count_turned_away(),
             sockets,
@@ -127,7 +135,9 @@ impl Report {
         let up = |part: &Part| part.peers.iter().any(|&peer| site.switchboard.peers[peer].is_up());
         let up: Vec<bool> = self.parts.iter().map(up).collect();
         self.complaints.look(now, &status, &up).iter().for_each(|line| warn!("{line}"));
-        self.board.publish(status);
+        if self.board.publish(status, asked) {
+            self.answered = asked;
+        }
     }
 }
 

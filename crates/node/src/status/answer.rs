@@ -111,7 +111,7 @@ pub(crate) fn on_socket(path: &Path, board: Board) -> Result<Socket, AnswerError
     fs::set_permissions(path, fs::Permissions::from_mode(0o660)).map_err(failed)?;
     let socket = Socket(path.to_owned());
     let tell = |stream: &mut UnixStream, board: &Board| {
-        if let Ok(mut text) = serde_json::to_string(&*board.read()) {
+        if let Ok(mut text) = serde_json::to_string(&*board.read_with_tables()) {
             text.push('\n');
             write(stream, text.as_bytes());
         }

@@ -1,7 +1,8 @@
 //! The status of a running node: one document, of which `hopcast node status` and Prometheus get views.
 //!
 //! The thread that carries data publishes a new [`Status`] twice a second; other threads answer requests with the last
-//! one. So no request can delay data.
+//! one. So no request can delay data. Tables of services may be long: they are in a status only if somebody has asked
+//! since the one before, and who asks waits for that.
 
 pub(crate) mod answer;
 pub mod ask;
@@ -9,8 +10,8 @@ mod error;
 pub mod table;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use hopcast_core::Instant;
 use hopcast_stack::service::{StatusTable, address_text};
@@ -143,9 +144,12 @@ pub struct HostStatus {
     pub role: String,
     /// The service or delivery, with the options that are not the default.
     pub over: String,
+    /// The device of a service between interfaces.
+    #[serde(default)]
+    pub tap: Option<String>,
     /// How a sender serves the members now, in lines for people.
     pub shown: String,
-    /// Tables of what the service knows, without empty ones.
+    /// Tables of what the service knows, without empty ones; none in a status for which nobody has asked.
     #[serde(default)]
     pub tables: Vec<TableStatus>,
     /// Counters of its machine, by name.
@@ -288,10 +292,27 @@ pub struct GroupFile {
 /// The last published status.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Board {
-    last: Arc<Mutex<Arc<Status>>>,
+    last: Arc<Mutex<Last>>,
+    is_published: Arc<Condvar>,
+    /// Whether the node has services with tables.
+    has_tables: Arc<AtomicBool>,
+    /// Number of requests for tables.
+    asked: Arc<AtomicU64>,
     /// Number of requests that were turned away.
     turned_away: Arc<AtomicU64>,
 }
+
+/// A published status.
+#[derive(Debug, Default)]
+struct Last {
+    status: Arc<Status>,
+    /// Number of requests for tables before it: those are answered by it.
+    answers: u64,
+}
+
+/// Maximum time for which a request waits for tables. Chosen; shorter leaves them out while the thread that carries
+/// data is busy, with longer whoever asks has given up.
+const TABLES_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(1500);
 
 impl Board {
     /// Notes a request that was turned away.
@@ -304,15 +325,72 @@ impl Board {
         self.turned_away.load(Ordering::Relaxed)
     }
 
-    /// Publishes a status, unless the last one is being read at this moment: then the next one follows soon.
-    pub(crate) fn publish(&self, status: Status) {
-        if let Ok(mut last) = self.last.try_lock() {
-            *last = Arc::new(status);
-        }
+    /// Has requests wait for tables from now on.
+    pub(crate) fn expect_tables(&self) {
+        self.has_tables.store(true, Ordering::Relaxed);
     }
 
+    /// Number of requests for tables so far.
+    pub(crate) fn asked(&self) -> u64 {
+        self.asked.load(Ordering::Relaxed)
+    }
+
+    /// Publishes a status, unless the last one is being read at this moment: then the next one follows soon. It answers
+    /// the first `answers` requests for tables. Whether it is published.
+    pub(crate) fn publish(&self, status: Status, answers: u64) -> bool {
+        let Ok(mut last) = self.last.try_lock() else { return false };
+        *last = Last { status: Arc::new(status), answers };
+        self.is_published.notify_all();
+        true
+    }
+
+    /// The last status, which may have no tables.
     pub(crate) fn read(&self) -> Arc<Status> {
         // A poisoned lock still guards a whole status.
-        Arc::clone(&self.last.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.last.lock().unwrap_or_else(PoisonError::into_inner).status)
+    }
+
+    /// The next status with tables, if there are any; the last one if none is published in time.
+    pub(crate) fn read_with_tables(&self) -> Arc<Status> {
+        if !self.has_tables.load(Ordering::Relaxed) {
+            return self.read();
+        }
+        let number = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_later = |last: &mut Last| last.answers < number;
+        let (last, _) = self
+            .is_published
+            .wait_timeout_while(last, TABLES_TIMEOUT, is_later)
+            .unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&last.status)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(node: &str) -> Status {
+        Status { node: node.to_owned(), ..Status::default() }
+    }
+
+    #[test]
+    fn a_request_for_tables_waits_for_a_status_that_is_made_after_it() {
+        let board = Board::default();
+        assert!(board.publish(named("without"), board.asked()));
+        assert_eq!((board.read_with_tables().node.as_str(), board.asked()), ("without", 0));
+        board.expect_tables();
+        let asker = std::thread::spawn({
+            let board = board.clone();
+            move || board.read_with_tables()
+        });
+        while board.asked() == 0 {
+            std::thread::yield_now();
+        }
+        // One that was begun before the request.
+        while !board.publish(named("early"), 0) {}
+        while !board.publish(named("late"), 1) {}
+        assert_eq!(asker.join().unwrap().node, "late");
+        assert_eq!(board.read().node, "late");
     }
 }

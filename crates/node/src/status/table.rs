@@ -43,11 +43,12 @@ pub fn table(status: &Status) -> String {
 
 /// A service with what it did, or a sender with how it serves the members.
 fn of_host(part: &HostStatus) -> String {
-    let HostStatus { name, role, over, shown, tables, counters } = part;
-    let head = match role.as_str() {
-        "sender" => format!("sending to {name} over {over}\n{shown}"),
-        _ if tables.is_empty() => format!("running {over}\n"),
-        _ => format!("running {over} at {name}\n{}", tables.iter().map(of_table).collect::<String>()),
+    let HostStatus { name, role, over, tap, shown, tables, counters } = part;
+    let tables: String = tables.iter().map(of_table).collect();
+    let head = match (role.as_str(), tap) {
+        ("sender", _) => format!("sending to {name} over {over}\n{shown}"),
+        (_, Some(tap)) => format!("running {over} at {tap}\n{tables}"),
+        (_, None) => format!("running {over}\n{tables}"),
     };
     let counted = counters.iter().filter(|(_, count)| **count > 0);
     let counted: String = counted.map(|(what, count)| format!("  {count} {what}\n")).collect();
@@ -248,4 +249,31 @@ fn span(seconds: f64) -> String {
         _ => (86_400.0, "d"),
     };
     format!("{:.0} {name}", (seconds / unit).floor())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_with_a_device_shows_it_with_and_without_tables() {
+        let mut part = HostStatus {
+            name: "bat0".to_owned(),
+            role: "service".to_owned(),
+            over: "batman-iv".to_owned(),
+            tap: Some("bat0".to_owned()),
+            ..HostStatus::default()
+        };
+        assert_eq!(of_host(&part), "running batman-iv at bat0\n\n");
+        let rows = vec![vec!["02:00:00:00:00:01".to_owned()]];
+        let columns = vec!["client".to_owned()];
+        part.tables = vec![TableStatus { table: "local clients".to_owned(), columns, rows, left_out: 0 }];
+        assert!(
+            of_host(&part).starts_with("running batman-iv at bat0\nlocal clients\n"),
+            "{}",
+            of_host(&part)
+        );
+        let router = HostStatus { over: "meadcast-router".to_owned(), ..HostStatus::default() };
+        assert_eq!(of_host(&router), "running meadcast-router\n\n");
+    }
 }
