@@ -279,6 +279,47 @@ fn a_bridge_of_the_kernel_above_joins_stations_to_the_mesh_and_wants_all_groups(
 }
 
 #[test]
+fn nodes_that_are_bridged_to_one_lan_agree_on_who_carries_its_frames() {
+    if !possible() {
+        return;
+    }
+    // `hub` and `shore` are in the mesh by `left` and `right`, and bridged to a LAN of their own, by `lan`.
+    let lab = network(&NAMES);
+    let shore = lab.space("shore");
+    lab.run("hub", &format!("ip link add lan type veth peer name lan netns {shore}"));
+    let run = "batman-iv, bridge-loop-avoidance: on";
+    let nodes = nodes(&lab, run);
+    for host in ["hub", "shore"] {
+        for line in [
+            "ip address flush dev bat0",
+            "ip link add br0 type bridge",
+            "ip link set bat0 master br0",
+            "ip link set lan master br0",
+            "ip link set lan up",
+            "ip link set br0 up",
+        ] {
+            lab.run(host, line);
+        }
+    }
+    lab.run("shore", "ip address add 10.9.0.9/24 dev br0");
+    converged(&lab, &nodes);
+    let backbones = |place: usize| column(&nodes[place].status(), "backbones", "node");
+    let (of_hub, of_shore) = (originator(&lab, "hub"), originator(&lab, "shore"));
+    let see_each_other = || backbones(1).contains(&of_shore) && backbones(2).contains(&of_hub);
+    assert!(within(PATIENCE, see_each_other), "{:?}", nodes.each_ref().map(Node::status));
+    assert!(within(PATIENCE, || pings(&lab, "ship", "10.9.0.9")), "{:?}", nodes[0].status());
+    // One of them carries what comes of `ship`, and both know which.
+    let client = address(&lab, "ship", "bat0");
+    let carriers = |place: usize| {
+        let status = nodes[place].status();
+        let rows = table_of(&status, "claims").map(|table| table.rows.clone()).unwrap_or_default();
+        rows.iter().filter(|row| row[0] == client).map(|row| row[2].clone()).collect::<BTreeSet<_>>()
+    };
+    let agree = || carriers(1).len() == 1 && carriers(1) == carriers(2);
+    assert!(within(PATIENCE, agree), "{:?}", [1, 2].map(carriers));
+}
+
+#[test]
 fn a_node_that_is_killed_leaves_nothing_behind_and_comes_back() {
     if !possible() {
         return;
