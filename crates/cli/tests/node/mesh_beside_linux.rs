@@ -1,11 +1,12 @@
 //! A node and the kernel's batman-adv in one mesh.
 
 use std::net::{Ipv4Addr, UdpSocket};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use hopcast_core::plug::{DevicePlug, Plug};
-use hopcast_core::{Buffer, Frame, Instant, Item, Machine, Outbox, Port, Shared};
+use hopcast_core::{Buffer, Frame, Instant, Item, Machine, Outbox, Port};
 use hopcast_node::Clock;
 use hopcast_node::runtime::{Runtime, Stop};
 use hopcast_node::testing::{Requirement, require};
@@ -19,6 +20,9 @@ struct Cable {
     guest: Guest,
     next: Instant,
     out: Outbox,
+    /// Scripts for the guest, and their answers.
+    scripts: Receiver<String>,
+    answers: Sender<String>,
 }
 
 /// Interval at which the guest's port is read.
@@ -32,6 +36,9 @@ impl Machine for Cable {
     }
 
     fn wake(&mut self, now: Instant) {
+        if let Ok(script) = self.scripts.try_recv() {
+            let _ = self.answers.send(self.guest.sh(&script));
+        }
         while let Some(bytes) = self.guest.receive(0, Duration::ZERO) {
             self.out.push(Port::Below(0), Item::Frame(Frame::new(Buffer::copy_from(&bytes))));
         }
@@ -44,6 +51,29 @@ impl Machine for Cable {
 
     fn deadline(&self) -> Option<Instant> {
         Some(self.next)
+    }
+}
+
+/// A cable's runtime on its own thread. Dropping it stops the runtime, and so the guest.
+struct Running {
+    stop: Stop,
+    cable: Option<JoinHandle<()>>,
+    scripts: Sender<String>,
+    answers: Receiver<String>,
+}
+
+impl Running {
+    /// What a script of the guest's says.
+    fn sh(&self, script: &str) -> String {
+        self.scripts.send(script.to_owned()).unwrap();
+        self.answers.recv_timeout(PATIENCE).unwrap()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.request();
+        let _ = self.cable.take().map(JoinHandle::join);
     }
 }
 
@@ -65,21 +95,22 @@ fn a_node_is_in_a_mesh_with_the_kernels_batman_adv() {
         cat /sys/class/net/vec0/address /sys/class/net/bat0/address");
     let (of_guest, client) = own.trim().split_once('\n').unwrap();
     let (stop, (opened, is_open)) = (Stop::new().unwrap(), channel());
+    let ((scripts, of_test), (of_guest_shell, answers)) = (channel(), channel());
     let cable = lab.inside("ship", {
         let stop = stop.clone();
         move || {
-            let cable = Shared::new(Cable { guest, next: Instant::ZERO, out: Outbox::new() });
+            let (scripts, answers) = (of_test, of_guest_shell);
+            let cable = Cable { guest, next: Instant::ZERO, out: Outbox::new(), scripts, answers };
             let (addresses, routes) = (Vec::new(), Vec::new());
             let name = "wire".to_owned();
             let device = DevicePlug { name, addresses, routes, mtu: 1500, reports_memberships: false };
             let plugs = [Plug::Tap([2, 0, 0, 0, 9, 1], device)];
-            let mut runtime = Runtime::open(Box::new(cable.clone()), &plugs, Clock::starting_now()).unwrap();
+            let mut runtime = Runtime::open(Box::new(cable), &plugs, Clock::starting_now()).unwrap();
             opened.send(()).unwrap();
             runtime.run(None, &stop).unwrap();
-            // What the kernel knows in the end.
-            cable.get_mut().guest.sh("batctl meshif bat0 o -n; batctl meshif bat0 tg -n")
         }
     });
+    let running = Running { stop, cable: Some(cable), scripts, answers };
     is_open.recv().unwrap();
     let service = "run: batman-iv, tap: bat0, address: 10.9.0.1/24, interfaces: wire";
     let node = lab.node("ship", &format!("name: ship\nlisten: 127.0.0.1:7400\nservices: {{ {service} }}"));
@@ -98,11 +129,9 @@ fn a_node_is_in_a_mesh_with_the_kernels_batman_adv() {
         socket
     });
     let member = member.join().unwrap();
-    // Three messages of the node's later, at the default interval of a second, the kernel has it.
-    std::thread::sleep(Duration::from_secs(5));
+    let known = || running.sh("batctl meshif bat0 o -n; batctl meshif bat0 tg -n");
+    let knows = |address: &str| known().contains(address);
+    assert!(within(PATIENCE, || knows("02:00:00:00:09:01") && knows("01:00:5e:01:02:03")), "{}", known());
     assert_eq!(node.status().host[0].counters["malformed"], 0);
-    stop.request();
-    let known = cable.join().unwrap();
     drop(member);
-    assert!(known.contains("02:00:00:00:09:01") && known.contains("01:00:5e:01:02:03"), "{known}");
 }
