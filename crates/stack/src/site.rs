@@ -359,6 +359,31 @@ mod tests {
     }
 
     #[test]
+    fn frames_to_the_address_of_a_device_come_to_it_whatever_addresses_the_interfaces_below_have() {
+        use hopcast_core::{Buffer, Frame, Instant, Item, Port, Seed};
+        let [device, station, unknown] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2], [2, 0, 0, 0, 0, 3]];
+        let below = |name, last| SiteInterface::unknown(name, [6, 0, 0, 0, 0, last]);
+        let source =
+            hopcast_config::yaml::Source { name: "node.yaml".to_owned(), dir: "".into(), lines: true };
+        let text = hopcast_config::yaml::parse("run: bridge", &source.into()).unwrap();
+        let service = SiteService::read(SiteService::find(text.get("run").unwrap()).unwrap(), &text).unwrap();
+        let random = Seed::new(1, 0).stream(&["site"], 0);
+        let interfaces = [below("left", 4), below("right", 5)];
+        let mut bridge = service.between(("br0", device), &interfaces, random).unwrap().machine;
+        for (to, ports) in [
+            (device, vec![Port::Above(0)]),
+            // The first interface's address is as good as one that nobody has: the host is not given those.
+            (interfaces[0].mac, vec![Port::Below(1)]),
+            (unknown, vec![Port::Below(1)]),
+        ] {
+            let frame = [&to[..], &station, &[8, 0], &[0; 46]].concat();
+            bridge.handle(Instant::ZERO, Port::Below(0), Item::Frame(Frame::new(Buffer::copy_from(&frame))));
+            let given = std::iter::from_fn(|| bridge.poll(Instant::ZERO)).map(|(port, _)| port);
+            assert_eq!(given.collect::<Vec<_>>(), ports, "{to:x?}");
+        }
+    }
+
+    #[test]
     fn datagrams_and_streams_can_be_carried_between_sites() {
         let names = |port| between_sites(port).map(|row| row.name).collect::<Vec<_>>();
         assert_eq!(names(PortKind::Datagram), ["btp", "brtp"]);

@@ -195,6 +195,18 @@ pub enum InterfaceUser {
     Other,
 }
 
+impl InterfaceUser {
+    /// The Ethernet address of the interface that a service makes over those of `lower`: that of the host's interface,
+    /// if the host has no other; else that of the first below.
+    pub fn address_above(self, host: &HostConfig, lower: &[LowerInterface]) -> MacAddress {
+        match (self, &*host.interfaces, lower) {
+            (Self::Host, [only], _) => only.mac,
+            (_, _, [first, ..]) => first.mac,
+            _ => [0; 6],
+        }
+    }
+}
+
 /// Interfaces that a service joins, and their VLANs.
 #[derive(Clone, Debug)]
 pub struct JoinedPorts {

@@ -12,10 +12,10 @@ use hopcast_core::{Duration, Machine};
 use hopcast_wire::vlan::MAX_ID;
 
 use super::vlan::{PROTOCOL, ids, protocol, protocol_name};
-use crate::network::{Prefix, read_prefixes};
+use crate::network::{MacAddress, Prefix, read_prefixes};
 use crate::service::{
-    AttachError, HostConfig, JoinedPorts, LowerInterface, PortVlans, Service, ServiceRoutes, ServiceRow,
-    UpperInterface,
+    AttachError, HostConfig, InterfaceUser, JoinedPorts, LowerInterface, PortVlans, Service, ServiceRoutes,
+    ServiceRow, StatusReader, UpperInterface,
 };
 use crate::table::{Form, Opt, Options, Worlds, on_off, one_of, shown};
 
@@ -178,7 +178,8 @@ fn names_vlan(port: &BridgePort) -> bool {
 }
 
 impl Settings {
-    fn config(&self, lower: &[LowerInterface]) -> Config {
+    /// Its bridge of these interfaces, whose host has the Ethernet address `mac`.
+    fn config(&self, lower: &[LowerInterface], mac: MacAddress) -> Config {
         let filtering = self.filtering || self.ports.values().chain(&self.host).any(names_vlan);
         // One of which only `router` is set is in the default VLAN, too.
         let of = |written: Option<&BridgePort>| match written {
@@ -192,7 +193,6 @@ impl Settings {
             let by_link = || interface.link.as_ref().and_then(|link| self.ports.get(link));
             self.ports.get(&interface.name).or_else(by_link)
         };
-        let mac = lower.first().map_or([0; 6], |first| first.mac);
         Config {
             ports: lower
                 .iter()
@@ -227,7 +227,7 @@ impl Service for Settings {
             let known = known.collect::<Vec<_>>().join(", ");
             return Err(AttachError::NoSuchPort { key: "ports", port: port.clone(), hint, known });
         }
-        let Config { ports, host, vlans, .. } = self.config(lower);
+        let Config { ports, host, vlans, .. } = self.config(lower, [0; 6]);
         let vlans_of = |port: BridgePort| {
             let BridgePort { native, tagged, untagged, .. } = port;
             PortVlans { native, tagged, untagged }
@@ -241,10 +241,20 @@ impl Service for Settings {
 
     fn machine(
         &self,
-        _: &HostConfig,
+        host: &HostConfig,
         lower: &[LowerInterface],
-        _: &Rc<dyn ServiceRoutes>,
+        routes: &Rc<dyn ServiceRoutes>,
     ) -> Box<dyn Machine> {
-        Box::new(Bridge::new(self.config(lower)))
+        self.readable_machine(host, (lower, InterfaceUser::Other), routes).0
+    }
+
+    fn readable_machine(
+        &self,
+        host: &HostConfig,
+        (lower, user): (&[LowerInterface], InterfaceUser),
+        _: &Rc<dyn ServiceRoutes>,
+    ) -> (Box<dyn Machine>, Option<StatusReader>) {
+        let mac = user.address_above(host, lower);
+        (Box::new(Bridge::new(self.config(lower, mac))), None)
     }
 }

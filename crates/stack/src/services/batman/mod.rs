@@ -249,12 +249,7 @@ impl Settings {
             let wireless = self.is_wireless(interface);
             MeshInterface { mac: interface.mac, wireless, throughput: interface.rate.filter(|_| !wireless) }
         };
-        // The host's only interface is the mesh's; among several it has the address of the first below.
-        let mac = match (user, &*host.interfaces, lower) {
-            (InterfaceUser::Host, [only], _) => only.mac,
-            (_, _, [first, ..]) => first.mac,
-            _ => [0; 6],
-        };
+        let mac = user.address_above(host, lower);
         let config = MeshConfig {
             routing: self.routing(),
             multicast: MulticastConfig {
