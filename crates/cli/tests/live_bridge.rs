@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use common::{frames, hopcast, live_run_in, text, tshark};
+use common::{frames, hopcast, live_run_in, text, tshark, twin_run_in};
 use hopcast_node::testing::Requirement;
 use serde_json::Value;
 
@@ -50,16 +50,6 @@ const VLANS: &str = "services:
   - { name: both, run: vlan, on: c, interfaces: c-s, ids: [5, 7] }
 ";
 
-/// The same scenario's run in virtual time, with its capture.
-fn twin_run_in(dir: &Path, scenario: &str) -> Value {
-    fs::write(dir.join("twin.yaml"), scenario).unwrap();
-    let arguments = [&["run", "twin.yaml", "--format", "json", "--out", "twin"][..], &CAPTURE].concat();
-    let output = hopcast(dir, &arguments);
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-    document["runs"][0].clone()
-}
-
 /// The frames of datagrams at each attachment of a node, by the tags that they bear there: the flows' alone, since
 /// kernels resolve and confirm their neighbours at other times.
 fn datagrams(dir: &Path, out: &str) -> BTreeMap<(String, String), usize> {
@@ -93,7 +83,7 @@ fn live_stations_are_learned_and_vlans_kept_apart_as_in_virtual_time() {
     let stop = "events: [{ at: 7 s, stop: [f, g, h] }]\n";
     let scenario = switches(8, &flows, &format!("neighbours: resolve\n{VLANS}{stop}"));
     let Some(live) = live_run_in(dir.path(), &scenario, &CAPTURE, &NEEDS) else { return };
-    let twin = twin_run_in(dir.path(), &scenario);
+    let twin = twin_run_in(dir.path(), &scenario, &CAPTURE);
     for run in [&live, &twin] {
         assert!(run["flows"].as_array().unwrap().iter().all(|flow| flow["reliability"] == 1.0), "{run}");
         assert!(sent(run).iter().all(|&sent| sent == 250), "{:?}", sent(run));
@@ -139,7 +129,7 @@ events: [{{ at: 20 s, stop: f }}]
     // After the time that a querier gives to members.
     let scenario = switches(21, &flow(("f", "a", "film"), 4, 15), &rest(", querier: on"));
     let Some(live) = live_run_in(dir.path(), &scenario, &CAPTURE, &NEEDS) else { return };
-    let twin = twin_run_in(dir.path(), &scenario);
+    let twin = twin_run_in(dir.path(), &scenario, &CAPTURE);
     for run in [&live, &twin] {
         assert_eq!((run["flows"][0]["reliability"].as_f64(), &*sent(run)), (Some(1.0), &[250][..]));
         assert!(host(run, "net.queries") >= 2 && host(run, "net.reports") >= 1, "{}", run["hosts"]);
@@ -159,7 +149,7 @@ events: [{{ at: 20 s, stop: f }}]
     let dir = tempfile::tempdir().unwrap();
     let Some(live) = live_run_in(dir.path(), &scenario, &CAPTURE, &NEEDS) else { return };
     assert_eq!(live["flows"][0]["reliability"], 1.0);
-    twin_run_in(dir.path(), &scenario);
+    twin_run_in(dir.path(), &scenario, &CAPTURE);
     let of_live = datagrams(dir.path(), "out");
     assert_eq!(of_live, datagrams(dir.path(), "twin"));
     for host in ["c:eth0", "d:eth0"] {
@@ -177,7 +167,7 @@ fn live_a_port_without_the_tag_is_where_frames_die_and_its_counter_says_so() {
 ";
     let scenario = switches(7, &flow(("f", "a", "d"), 4, 2), &format!("{VLANS}{events}"));
     let Some(live) = live_run_in(dir.path(), &scenario, &CAPTURE, &NEEDS) else { return };
-    let twin = twin_run_in(dir.path(), &scenario);
+    let twin = twin_run_in(dir.path(), &scenario, &CAPTURE);
     for run in [&live, &twin] {
         assert_eq!((run["flows"][0]["reliability"].as_f64(), &*sent(run)), (Some(0.0), &[200][..]));
         assert_eq!(host(run, "far.vlan_not_allowed_in"), 200, "{}", run["hosts"]);
@@ -202,7 +192,7 @@ events: [{ at: 6 s, stop: [f, g] }]
     let flows = flow(("f", "s", "d"), 4, 2) + &flow(("g", "d", "s"), 6, 2);
     let scenario = switches(7, &flows, &format!("neighbours: resolve\n{services}"));
     let Some(live) = live_run_in(dir.path(), &scenario, &CAPTURE, &NEEDS) else { return };
-    let twin = twin_run_in(dir.path(), &scenario);
+    let twin = twin_run_in(dir.path(), &scenario, &CAPTURE);
     for run in [&live, &twin] {
         assert!(run["flows"].as_array().unwrap().iter().all(|flow| flow["reliability"] == 1.0), "{run}");
         assert_eq!(sent(run), [200, 200]);

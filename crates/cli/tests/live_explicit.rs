@@ -6,10 +6,8 @@
 mod common;
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
 
-use common::{frames, hopcast, live_run_in, text, tshark};
+use common::{frames, live_run_in, tshark, twin_run_in};
 use hopcast_node::testing::Requirement;
 use serde_json::Value;
 
@@ -81,15 +79,6 @@ flows:
 
 const ALL: &[(&str, u32, u32)] = &[("all", 1, 14)];
 
-/// The same scenario's run in virtual time.
-fn twin_run_in(dir: &Path, scenario: &str) -> Value {
-    fs::write(dir.join("twin.yaml"), scenario).unwrap();
-    let output = hopcast(dir, &["run", "twin.yaml", "--format", "json", "--out", "twin"]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-    document["runs"][0].clone()
-}
-
 /// A counter of the first flow's sender: of MEADcast, or Xcast.
 fn sender(run: &Value, name: &str) -> u64 {
     let counter = |protocol: &str| run["flows"][0]["counters"][format!("{protocol}_sender_{name}")].as_u64();
@@ -120,7 +109,7 @@ fn live_each_link_carries_the_frames_that_it_carries_in_virtual_time() {
     let scenario = scenario(USE_CASE, ALL, (MEADCAST, services, ""));
     let needs = [Requirement::Program("nft"), Requirement::Program("tshark")];
     let Some(live) = live_run_in(dir.path(), &scenario, &["--capture", "r1,c1"], &needs) else { return };
-    let twin = twin_run_in(dir.path(), &scenario);
+    let twin = twin_run_in(dir.path(), &scenario, &[]);
     for run in [&live, &twin] {
         all_have_all(run);
         assert_eq!(run["flows"][0]["receivers"].as_array().unwrap().len(), 14);
@@ -153,7 +142,7 @@ fn live_a_router_that_takes_no_part_forwards_lists_as_they_are() {
     let scenario = scenario(USE_CASE, ALL, (MEADCAST, services, ""));
     let needs = [Requirement::Program("nft")];
     let Some(live) = live_run_in(dir.path(), &scenario, &[], &needs) else { return };
-    let twin = twin_run_in(dir.path(), &scenario);
+    let twin = twin_run_in(dir.path(), &scenario, &[]);
     [&live, &twin].into_iter().for_each(all_have_all);
     assert_eq!(by_datagram(&live), by_datagram(&twin));
 }
@@ -166,7 +155,7 @@ fn live_two_groups_of_a_node_that_is_a_router_are_both_sent_in_lists() {
     let scenario = scenario(FORK, &[("some", 1, 5), ("others", 2, 6)], (MEADCAST, services, ""));
     let needs = [Requirement::Program("nft")];
     let Some(live) = live_run_in(dir.path(), &scenario, &[], &needs) else { return };
-    let twin = twin_run_in(dir.path(), &scenario);
+    let twin = twin_run_in(dir.path(), &scenario, &[]);
     [&live, &twin].into_iter().for_each(all_have_all);
     for flow in 0..2 {
         let of = |run: &Value| {
@@ -194,7 +183,7 @@ fn live_xcast_sorts_lists_by_the_routes_and_follows_who_runs_it() {
     let scenario = scenario(USE_CASE, ALL, ("xcast", services, stopped));
     let needs = [Requirement::Program("nft")];
     let Some(live) = live_run_in(dir.path(), &scenario, &[], &needs) else { return };
-    let twin = twin_run_in(dir.path(), &scenario);
+    let twin = twin_run_in(dir.path(), &scenario, &[]);
     for run in [&live, &twin] {
         all_have_all(run);
         let counter = |name: &str| run["hosts"][format!("xc.xcast_{name}")].as_u64().unwrap_or(0);

@@ -7,20 +7,11 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::{frames, hopcast, live_run_in, text};
+use common::{frames, live_run_in, twin_run_in};
 use hopcast_node::testing::Requirement;
 use serde_json::Value;
 
 const NEEDS: [Requirement<'_>; 2] = [Requirement::Program("nft"), Requirement::Program("ping")];
-
-/// The same scenario's run in virtual time.
-fn twin_run_in(dir: &Path, scenario: &str) -> Value {
-    fs::write(dir.join("twin.yaml"), scenario).unwrap();
-    let output = hopcast(dir, &["run", "twin.yaml", "--format", "json", "--out", "twin"]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-    document["runs"][0].clone()
-}
 
 fn flow<'r>(run: &'r Value, name: &str) -> &'r Value {
     run["flows"].as_array().unwrap().iter().find(|flow| flow["name"] == name).unwrap()
@@ -50,7 +41,7 @@ fn live_a_mesh_in_a_row_delivers_what_it_delivers_in_virtual_time() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/mesh/chain.yaml");
     let scenario = fs::read_to_string(path).unwrap();
     let Some(live) = live_run_in(dir.path(), &scenario, &[], &NEEDS) else { return };
-    let twin = twin_run_in(dir.path(), &scenario);
+    let twin = twin_run_in(dir.path(), &scenario, &[]);
     // Of 5000 datagrams over three links that lose one in a hundred, the share that arrives has a deviation of 0.0024;
     // of 80 requests whose answers cross eight links, of 0.03. The tolerance is four of the difference's.
     for (name, tolerance) in [("stream", 0.014), ("pings", 0.17)] {
@@ -104,7 +95,7 @@ events: [{{ at: 25s, stop: f }}]
         );
         let dir = tempfile::tempdir().unwrap();
         let Some(live) = live_run_in(dir.path(), &scenario, &[], &NEEDS) else { return };
-        let twin = twin_run_in(dir.path(), &scenario);
+        let twin = twin_run_in(dir.path(), &scenario, &[]);
         const SENT: u64 = 1000;
         for found in [&live, &twin] {
             let receivers = flow(found, "f")["receivers"].as_array().unwrap();

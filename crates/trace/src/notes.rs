@@ -4,10 +4,12 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use hopcast_wire::ethernet;
+
 use crate::content::{Layers, Membership};
 use crate::log::{EventKind, Log, Place};
 use crate::story::{Fate, Packet, Step, Story};
-use crate::verdict::{Finding, listed, mac_text, name_of_place, with_addresses};
+use crate::verdict::{Finding, listed, name_of_place, with_addresses};
 
 /// The notes on the packets of a story.
 pub(crate) struct Notes<'s, 'l> {
@@ -97,7 +99,7 @@ fn claimed(story: &Story<'_>, packet: &Packet) -> Option<String> {
         let macs = story.rivals.get(&v4)?;
         let owners = macs.iter().map(|&mac| match story.log.owner_of_mac(mac) {
             Some(node) => node.to_owned(),
-            None => mac_text(mac),
+            None => ethernet::text(mac),
         });
         let owners: BTreeSet<String> = owners.collect();
         (owners.len() > 1).then(|| format!("{address} is claimed by {}", listed(&owners)))

@@ -321,11 +321,6 @@ pub(crate) fn from_to(log: &Log, node: &str, from: u32, to: u32) -> String {
     }
 }
 
-/// An Ethernet address as people write it.
-pub(crate) fn mac_text(mac: [u8; 6]) -> String {
-    mac.map(|byte| format!("{byte:02x}")).join(":")
-}
-
 /// A place in words: `a:eth0`, `a's host`, `a's application of flow f`.
 pub(crate) fn name_of_place(place: &Place) -> String {
     match place {

@@ -67,6 +67,11 @@ pub fn readdress(frame: &mut [u8], destination: Mac, source: Mac) {
     }
 }
 
+/// An address as Linux writes it: `02:00:00:00:00:01`.
+pub fn text(mac: Mac) -> String {
+    mac.map(|byte| format!("{byte:02x}")).join(":")
+}
+
 /// Whether an address stands for several stations: the broadcast address or a multicast one.
 pub const fn is_group(mac: Mac) -> bool {
     mac[0] & 1 != 0

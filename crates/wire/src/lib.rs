@@ -3,8 +3,8 @@
 //!
 //! Reading is a look at lent bytes: each format has a `parse` that returns a small [`Copy`] header or an error that
 //! names what was wrong and at which field ([`Malformed`]). Writing is a `prepend` into a buffer's headroom, or a
-//! change in place. Nothing here copies a payload or allocates, but to write messages of group membership, and no
-//! bytes can make it panic.
+//! change in place. Nothing here copies a payload or allocates, but to write messages of group membership and addresses
+//! as text, and no bytes can make it panic.
 //!
 //! | module | what |
 //! |---|---|

@@ -23,6 +23,16 @@ pub(crate) fn command(dir: &Path, arguments: &[&str]) -> Command {
     command
 }
 
+/// The run of a scenario in virtual time.
+pub(crate) fn twin_run_in(dir: &Path, scenario: &str, arguments: &[&str]) -> Value {
+    fs::write(dir.join("twin.yaml"), scenario).unwrap();
+    let run = ["run", "twin.yaml", "--format", "json", "--out", "twin"];
+    let output = hopcast(dir, &[&run[..], arguments].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    document["runs"][0].clone()
+}
+
 /// A machine of two processors carries one live run at a time.
 static MACHINE: Mutex<()> = Mutex::new(());
 

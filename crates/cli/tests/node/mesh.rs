@@ -225,7 +225,7 @@ fn a_groups_datagrams_come_to_members_and_to_no_other_host_until_they_leave() {
     send(0..200);
     let got = received(&member);
     assert_eq!(got.len(), 200, "{got:?}");
-    // What its own host is given is what hosts say to find each other, and no datagram of the group.
+    // Its host is given ARP and the like of other hosts, and no datagram of the group.
     let at_hub = frames_in(&lab, "hub", "bat0") - before;
     assert!(at_hub < 50, "{at_hub} frames at a host that is no member");
     drop(member);

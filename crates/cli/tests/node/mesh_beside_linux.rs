@@ -63,7 +63,7 @@ struct Running {
 }
 
 impl Running {
-    /// What a script of the guest's says.
+    /// Output of a script that the guest runs.
     fn sh(&self, script: &str) -> String {
         self.scripts.send(script.to_owned()).unwrap();
         self.answers.recv_timeout(PATIENCE).unwrap()

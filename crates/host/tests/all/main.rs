@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)] // in helpers of tests too
 
+use hopcast_core::Machine;
+
 mod errors;
 mod frames;
 mod groups;
@@ -20,3 +22,14 @@ mod querier_on_a_host;
 mod segment;
 mod shared_link;
 mod udp;
+
+/// The value of a machine's counter, which it has.
+fn counter(machine: &dyn Machine, name: &str) -> u64 {
+    let mut found = None;
+    machine.counters(&mut |counter, value| {
+        if counter == name {
+            found = Some(value);
+        }
+    });
+    found.unwrap_or_else(|| panic!("no counter {name}"))
+}

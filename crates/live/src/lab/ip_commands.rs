@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::net::IpAddr;
 
 use hopcast_stack::network::interface_name;
+use hopcast_wire::ethernet;
 
 use crate::layout::{InterfaceLayout, MadeInterface, NodeLayout, RouteLayout};
 
@@ -66,7 +67,7 @@ fn interface_up(
     (address, mtu): ([u8; 6], u32),
     addresses: &[(IpAddr, u8)],
 ) {
-    let address = mac(address);
+    let address = ethernet::text(address);
     line(commands, format_args!("link set {name} address {address} mtu {mtu} txqueuelen {DEVICE_QUEUE} up"));
     for (own, length) in addresses {
         // The routes to prefixes come with the others, and change with them.
@@ -78,7 +79,7 @@ fn interface_up(
 /// The commands that give an interface neighbours for whom nobody asks.
 fn permanent_neighbours(commands: &mut String, name: &str, neighbours: &[(IpAddr, [u8; 6])]) {
     for (address, station) in neighbours {
-        let station = mac(*station);
+        let station = ethernet::text(*station);
         line(commands, format_args!("neigh replace {address} lladdr {station} dev {name} nud permanent"));
     }
 }
@@ -136,7 +137,7 @@ pub(super) fn reroute(
     let known: BTreeSet<_> = before.iter().filter_map(neighbour).collect();
     let neighbours: BTreeSet<_> = after.iter().filter_map(neighbour).collect();
     for (interface, via, address) in neighbours.difference(&known) {
-        let (mac, name) = (mac(*address), name(*interface));
+        let (mac, name) = (ethernet::text(*address), name(*interface));
         line(&mut commands, format_args!("neigh replace {via} lladdr {mac} dev {name} nud permanent"));
     }
     let unchanged: BTreeMap<_, _> = before.iter().map(|route| (route.to, route)).collect();
@@ -169,10 +170,6 @@ const fn bits(address: IpAddr) -> u8 {
 
 fn of_family(addresses: &[IpAddr], v4: bool) -> Option<&IpAddr> {
     addresses.iter().find(|address| address.is_ipv4() == v4)
-}
-
-fn mac(address: [u8; 6]) -> String {
-    address.map(|byte| format!("{byte:02x}")).join(":")
 }
 
 fn line(commands: &mut String, command: std::fmt::Arguments<'_>) {

@@ -2,7 +2,8 @@
 //! a mesh carries is carried.
 
 use crate::common::checks::{
-    CLIENT, announcers, follows_a_client, forgets_what_is_gone, grid_carries, time_to_leave_a_cut_link,
+    CLIENT, announcers, follows_a_client, forgets_what_is_gone, grid_carries, row_carries,
+    time_to_leave_a_cut_link,
 };
 use crate::common::{World, frame, host, radio, station, tagged};
 use hopcast_core::{Buffer, Duration, Rate};
@@ -36,13 +37,7 @@ fn of_type(world: &World, kind: u8) -> Vec<&[u8]> {
 fn chains_have_routes_and_tables_to_all_and_carry_frames() {
     for (nodes, seconds) in [(2, 3), (3, 5), (5, 8), (20, 30)] {
         let mut world = World::batman_v(nodes, &[wire(1000)], 1).in_row(0.0);
-        world.run(seconds);
-        let last = nodes - 1;
-        assert_eq!(world.route(0, last), (1..nodes).collect::<Vec<_>>());
-        assert_eq!(world.route(last, 0), (0..last).rev().collect::<Vec<_>>());
-        assert!(world.pings(0, last) && world.pings(last, 0));
-        world.run(seconds);
-        assert!(world.agrees(), "{nodes} nodes");
+        row_carries(&mut world, nodes, seconds);
         for to in 1..nodes {
             assert_eq!(world.metric(0, to), Some(path(to, 10_000, false)), "to {to}");
         }

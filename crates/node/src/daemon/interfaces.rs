@@ -5,8 +5,8 @@ use std::fs;
 use std::str::FromStr;
 
 use hopcast_core::Rate;
-use hopcast_stack::service::address_text;
 use hopcast_stack::site::SiteInterface;
+use hopcast_wire::ethernet;
 
 use super::Error;
 use crate::config::Config;
@@ -42,9 +42,9 @@ fn read(name: &str) -> Result<SiteInterface, PlugError> {
     let shown = ip(&format!("-o link show dev {name}"))?;
     let mtu = mtu(&shown).ok_or_else(|| PlugError::NoMtu(shown.trim().to_owned()))?;
     let fact = |what: &str| fs::read_to_string(format!("/sys/class/net/{name}/{what}")).ok();
-    // What is mounted there may be of another network namespace.
+    // The files may be those of another network namespace.
     let is_ours = fact("ifindex").as_deref().and_then(number) == Some(address.ifindex())
-        && fact("address").is_some_and(|text| text.trim() == address_text(mac));
+        && fact("address").is_some_and(|text| text.trim() == ethernet::text(mac));
     let rate = fact("speed").filter(|_| is_ours).as_deref().and_then(rate);
     Ok(SiteInterface { name: name.to_owned(), mac, mtu, rate })
 }

@@ -95,7 +95,7 @@ impl HostGroups {
     /// has it. A VRF that has it is none.
     fn is_bridged(&self) -> io::Result<bool> {
         let mut path = format!("/sys/class/net/{}", self.device);
-        // What is mounted there may be of another network namespace.
+        // The files may be those of another network namespace.
         if read(&format!("{path}/ifindex"))?.trim() != self.index.to_string() {
             return Ok(false);
         }

@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use hopcast_core::Instant;
-use hopcast_stack::service::{StatusTable, address_text};
+use hopcast_stack::service::StatusTable;
+use hopcast_wire::ethernet;
 use serde::{Deserialize, Serialize};
 
 pub use self::error::{AnswerError, AskError};
@@ -171,12 +172,12 @@ pub struct TableStatus {
 }
 
 impl TableStatus {
-    /// Maximum number of rows. Chosen: the thread that carries data writes them twice a second.
+    /// Maximum number of rows. Chosen: the thread that carries data writes them when somebody asks.
     const MAX_ROWS: usize = 1000;
 
     pub(crate) fn of(table: &StatusTable, now: Instant) -> Self {
         let ago = |at: Instant| format!("{:.3} s", now.since(at).as_secs_f64());
-        let (rows, left_out) = table.text(Self::MAX_ROWS, address_text, ago);
+        let (rows, left_out) = table.text(Self::MAX_ROWS, ethernet::text, ago);
         let columns = table.columns.iter().map(ToString::to_string).collect();
         Self { table: table.name.to_owned(), columns, rows, left_out }
     }

@@ -46,7 +46,7 @@ pub enum Format {
 pub struct Traces {
     /// A track for each ship, by its name.
     pub tracks: BTreeMap<String, Track>,
-    /// What is well formed and says nothing of a position: other messages than position reports, parts of long ones,
+    /// Number of well-formed entries without a position: other messages than position reports, parts of long ones,
     /// reports of ships that do not know where they are, and tracks of GPX without points.
     pub ignored: u64,
 }

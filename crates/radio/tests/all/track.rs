@@ -226,7 +226,7 @@ proptest! {
         prop_assert!((0.0..360.0).contains(&fix.heading) && fix.speed >= 0.0);
     }
 
-    /// Who follows is where the leader was when it had come so far.
+    /// A follower is where the leader was when it had come that far.
     #[test]
     fn who_follows_is_behind_by_the_distance(points in points(), at in 0.0..2e4, metres in 0.0..1e5) {
         let track = Track::new(points).unwrap();

@@ -1,6 +1,5 @@
 //! Tables of what the services of nodes know at the end of a run.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use hopcast_twin::results::{Run, ServiceTable};
@@ -12,24 +11,19 @@ use crate::study::distinct;
 
 /// A table for each kind that a service has, with the rows of all its nodes.
 pub(super) fn tables(run: &Run) -> String {
-    let kind = |table: &ServiceTable| (table.service.clone(), table.table.clone(), table.columns.clone());
-    let mut all: BTreeMap<_, Vec<&ServiceTable>> = BTreeMap::new();
-    for table in &run.tables {
-        all.entry(kind(table)).or_default().push(table);
-    }
     let mut out = String::new();
     for kind in distinct(run.tables.iter().map(kind)) {
-        let (service, table, columns) = &kind;
-        let of_nodes = &all[&kind];
+        let (service, table, columns) = kind;
+        let of_nodes = || run.tables.iter().filter(|table| self::kind(table) == kind);
         let caption = format!("{service}: {table}, at the end of repeat {}", run.repeat);
         let columns = [Column::name("node")].into_iter().chain(columns.iter().map(|name| Column::name(name)));
-        let rows = of_nodes.iter().flat_map(|of_node| {
+        let rows = of_nodes().flat_map(|of_node| {
             of_node.rows.iter().enumerate().map(|(place, row)| {
                 let cells = std::iter::once(&of_node.node).chain(row).cloned().map(Some);
                 (place == 0, cells.collect())
             })
         });
-        let count = of_nodes.iter().map(|of_node| of_node.rows.len() + of_node.left_out).sum::<usize>();
+        let count = of_nodes().map(|of_node| of_node.rows.len() + of_node.left_out).sum::<usize>();
         out.push_str(
             &Sheet { caption, columns: columns.collect(), rows: rows.take(MAX_ROWS).collect() }.html(),
         );
@@ -42,4 +36,9 @@ pub(super) fn tables(run: &Run) -> String {
         }
     }
     out
+}
+
+/// The service's name, and the table's name and columns.
+fn kind(table: &ServiceTable) -> (&str, &str, &[String]) {
+    (&table.service, &table.table, &table.columns)
 }

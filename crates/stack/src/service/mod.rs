@@ -31,7 +31,7 @@ pub use hook_chain::HookChain;
 pub(crate) use restart::Restartable;
 pub(crate) use routes::NoRoutes;
 pub use routes::{ServiceNode, ServiceRoutes};
-pub use status::{ORIGINATORS, ServiceStatus, StatusCell, StatusReader, StatusTable, address_text};
+pub use status::{ORIGINATORS, ServiceStatus, StatusCell, StatusReader, StatusTable};
 
 /// A row of the table of services.
 #[derive(Debug)]

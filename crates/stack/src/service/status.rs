@@ -51,11 +51,6 @@ impl StatusTable {
     }
 }
 
-/// An Ethernet address as Linux writes it: `02:00:00:00:00:01`.
-pub fn address_text(address: MacAddress) -> String {
-    address.map(|byte| format!("{byte:02x}")).join(":")
-}
-
 /// Reads the tables of a machine that runs.
 pub type StatusReader = Box<dyn Fn() -> Vec<StatusTable>>;
 

@@ -3,13 +3,14 @@
 use std::fmt::Write;
 
 use hopcast_core::{Instant, Port};
+use hopcast_wire::ethernet;
 
 use super::summary::Summary;
 use crate::content::Layers;
 use crate::log::{EventKind, Log, Place, Truncation};
 use crate::outcome::outcome;
 use crate::story::{Fate, Packet, Relation, Step, Story};
-use crate::verdict::{kind_of, mac_text, name_of_place, verdicts};
+use crate::verdict::{kind_of, name_of_place, verdicts};
 
 /// Maximum number of steps of a packet that are printed. Chosen: a loop has hundreds, and its first rounds show it.
 const MAX_STEPS: usize = 60;
@@ -231,7 +232,7 @@ fn changes(old: &Layers, new: &Layers) -> Vec<String> {
             changes.push(format!("{} → {}", tags(&old.vlans), tags(&new.vlans)));
         }
         if before.destination != after.destination {
-            changes.push(format!("to {}", mac_text(after.destination)));
+            changes.push(format!("to {}", ethernet::text(after.destination)));
         }
     }
     if let (Some(before), Some(after)) = (old.ip, new.ip) {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use hopcast_core::{Duration, Instant};
 use hopcast_stack::network::NodeId;
 use hopcast_trace::Log;
+use hopcast_wire::ethernet;
 
 use super::echoes::{HostPair, claims, pairs};
 use super::links::{LinkDirection, directions};
@@ -78,7 +79,7 @@ impl KernelChecks {
             }
         };
         for (number, mut check) in links {
-            let [to, from] = directions[number].macs().map(written);
+            let [to, from] = directions[number].macs().map(ethernet::text);
             explain(&mut check, &|| followed(log, &format!("from {from} to {to}")).lines);
             findings.checks.push(check);
         }
@@ -147,9 +148,4 @@ fn counted(scenario: &Scenario, services: &[BTreeMap<String, u64>], reasons: &[S
     let counters: Vec<String> = counters.map(|(name, value)| format!("{name} {value}")).collect();
     let node = &scenario.nodes[node].name;
     (!counters.is_empty()).then(|| format!("the services of {node} count {}", counters.join(", ")))
-}
-
-/// An Ethernet address as queries have it.
-fn written(mac: [u8; 6]) -> String {
-    mac.map(|byte| format!("{byte:02x}")).join(":")
 }

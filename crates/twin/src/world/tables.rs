@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use hopcast_core::Instant;
 use hopcast_stack::network::{Hop, MacAddress, NetworkPlan, interface_name};
-use hopcast_stack::service::{StatusTable, address_text};
+use hopcast_stack::service::StatusTable;
+use hopcast_wire::ethernet;
 
 use crate::results::ServiceTable;
 use crate::scenario::model::{NodeId, Scenario};
@@ -33,7 +34,7 @@ impl<'s> Tables<'s> {
             return;
         }
         let names = self.names.get_or_insert_with(|| names_of(self.scenario));
-        let name_of = |address| names.get(&address).cloned().unwrap_or_else(|| address_text(address));
+        let name_of = |address| names.get(&address).cloned().unwrap_or_else(|| ethernet::text(address));
         let time = |at: Instant| format!("{:.3} s", at.as_secs_f64());
         let (rows, left_out) = table.text(self.room, name_of, time);
         self.room -= rows.len();

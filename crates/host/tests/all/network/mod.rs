@@ -129,13 +129,7 @@ impl Network {
     }
 
     pub(crate) fn counter(&self, host: usize, name: &str) -> u64 {
-        let mut found = None;
-        self.hosts[host].counters(&mut |counter, value| {
-            if counter == name {
-                found = Some(value);
-            }
-        });
-        found.unwrap_or_else(|| panic!("no counter {name}"))
+        crate::counter(&self.hosts[host], name)
     }
 }
 

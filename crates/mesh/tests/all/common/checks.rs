@@ -25,6 +25,17 @@ fn receivers(world: &World, sent: &[u8]) -> Vec<usize> {
     world.delivered.iter().filter(|(.., bytes)| *bytes == sent).map(|found| found.1).collect()
 }
 
+/// Routes and pings of nodes in a row after `seconds`, and their tables after as many more.
+pub(crate) fn row_carries(world: &mut World, nodes: usize, seconds: u64) {
+    world.run(seconds);
+    let last = nodes - 1;
+    assert_eq!(world.route(0, last), (1..nodes).collect::<Vec<_>>());
+    assert_eq!(world.route(last, 0), (0..last).rev().collect::<Vec<_>>());
+    assert!(world.pings(0, last) && world.pings(last, 0));
+    world.run(seconds);
+    assert!(world.agrees(), "{nodes} nodes");
+}
+
 /// Routes and floods of a settled grid of five by five.
 pub(crate) fn grid_carries(mut world: World) {
     assert!(world.agrees());

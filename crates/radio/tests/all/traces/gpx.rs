@@ -77,7 +77,7 @@ fn work_and_memory_do_not_grow_with_the_square_of_the_text() {
     ] {
         assert_eq!(error(Format::Gpx, text), expected);
     }
-    // What is no attribute does not count, nor a prefix that is declared again.
+    // Equal signs outside of attributes do not count, nor does a prefix that is declared again.
     let equal = format!("<!-- {0} --><trk name='{0}'>{0}</trk>", "=".repeat(1_000));
     let again = TWO.replace("<trkpt", "<trkpt xmlns:p='u'").replace("<wpt", &format!("{equal}<wpt"));
     assert_eq!(read(Format::Gpx, &again).tracks.len(), 2);
