@@ -61,6 +61,7 @@ mod path;
 mod point_to_point;
 mod quality;
 mod queue;
+mod radios;
 mod reports;
 mod sender;
 mod stations;
@@ -77,6 +78,7 @@ pub use loss::LossError;
 pub use medium::Medium;
 pub use point_to_point::PointToPoint;
 pub use quality::Quality;
+pub use radios::{Hearing, RadioModel, RadioSource, Radios};
 pub use switch::Switch;
 pub use trace::TraceError;
 

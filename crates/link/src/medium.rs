@@ -50,7 +50,7 @@ impl Medium {
     pub fn new(config: MediumConfig, mut stream: impl FnMut(Attachment, Attachment) -> Stream) -> Self {
         let stations = Stations::of_medium(&config, &mut stream);
         let access = match config.mac {
-            Mac::Perfect => Access::Perfect(Schedule::default()),
+            Mac::Perfect | Mac::EthernetLike => Access::Perfect(Schedule::default()),
             Mac::Csma(csma) => {
                 let streams = (0..config.stations.len()).map(|station| stream(station, station));
                 if config.hears.is_some() || csma.rts.is_some() {

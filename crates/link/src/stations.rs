@@ -38,9 +38,9 @@ impl Stations {
         config: &MediumConfig,
         stream: &mut impl FnMut(Attachment, Attachment) -> Stream,
     ) -> Self {
-        let MediumConfig { direction, stations, mac, pairs, hears } = config;
+        let MediumConfig { direction, stations, mac, pairs, hears, radios: _ } = config;
         let csma = match mac {
-            Mac::Perfect => None,
+            Mac::Perfect | Mac::EthernetLike => None,
             Mac::Csma(csma) => Some(csma),
         };
         let (channel, retries) = (csma.map(|csma| &csma.channel), csma.map_or(0, |csma| csma.retries));

@@ -255,6 +255,7 @@ fn a_station_of_a_medium_overhears_what_is_for_others() {
         mac: Mac::Perfect,
         pairs: Vec::new(),
         hears: None,
+        radios: None,
     };
     let medium = Medium::new(config, |from, to| Seed::new(1, 0).stream(&["medium"], (3 * from + to) as u64));
     let link = &mut layout.links[0];

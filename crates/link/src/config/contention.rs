@@ -12,6 +12,8 @@ pub enum Mac {
     Perfect,
     /// Carrier sense with random back-off.
     Csma(Csma),
+    /// A line of its own for each pair of stations, as between two Ethernet interfaces; for stations with radios.
+    EthernetLike,
 }
 
 /// Contention as in 802.11's distributed coordination function (IEEE 802.11-2020, section 10.3).

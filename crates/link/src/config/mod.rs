@@ -9,6 +9,7 @@ use std::sync::Arc;
 use hopcast_core::{Bytes, Duration, Fraction, Rate};
 
 use crate::attachment::Attachment;
+use crate::radios::RadioModel;
 
 pub use contention::{Csma, Mac, Rts};
 
@@ -36,6 +37,9 @@ pub struct MediumConfig {
     pub pairs: Vec<PairLoss>,
     /// The pairs of a sender and a listener that hears it. Default: all hear all.
     pub hears: Option<BTreeSet<(Attachment, Attachment)>>,
+    /// The stations' radios, which say who hears whom, at which rate, and what is lost; `hears`, `pairs`, and the rate
+    /// and loss of `direction`, mean nothing beside them. Default: none.
+    pub radios: Option<RadioModel>,
 }
 
 /// A switched segment: each station has a line of its own to the switch, and sends on it whenever it likes.

@@ -22,6 +22,7 @@ fn config(n: usize, csma: Csma) -> MediumConfig {
         mac: Mac::Csma(csma),
         pairs: Vec::new(),
         hears: None,
+        radios: None,
     }
 }
 

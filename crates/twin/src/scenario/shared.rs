@@ -45,7 +45,7 @@ pub(crate) fn medium(
     let mac = fields.read("mac", |node, key| mac(node, key, direction.rate, contents))?.unwrap_or_default();
     let pairs = pairs(fields, &station, contents)?;
     let hears = fields.read("hears", |node, key| hears(node, key, &station))?;
-    Ok(MediumConfig { direction, stations: Vec::new(), mac, pairs, hears })
+    Ok(MediumConfig { direction, stations: Vec::new(), mac, pairs, hears, radios: None })
 }
 
 /// Reads the pairs of a sender and a station that hears it: `[a, b]` is both directions, `{ from: a, to: b }` one.

@@ -56,6 +56,7 @@ impl Net {
                 mac: Access::Csma(csma),
                 pairs,
                 hears: None,
+                radios: None,
             },
             seed,
         )

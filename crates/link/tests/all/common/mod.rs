@@ -257,7 +257,7 @@ pub mod any {
                 echo: echo && mac != Mac::Perfect,
             };
             let stations = stations.into_iter().enumerate().map(station).collect();
-            MediumConfig { direction, stations, mac: mac.clone(), pairs: Vec::new(), hears }
+            MediumConfig { direction, stations, mac: mac.clone(), pairs: Vec::new(), hears, radios: None }
         })
     }
 
