@@ -80,7 +80,8 @@ impl LiveObservations {
             None => sent_on_pairs(scenario, &links),
         };
         let hosts = services.into_iter().filter(|&(_, count)| count > 0).collect();
-        let observed = Observed { flows, links, network_bytes, transfer_bytes, hosts, tables };
+        let observed =
+            Observed { flows, links, network_bytes, transfer_bytes, hosts, tables, maps: Vec::new() };
         let mut run = Run { live: Some(live), ..collect(case, repeat, bounds, observed) };
         for ProgramResult { flow: number, figures, receivers, series, latency, counters, .. } in programs {
             let cuts = bounds.of_flow(scenario, number);
@@ -181,6 +182,7 @@ pub(crate) fn collect(case: &Case, repeat: u64, bounds: &Bounds, observed: Obser
         series: series(scenario, &observed),
         hosts: observed.hosts,
         tables: observed.tables,
+        maps: observed.maps,
         latency,
     }
 }

@@ -91,6 +91,68 @@ pub struct ServiceTable {
     pub left_out: usize,
 }
 
+/// The ships of a radio link over a run: their tracks, and at some moments the links that there were between them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ShipMap {
+    /// The name of the radio link.
+    pub link: String,
+    /// Whether places are degrees of longitude and latitude; else they are metres to the east and to the north.
+    pub degrees: bool,
+    /// The rates of the radio in Mbit/s, from the highest to the lowest.
+    pub rates_mbps: Vec<f64>,
+    /// The ships.
+    pub ships: Vec<ShipTrack>,
+    /// The moments, in the order of time.
+    pub moments: Vec<ShipMoment>,
+}
+
+/// The track of a ship during a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ShipTrack {
+    /// The node.
+    pub node: String,
+    /// Number of its antennas.
+    pub antennas: u8,
+    /// Second, place (metres east and north, or longitude and latitude), and heading in degrees clockwise from north;
+    /// one point of a ship that stands still all the time, none of one that never takes part.
+    pub points: Vec<[f64; 4]>,
+}
+
+/// The links between ships at one time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ShipMoment {
+    /// Time, in seconds after the start of the run.
+    pub at_s: f64,
+    /// The pairs of ships that hear each other.
+    pub links: Vec<ShipLink>,
+    /// The ways of flows through a mesh at this time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ways: Vec<FlowWay>,
+}
+
+/// A radio link between two ships at one time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ShipLink {
+    /// The two ships, by their numbers among those of the map.
+    pub ships: [usize; 2],
+    /// Signal strength in dBm: the weaker of both directions.
+    pub signal_dbm: f64,
+    /// Rate in Mbit/s: the lower of both directions.
+    pub rate_mbps: f64,
+}
+
+/// The way of a flow to one receiver at one time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FlowWay {
+    /// The flow.
+    pub flow: String,
+    /// The ships on the way, by their numbers among those of the map, from the sender on; it does not end at the
+    /// receiver if the mesh has no route at that time.
+    pub ships: Vec<usize>,
+    /// Whether it ends at the receiver.
+    pub arrives: bool,
+}
+
 /// One repeat of one case.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
@@ -115,6 +177,9 @@ pub struct Run {
     /// Tables of what the services of nodes know at the end of the run, in the order of the nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tables: Vec<ServiceTable>,
+    /// Maps of ships, one for each radio link; in the first repeat of each case.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub maps: Vec<ShipMap>,
     /// The first hundred scheduled events, in the order of time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<ScheduledEvent>,

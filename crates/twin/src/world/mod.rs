@@ -466,6 +466,7 @@ impl World {
             transfer_bytes: self.sent_in_transfer(None),
             hosts,
             tables: self.tables(),
+            maps: Vec::new(),
         }
     }
 

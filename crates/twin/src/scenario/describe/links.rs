@@ -45,6 +45,7 @@ fn medium(config: &MediumConfig, ends: &[NodeId], scenario: &Scenario) -> String
     // Writing to a string cannot fail.
     let _ = match &config.mac {
         Mac::Perfect => Ok(()),
+        Mac::EthernetLike => write!(text, "\neach pair of stations has a line of its own"),
         Mac::Csma(csma) => {
             let Csma { slot, sifs, difs, cw_min, cw_max, retries, overhead, ack, channel, rts } = csma;
             let channel = loss(channel);
