@@ -52,6 +52,13 @@ enum Command {
         #[command(flatten)]
         options: command::probe::ProbeOptions,
     },
+    /// Explain why there is a radio link between two ships of a scenario, or none, and at which rate
+    LinkBudget {
+        /// The scenario file
+        file: PathBuf,
+        #[command(flatten)]
+        options: command::link_budget::LinkBudgetOptions,
+    },
     /// Print the network that a scenario describes in another program's format
     Export {
         /// The scenario file
@@ -114,6 +121,7 @@ fn main() -> ExitCode {
         Command::Check { file, overrides } => command::check::check(&file, &overrides),
         Command::Export { file, to, overrides } => command::export::export(&file, to, &overrides),
         Command::Probe { file, options } => command::probe::run(&file, &options),
+        Command::LinkBudget { file, options } => command::link_budget::run(&file, &options),
         Command::Schema => output::write(hopcast_twin::scenario::SCHEMA),
         Command::Study { name, options } => command::study::study(&name, &options),
         Command::Studies => command::study::list(),

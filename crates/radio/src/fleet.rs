@@ -19,6 +19,8 @@ pub struct Fleet {
     pub loss: Fraction,
     /// Decibels by which another beam's gain must be higher before a ship hands over to it.
     pub hysteresis: f64,
+    /// Signal in dBm from which on a ship senses frames, also of those whose rate it cannot read.
+    pub sensitivity: f64,
 }
 
 impl Fleet {
@@ -59,7 +61,13 @@ impl Radios for FleetRadios {
         let link = self.links.entry(ends).or_insert_with(|| self.fleet.link(ends.0, ends.1, &self.seed));
         let budget = link.at(now);
         let state = if from < to { budget.forward } else { budget.back };
-        let RadioLinkState::Up { signal, rate, .. } = state else { return None };
+        let (signal, rate) = match state {
+            RadioLinkState::Up { signal, rate, .. } => (signal, rate),
+            RadioLinkState::TooWeak { signal, .. } if signal >= self.fleet.sensitivity => {
+                (signal, Rate::default())
+            }
+            _ => return None,
+        };
         Some(Hearing { to, rate, loss: self.fleet.loss, signal: Some(Dbm::new(signal)) })
     }
 

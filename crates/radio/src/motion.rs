@@ -72,6 +72,11 @@ impl Motion {
         Self { from, until, ..self }
     }
 
+    /// The track that it is on, its own or its leader's.
+    pub fn track(&self) -> &Track {
+        &self.track
+    }
+
     /// Position, heading and speed at `now`; `None` before the ship joins and after it has left.
     pub fn at(&self, now: Instant) -> Option<Fix> {
         if now < self.from || self.until.is_some_and(|until| now >= until) {

@@ -15,6 +15,8 @@
 //! | `capture` | pcapng |
 //! | [`collect`](mod@collect) | from the observations of a run to its part of the document |
 //! | [`monitor`] | the progress of runs |
+//! | `link_budget` | why there is a radio link between two ships |
+//! | `ship_maps` | tracks of ships, and the links between them at some moments |
 //! | `run` | one run from its first instant to its last, and the document of all |
 //! | [`mod@probe`] | who reaches whom, checked in stages |
 //! | [`identity`] | the hash that identifies a run |
@@ -26,6 +28,7 @@ pub mod bounds;
 pub mod capture;
 pub mod collect;
 pub mod identity;
+mod link_budget;
 mod meter;
 pub mod monitor;
 mod observed;
@@ -34,10 +37,12 @@ pub mod results;
 mod run;
 pub mod saving;
 pub mod scenario;
+mod ship_maps;
 pub mod stats;
 pub mod world;
 
 pub use identity::Identities;
+pub use link_budget::{NoBudget, link_budget};
 pub use monitor::Monitor;
 pub use run::{document, run_end};
 pub use world::{World, WorldError};

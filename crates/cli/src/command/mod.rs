@@ -3,6 +3,7 @@
 pub(crate) mod check;
 pub(crate) mod doctor;
 pub(crate) mod export;
+pub(crate) mod link_budget;
 pub(crate) mod node;
 pub(crate) mod probe;
 pub(crate) mod protocols;

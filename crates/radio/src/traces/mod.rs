@@ -27,7 +27,7 @@ use crate::position::Position;
 use crate::track::Track;
 
 /// Format of a file of tracks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Format {
     /// Movements for ns-2, as `setdest` writes them and ns-3 reads them (ns-2 manual, section 16.1.2).
     Setdest,

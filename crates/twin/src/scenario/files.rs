@@ -10,6 +10,8 @@ use hopcast_config::yaml::{Entry, Kind, Node, Source, Span, parse};
 use hopcast_config::{Diagnostic, FileError, Files};
 use hopcast_core::Bytes;
 use hopcast_link::Loss;
+use hopcast_radio::Track;
+use hopcast_radio::traces::{Format, Traces};
 
 use super::studies;
 use super::video_trace::VideoTrace;
@@ -27,12 +29,22 @@ pub(crate) struct Contents<'f> {
     read: BTreeMap<PathBuf, Arc<[u8]>>,
     traces: BTreeMap<PathBuf, Loss>,
     videos: BTreeMap<PathBuf, VideoTrace>,
+    tracks: BTreeMap<(PathBuf, Format), Tracks>,
 }
+
+/// The tracks of ships, by their names in a file.
+pub(crate) type Tracks = Arc<BTreeMap<String, Arc<Track>>>;
 
 impl<'f> Contents<'f> {
     /// An empty cache over `files`.
     pub(crate) fn new(files: &'f dyn Files) -> Self {
-        Self { files, read: BTreeMap::new(), traces: BTreeMap::new(), videos: BTreeMap::new() }
+        Self {
+            files,
+            read: BTreeMap::new(),
+            traces: BTreeMap::new(),
+            videos: BTreeMap::new(),
+            tracks: BTreeMap::new(),
+        }
     }
 
     /// The text and path of the table that `node` names, limited to the size of a scenario.
@@ -93,6 +105,21 @@ impl<'f> Contents<'f> {
         let trace = VideoTrace::parse(utf8(&contents, &path)?, &path.display().to_string())?;
         self.videos.insert(path, trace.clone());
         Ok(trace)
+    }
+
+    /// The tracks in the file that `node` names.
+    pub(crate) fn tracks(&mut self, node: &Node, key: &str, format: Format) -> Result<Tracks, Diagnostic> {
+        let path = path(node, key)?;
+        let cached = (path.clone(), format);
+        if let Some(tracks) = self.tracks.get(&cached) {
+            return Ok(tracks.clone());
+        }
+        let contents = self.file(node, key)?;
+        let traces = Traces::read(format, &path.display().to_string(), utf8(&contents, &path)?)?;
+        let tracks = traces.tracks.into_iter().map(|(name, track)| (name, Arc::new(track))).collect();
+        let tracks = Arc::new(tracks);
+        self.tracks.insert(cached, Arc::clone(&tracks));
+        Ok(tracks)
     }
 }
 

@@ -31,6 +31,7 @@ mod segments;
 mod services;
 mod set;
 mod shared;
+mod ships;
 mod studies;
 mod sweep;
 mod topology;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use hopcast_core::{Duration, Instant};
 use hopcast_link as link;
+use hopcast_radio::Fleet;
 use hopcast_stack::group::Exchange;
 use hopcast_stack::network::{AddressPlan, GlobalRoutes, Network, NetworkPlan, Target};
 use hopcast_stack::table::Worlds;
@@ -105,6 +106,8 @@ pub struct Scenario {
     pub nodes: Vec<Node>,
     /// The links, in the order of the file; names are unique.
     pub links: Vec<Link>,
+    /// The radio links, each with its ships: the stations of its medium, in their order.
+    pub fleets: Vec<(LinkId, Arc<Fleet>)>,
     /// The source of neighbours' Ethernet addresses.
     pub neighbours: Neighbours,
     /// The source of routers' knowledge of hosts' memberships.

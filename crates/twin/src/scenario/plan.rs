@@ -27,12 +27,13 @@ use hopcast_config::{Diagnostic, Files};
 use hopcast_stack::Variants;
 
 /// The keys of a scenario.
-pub(crate) const TOP: [&str; 30] = [
+pub(crate) const TOP: [&str; 31] = [
     "title",
     "seed",
     "duration",
     "measure",
     "topology",
+    "motion",
     "neighbours",
     "membership",
     "routing",
@@ -268,7 +269,8 @@ fn scenario(root: &Node, contents: &mut Contents) -> Result<(Scenario, Vec<Strin
     let seed = fields.read("seed", |node, key| whole(node, key, 0..=u64::MAX))?.unwrap_or(1);
     let duration = some_duration(fields.need("duration", "duration: 60s")?, "duration")?;
     let measure = measure(fields.get("measure"), duration)?;
-    let topology = Topology::of(fields.need("topology", "topology: { chain: { hops: 6 } }")?, contents)?;
+    let topology = fields.need("topology", "topology: { chain: { hops: 6 } }")?;
+    let topology = Topology::of(topology, fields.get("motion"), contents)?;
     let neighbours = fields.read("neighbours", routing::neighbours)?.unwrap_or_default();
     let membership = fields.read("membership", routing::membership)?.unwrap_or_default();
     let routing = fields.read("routing", routing::routing)?.unwrap_or_default();
@@ -305,7 +307,7 @@ fn scenario(root: &Node, contents: &mut Contents) -> Result<(Scenario, Vec<Strin
     };
     let (execs, live) = execs(fields.get("exec"), &topology)?;
     let live_only = LiveOnly::first(vec![flows.live, live]);
-    let Topology { nodes, links, notes, .. } = topology;
+    let Topology { nodes, links, fleets, notes, .. } = topology;
     let flows = flows.flows;
     let scenario = Scenario {
         seed,
@@ -313,6 +315,7 @@ fn scenario(root: &Node, contents: &mut Contents) -> Result<(Scenario, Vec<Strin
         measure,
         nodes,
         links,
+        fleets,
         neighbours,
         membership,
         routing,

@@ -136,10 +136,15 @@ fn mac(node: &Node, key: &str, rate: Option<Rate>, contents: &mut Contents) -> R
     let Some(rate) = rate else {
         return Err(span.error("`csma`: the medium needs a `rate`, such as `rate: 12 Mbit/s`"));
     };
+    csma(options, rate, contents).map(Mac::Csma)
+}
+
+/// Reads the options of `csma` that differ from 802.11g at a rate.
+pub(crate) fn csma(options: Option<&Node>, rate: Rate, contents: &mut Contents) -> Result<Csma, Diagnostic> {
     let base = Csma::ofdm(rate);
     let fields = match options {
         Some(options) => Fields::of(options, "`csma`", &CSMA)?,
-        None => return Ok(Mac::Csma(base)),
+        None => return Ok(base),
     };
     let window = |node: &Node, key: &str| whole(node, key, 0..=32_767).map(|slots| slots as u32);
     let cw_min = fields.read("cw-min", window)?.unwrap_or(base.cw_min);
@@ -147,7 +152,7 @@ fn mac(node: &Node, key: &str, rate: Option<Rate>, contents: &mut Contents) -> R
     if cw_max < cw_min {
         return Err(fields.error(format!("`csma`: `cw-max` ({cw_max}) is less than `cw-min` ({cw_min})")));
     }
-    Ok(Mac::Csma(Csma {
+    Ok(Csma {
         slot: fields.read("slot", some_duration)?.unwrap_or(base.slot),
         sifs: fields.read("sifs", pause)?.unwrap_or(base.sifs),
         difs: fields.read("difs", pause)?.unwrap_or(base.difs),
@@ -160,7 +165,7 @@ fn mac(node: &Node, key: &str, rate: Option<Rate>, contents: &mut Contents) -> R
         ack: fields.read("ack", pause)?.unwrap_or(base.ack),
         channel: fields.read("channel-loss", |node, key| loss(node, key, contents))?.unwrap_or(base.channel),
         rts: requests(fields, rate)?,
-    }))
+    })
 }
 
 /// Reads the options of requests to send: the minimum length of frames that need them, and their own length.

@@ -1,8 +1,10 @@
 //! Nodes and links: written out, made by a generator, or both.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use hopcast_link::Config;
+use hopcast_radio::Fleet;
 
 use super::exchange;
 use super::files::Contents;
@@ -10,6 +12,7 @@ use super::generate;
 use super::link;
 use super::model::{Link, LinkId, LinkModel, Node as Host, NodeId};
 use super::shared;
+use super::ships::{self, ShipKeys, Ships};
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::{
     self, Fields, check_name, did_you_mean, list, name, number, one_or_list, text, whole,
@@ -24,7 +27,7 @@ pub(crate) const MAX_ELEMENTS: u64 = 1_000_000;
 /// memory, which grows with the square.
 pub(crate) const MAX_STATIONS: usize = 256;
 
-/// The network at the start of a run.
+/// The network.
 #[derive(Default)]
 pub(crate) struct Topology {
     pub(crate) nodes: Vec<Host>,
@@ -37,10 +40,19 @@ pub(crate) struct Topology {
     classes: BTreeMap<String, Vec<NodeId>>,
     /// The values of the file with the prefixes of links.
     prefixes: BTreeMap<LinkId, Node>,
+    /// Where nodes are, and how they move.
+    pub(super) ships: Ships,
+    /// The ships of each radio link.
+    pub(crate) fleets: Vec<(LinkId, Arc<Fleet>)>,
 }
 
 impl Topology {
-    pub(crate) fn of(node: &Node, contents: &mut Contents) -> Result<Self, Diagnostic> {
+    /// The network of `topology`, whose ships move as `motion` says.
+    pub(crate) fn of(
+        node: &Node,
+        motion: Option<&Node>,
+        contents: &mut Contents,
+    ) -> Result<Self, Diagnostic> {
         let allowed =
             ["nodes", "links", "chain", "star", "tree", "grid", "full", "switch", "graphml", "containerlab"];
         let fields = Fields::of(node, "`topology`", &allowed)?;
@@ -61,6 +73,9 @@ impl Topology {
                 generator => generate::generate(&mut topology, generator, part, contents)?,
             }
         }
+        let mut ships = std::mem::take(&mut topology.ships);
+        ships.move_by(motion, &topology, contents)?;
+        topology.ships = ships;
         // Last, as they may join what generators make.
         if let Some(links) = fields.get("links") {
             for item in list(links, "links")? {
@@ -242,7 +257,8 @@ impl Topology {
 
     /// Adds a node with its keys, or as many as its `count` says.
     fn add_written_nodes(&mut self, item: &Node) -> Result<(), Diagnostic> {
-        let fields = Fields::of(item, "a node", &["name", "count", "position", "class", "claims"])?;
+        let own = ["name", "count", "position", "class", "claims"];
+        let fields = Fields::of(item, "a node", &[&own[..], &ships::NODE_KEYS].concat())?;
         let position = fields.read("position", position)?;
         let named = fields.need("name", "gateway")?;
         let first = self.nodes.len();
@@ -250,10 +266,11 @@ impl Topology {
         match fields.get("count") {
             None => _ = self.add_node(own, position, &named.span)?,
             Some(count) => {
-                if let Some(node) = fields.get("position") {
-                    return Err(
-                        node.error("`position`: several nodes have several, and `count` makes several")
-                    );
+                for key in ["position", "place"] {
+                    if let Some(node) = fields.get(key) {
+                        let why = "several nodes have several, and `count` makes several";
+                        return Err(node.error(format!("`{key}`: {why}")));
+                    }
                 }
                 let nodes = whole(count, "count", 1..=MAX_ELEMENTS)?;
                 check_name(&format!("{own}{}", nodes - 1), "name", &named.span)?;
@@ -261,6 +278,9 @@ impl Topology {
                     self.add_node(&format!("{own}{number}"), None, &named.span)?;
                 }
             }
+        }
+        if let Some(keys) = ShipKeys::of(fields)? {
+            (first..self.nodes.len()).for_each(|node| self.ships.add(node, keys.clone()));
         }
         if let Some(claims) = fields.get("claims") {
             let address = |node: &Node| {
@@ -295,7 +315,9 @@ impl Topology {
         let (key, what) = kind.words();
         let mut allowed: Vec<&str> = vec!["name", "prefix"];
         allowed.extend(if kind == Written::Pair { KINDS.as_slice() } else { std::slice::from_ref(&key) });
-        allowed.extend(link::DIRECTION);
+        if kind != Written::Radio {
+            allowed.extend(link::DIRECTION);
+        }
         allowed.extend(kind.own_keys());
         let fields = Fields::of(item, what, &allowed)?;
         let joined = fields.need(key, "[a, b]")?;
@@ -306,7 +328,7 @@ impl Topology {
                 Written::Pair => {
                     "two nodes (more of them share a `medium`, or are joined by a `switch`)".to_owned()
                 }
-                Written::Medium | Written::Switch => format!("2 to {MAX_STATIONS} stations"),
+                Written::Medium | Written::Switch | Written::Radio => format!("2 to {MAX_STATIONS} stations"),
             };
             return Err(joined.error(format!("`{key}`: expected {expected}, found {}", ends.len())));
         }
@@ -316,6 +338,11 @@ impl Topology {
         let model = match kind {
             Written::Pair => LinkModel::PointToPoint(link::point_to_point(fields, contents)?),
             Written::Medium => LinkModel::Medium(shared::medium(fields, station, contents)?),
+            Written::Radio => {
+                let (config, fleet) = ships::radio(fields, (joined, &ends), self, contents)?;
+                self.fleets.push((self.links.len(), fleet));
+                LinkModel::Medium(config)
+            }
             Written::Switch => LinkModel::Switch(shared::switch(fields, ends.len(), station, contents)?),
         };
         let (named, span) = match fields.get("name") {
@@ -332,7 +359,7 @@ impl Topology {
 }
 
 /// The keys of links in the file that name their nodes, one for each kind.
-const KINDS: [&str; 3] = ["between", "medium", "switch"];
+const KINDS: [&str; 4] = ["between", "medium", "switch", "radio"];
 
 /// The kind of a link in the file.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -340,14 +367,16 @@ enum Written {
     Pair,
     Medium,
     Switch,
+    Radio,
 }
 
 impl Written {
     fn of(item: &Node) -> Self {
-        match ["medium", "switch"].map(|key| item.get(key).is_some()) {
-            [true, _] => Self::Medium,
-            [false, true] => Self::Switch,
-            [false, false] => Self::Pair,
+        match ["medium", "switch", "radio"].map(|key| item.get(key).is_some()) {
+            [true, ..] => Self::Medium,
+            [_, true, _] => Self::Switch,
+            [.., true] => Self::Radio,
+            [false, false, false] => Self::Pair,
         }
     }
 
@@ -357,6 +386,7 @@ impl Written {
             Self::Pair => ("between", "a link"),
             Self::Medium => ("medium", "a medium"),
             Self::Switch => ("switch", "a switch"),
+            Self::Radio => ("radio", "a radio link"),
         }
     }
 
@@ -366,6 +396,7 @@ impl Written {
             Self::Pair => &["duplex", "forward", "backward"],
             Self::Medium => &shared::MEDIUM,
             Self::Switch => &shared::SWITCH,
+            Self::Radio => &ships::KEYS,
         }
     }
 }

@@ -104,6 +104,8 @@ impl World {
             sent: <[_; 2]>::default(),
             transfer,
             samples,
+            ways: Vec::new(),
+            repeat,
         })
     }
 }

@@ -19,6 +19,7 @@ mod route_changes;
 mod script;
 mod snapshot;
 mod tables;
+mod ways;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -26,7 +27,7 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use hopcast_core::{Duration, Frame, FrameStatus, Instant, Item, Machine, Port, Slot};
+use hopcast_core::{Duration, Frame, FrameStatus, Instant, Item, Machine, Port, Seed, Slot};
 use hopcast_link::{Attachment, Change, Counters, Event, Link};
 use hopcast_stack::PlacedMachine;
 use hopcast_stack::VirtualNode;
@@ -39,8 +40,9 @@ use crate::capture::{InterfaceId, PcapngWriter};
 use crate::meter::Meters;
 use crate::monitor::Monitor;
 use crate::observed::{Observed, ObservedFlow, ObservedLink};
-use crate::results::ServiceTable;
+use crate::results::{FlowWay, ServiceTable, ShipMap};
 use crate::scenario::model::{Action, Flow, LinkId, NodeId, Scenario};
+use crate::ship_maps::ship_maps;
 use agenda::Agenda;
 use recording::Recording;
 use script::{Script, Step};
@@ -75,6 +77,10 @@ pub struct World {
     /// The transfer whose completion is measured.
     transfer: Option<Transfer>,
     samples: Vec<LinkSamples>,
+    /// For each moment of the maps of ships, and each radio link, the ways of flows.
+    ways: Vec<Vec<Vec<FlowWay>>>,
+    /// The number of this repeat.
+    repeat: u64,
 }
 
 /// A flow of bounded size that is the run's only one.
@@ -368,6 +374,7 @@ impl World {
             Step::Join(Join { node, slot, .. }) => self.wake_machine(node, slot),
             Step::Open => (self.opened, self.sent[0]) = (self.read_counters(), self.sent_so_far()),
             Step::Close => (self.closed, self.sent[1]) = (self.read_counters(), self.sent_so_far()),
+            Step::Ways => self.ways.push(self.flow_ways()),
             Step::Sample => self.sample(),
         }
     }
@@ -466,8 +473,22 @@ impl World {
             transfer_bytes: self.sent_in_transfer(None),
             hosts,
             tables: self.tables(),
-            maps: Vec::new(),
+            maps: self.maps(),
         }
+    }
+
+    /// The maps of ships, in the first repeat.
+    fn maps(&self) -> Vec<ShipMap> {
+        if self.repeat > 0 {
+            return Vec::new();
+        }
+        let mut maps = ship_maps(&self.scenario, &Seed::new(self.scenario.seed, self.repeat));
+        for (number, map) in maps.iter_mut().enumerate() {
+            for (moment, ways) in map.moments.iter_mut().zip(&self.ways) {
+                moment.ways = ways.get(number).cloned().unwrap_or_default();
+            }
+        }
+        maps
     }
 
     fn flow_counters(&self, flow: &RunningFlow) -> BTreeMap<String, u64> {

@@ -4,6 +4,7 @@ use hopcast_core::{Duration, Instant};
 use hopcast_stack::flow::Join;
 
 use crate::scenario::model::{Event, Scenario};
+use crate::ship_maps::moments;
 
 /// A step of the script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub(super) enum Step {
     Open,
     /// Close the measurement window.
     Close,
+    /// Note the ways of flows, for a moment of the maps of ships.
+    Ways,
     /// End a step of the time series.
     Sample,
 }
@@ -45,6 +48,9 @@ impl Script {
         steps.extend(joins.filter(|join| join.at <= end).map(|join| (join.at, Step::Join(join))));
         steps.push((scenario.measure.from, Step::Open));
         steps.push((scenario.measure.to, Step::Close));
+        if !scenario.fleets.is_empty() {
+            steps.extend(moments(scenario).map(|at| (at, Step::Ways)));
+        }
         // Stable, so that events of one instant keep the order of the file and come before the window's edges.
         steps.sort_by_key(|&(at, _)| at);
         let interval = scenario.measure.interval;

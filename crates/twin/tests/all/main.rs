@@ -55,6 +55,7 @@ mod scenario_sets;
 mod schema;
 mod services;
 mod shared_airtime;
+mod ships;
 mod snapshots;
 mod stacks_and_families;
 mod static_routes;

@@ -41,7 +41,8 @@ pub(super) fn write_links(out: &mut String, scenario: &Scenario) -> fmt::Result 
 }
 
 fn medium(config: &MediumConfig, ends: &[NodeId], scenario: &Scenario) -> String {
-    let mut text = format!("a medium of {} stations: {}", ends.len(), Words(&config.direction));
+    let kind = if config.radios.is_some() { "the radios" } else { "a medium" };
+    let mut text = format!("{kind} of {} stations: {}", ends.len(), Words(&config.direction));
     // Writing to a string cannot fail.
     let _ = match &config.mac {
         Mac::Perfect => Ok(()),

@@ -1,0 +1,118 @@
+//! Ships: where nodes are and how they move, and the radios that link them.
+
+mod motion;
+mod radio;
+mod units;
+
+use std::collections::BTreeMap;
+
+use hopcast_config::Diagnostic;
+use hopcast_config::decode::{Fields, number, whole};
+use hopcast_config::yaml::Node;
+use hopcast_radio::maritime::HEIGHT;
+use hopcast_radio::{Motion, Position, Track};
+
+use super::files::Contents;
+use super::model::NodeId;
+use super::topology::Topology;
+use units::{dbm, distance, metres};
+
+pub(super) use radio::{KEYS, radio};
+
+/// The keys of a node that is a ship, beside those of any.
+pub(super) const NODE_KEYS: [&str; 5] = ["place", "heading", "antennas", "power", "height"];
+
+/// A node's place and antennas, as they are written.
+#[derive(Clone, Debug)]
+pub(crate) struct ShipKeys {
+    place: Option<Position>,
+    heading: f64,
+    /// Number of antennas, or what they are like.
+    antennas: Option<Node>,
+    power: Option<f64>,
+    height: f64,
+}
+
+impl ShipKeys {
+    /// The keys of a node; `None` without any.
+    pub(super) fn of(fields: Fields<'_>) -> Result<Option<Self>, Diagnostic> {
+        if NODE_KEYS.iter().all(|key| fields.get(key).is_none()) {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            place: fields.read("place", place)?,
+            heading: fields.read("heading", number)?.unwrap_or(0.0),
+            antennas: fields.get("antennas").cloned(),
+            power: fields.read("power", dbm)?,
+            height: fields.read("height", distance)?.unwrap_or(HEIGHT),
+        }))
+    }
+}
+
+/// Reads `{ x: 10 m, y: 2 km }` or `{ lat: 54.3, lon: 10.1 }`.
+fn place(node: &Node, key: &str) -> Result<Position, Diagnostic> {
+    let what = format!("`{key}`");
+    let fields = Fields::of(node, &what, &["x", "y", "lat", "lon"])?;
+    position(fields)
+}
+
+/// The position of the keys `x` and `y`, or `lat` and `lon`.
+fn position(fields: Fields<'_>) -> Result<Position, Diagnostic> {
+    let bad = |error: hopcast_radio::position::PositionError| fields.error(error.to_string());
+    let on_globe = ["lat", "lon"].iter().any(|key| fields.get(key).is_some());
+    if on_globe && ["x", "y"].iter().any(|key| fields.get(key).is_some()) {
+        return Err(
+            fields.error("a place is in metres, `x` and `y`, or in degrees, `lat` and `lon`, not in both")
+        );
+    }
+    if on_globe {
+        let latitude = number(fields.need("lat", "lat: 54.3")?, "lat")?;
+        let longitude = number(fields.need("lon", "lon: 10.1")?, "lon")?;
+        return Position::degrees(latitude, longitude).map_err(bad);
+    }
+    let x = metres(fields.need("x", "x: 10 m")?, "x")?;
+    let y = metres(fields.need("y", "y: 2 km")?, "y")?;
+    Position::metres(x, y).map_err(bad)
+}
+
+/// The motions of nodes: of those with a place or a motion in the file.
+#[derive(Default)]
+pub(crate) struct Ships {
+    keys: BTreeMap<NodeId, ShipKeys>,
+    motions: BTreeMap<NodeId, Motion>,
+}
+
+impl Ships {
+    /// Notes the keys of a node.
+    pub(super) fn add(&mut self, node: NodeId, keys: ShipKeys) {
+        self.keys.insert(node, keys);
+    }
+
+    /// Reads `motion`, and finds out how each ship moves.
+    pub(super) fn move_by(
+        &mut self,
+        node: Option<&Node>,
+        topology: &Topology,
+        contents: &mut Contents<'_>,
+    ) -> Result<(), Diagnostic> {
+        for (&node, keys) in &self.keys {
+            if let Some(position) = keys.place {
+                self.motions.insert(node, Motion::along(Track::still(position, keys.heading)));
+            }
+        }
+        if let Some(node) = node {
+            motion::read(node, topology, contents, &mut self.motions)?;
+        }
+        Ok(())
+    }
+
+    /// The motion of a node; `None` if the file does not say where it is.
+    fn motion(&self, node: NodeId) -> Option<&Motion> {
+        self.motions.get(&node)
+    }
+}
+
+/// Reads the number of antennas of a ship of MaritimeManet.
+fn antennas(node: &Node, key: &str) -> Result<u8, Diagnostic> {
+    whole(node, key, 1..=99).map(|number| number as u8)
+}

@@ -1,0 +1,79 @@
+//! Maps of ships: their tracks, and at some moments the links between them.
+
+use hopcast_core::{Duration, Instant, Rate, Seed};
+use hopcast_radio::{Fleet, Position, RadioLinkState};
+
+use crate::results::{ShipLink, ShipMap, ShipMoment, ShipTrack};
+use crate::scenario::model::Scenario;
+
+/// Number of spans between the points of a track. Chosen: curves look smooth, and 200 ships take half a megabyte.
+const SPANS: u64 = 100;
+/// Number of spans between the moments.
+const MOMENTS: u64 = 6;
+
+/// The moments at which maps show links.
+pub(crate) fn moments(scenario: &Scenario) -> impl Iterator<Item = Instant> {
+    let duration = scenario.duration;
+    (0..=MOMENTS).map(move |number| share_of(duration, number, MOMENTS))
+}
+
+/// A map of each radio link of a scenario, in a run with this seed; without the ways of flows.
+pub(crate) fn ship_maps(scenario: &Scenario, seed: &Seed) -> Vec<ShipMap> {
+    let map = |&(link, ref fleet): &(usize, std::sync::Arc<Fleet>)| {
+        let first = fleet.ships.first().map(|ship| ship.motion.track().at(Instant::ZERO).position);
+        ShipMap {
+            link: scenario.links[link].name.clone(),
+            degrees: matches!(first, Some(Position::Globe { .. })),
+            rates_mbps: fleet.channel.rates.rows().iter().map(|row| mbps(row.rate)).collect(),
+            ships: (0..fleet.ships.len()).map(|ship| track(fleet, ship, scenario.duration)).collect(),
+            moments: moments(scenario).map(|at| moment(fleet, at, seed)).collect(),
+        }
+    };
+    scenario.fleets.iter().map(map).collect()
+}
+
+fn track(fleet: &Fleet, ship: usize, duration: Duration) -> ShipTrack {
+    let ship = &fleet.ships[ship];
+    let point = |number| {
+        let at = share_of(duration, number, SPANS);
+        let fix = ship.motion.at(at)?;
+        let [x, y] = match fix.position {
+            Position::Plane { x, y } => [x, y],
+            Position::Globe { latitude, longitude } => [longitude, latitude],
+        };
+        Some([at.as_secs_f64(), x, y, fix.heading])
+    };
+    let mut points: Vec<[f64; 4]> = (0..=SPANS).filter_map(point).collect();
+    let is_still = |point: &[f64; 4]| point[1..] == points[0][1..];
+    if points.len() as u64 == SPANS + 1 && points.iter().all(is_still) {
+        points.truncate(1);
+    }
+    ShipTrack { node: ship.name.to_string(), antennas: ship.radio.antennas().beams(), points }
+}
+
+fn moment(fleet: &Fleet, at: Instant, seed: &Seed) -> ShipMoment {
+    let ships = fleet.ships.len();
+    let pairs = (0..ships).flat_map(|a| (a + 1..ships).map(move |b| (a, b)));
+    let link = |(a, b)| {
+        let budget = fleet.link(a, b, seed).at(at);
+        let (
+            RadioLinkState::Up { signal: forward, rate: there, .. },
+            RadioLinkState::Up { signal: back, rate: and_back, .. },
+        ) = (budget.forward, budget.back)
+        else {
+            return None;
+        };
+        let (signal_dbm, rate_mbps) = (forward.min(back), mbps(there.min(and_back)));
+        Some(ShipLink { ships: [a, b], signal_dbm, rate_mbps })
+    };
+    ShipMoment { at_s: at.as_secs_f64(), links: pairs.filter_map(link).collect(), ways: Vec::new() }
+}
+
+fn mbps(rate: Rate) -> f64 {
+    rate.bits_per_sec() as f64 / 1e6
+}
+
+fn share_of(duration: Duration, number: u64, of: u64) -> Instant {
+    let nanos = u128::from(duration.as_nanos()) * u128::from(number) / u128::from(of);
+    Instant::ZERO + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
