@@ -35,7 +35,7 @@ fn main() {
             (0..n).map(|i| Station { address: [2, 0, 0, 0, 0, i], ..Station::default() }).collect();
         let config = MediumConfig { direction: base.clone(), stations, ..MediumConfig::default() };
         let stream = |a, b| Seed::new(1, 0).stream(&["medium"], (a * 1_000 + b) as u64);
-        report(&format!("medium of {n}, unicast"), || Medium::new(config.clone(), stream));
+        report(&format!("medium of {n}, unicast"), || Medium::new(config.clone(), stream, &Seed::new(1, 0)));
     }
 }
 

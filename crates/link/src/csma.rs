@@ -200,7 +200,7 @@ impl Contention {
             let (wanted, addressed) = stations.wants(to, &head.frame);
             if wanted && !lost && !head.heard[to] {
                 head.heard[to] = true;
-                stations.listen(end, from, to, &head.frame, addressed);
+                stations.listen(end, from, to, &head.frame, addressed, None);
             }
         }
         let acknowledged = addressee.is_some_and(|to| head.heard[to]);

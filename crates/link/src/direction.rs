@@ -49,8 +49,7 @@ impl DirectionState {
     #[inline(never)]
     fn decide(&mut self, end: Instant, reports: &mut Reports) -> Option<Instant> {
         let frame = self.sender.finish(reports)?;
-        let conditions = self.sender.conditional_loss(end);
-        match self.path.fate(end, conditions) {
+        match self.path.fate(end, None) {
             Some(fate) => self.flight.launch(fate, frame, self.from, self.to, false, Wired),
             None => reports.dropped(end, self.from, Some(self.to), frame, DropReason::Lost),
         }
@@ -113,11 +112,7 @@ impl DirectionState {
     pub(crate) fn quality(&self) -> Option<Quality> {
         let (above, below) = self.path.loss_shares();
         let up = !self.sender.backlog().down;
-        let quality = Quality::new(above, below, 0, self.sender.rate());
-        up.then(|| match self.sender.condition() {
-            None => quality,
-            Some(condition) => quality.with_condition(&condition),
-        })
+        up.then(|| Quality::new(above, below, 0, self.sender.rate()))
     }
 
     pub(crate) fn counters(&self, now: Instant) -> Counters {

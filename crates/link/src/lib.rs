@@ -19,9 +19,6 @@
 //! - Events of one instant happen in this order: serialisations end and the next begin; then what the caller
 //!   came for (an offer, a change); and arrivals are reported when polled, after what has left or was dropped by then.
 //!
-//! - A direction of a point-to-point link may have [`Conditions`], a rate and a loss that are a function of the time:
-//!   both are looked up as a frame leaves, without events.
-//!
 //! # Time
 //!
 //! A link catches up with `now` whenever it is called, in the order of time. So it need not be woken for what nobody
@@ -48,12 +45,12 @@
 
 mod address;
 mod attachment;
-mod conditions;
 pub mod config;
 mod csma;
 mod dcf;
 mod direction;
 mod flight;
+mod lines;
 mod loss;
 mod medium;
 mod multipoint;
@@ -69,7 +66,6 @@ mod switch;
 mod trace;
 
 pub use attachment::Attachment;
-pub use conditions::{Condition, Conditions};
 pub use config::{
     Config, Csma, Direction, DropReason, Duplex, Jitter, Loss, Mac, MediumConfig, PairLoss, Queue,
     QueueLimit, Rts, Station, SwitchConfig,
@@ -130,9 +126,8 @@ pub trait Link {
     /// link with acknowledgements does ([`Mac::Csma`]); any other has nothing to report.
     fn report_status(&mut self, _from: Attachment) {}
 
-    /// Quality of the link from one attachment to another at `now`, for routing: as configured, and as the last frame
-    /// that began or ended by `now` found its [`Conditions`]. `None` if nothing that `from` sends reaches `to`, or if
-    /// `from` is down.
+    /// Quality of the link from one attachment to another at `now`, for routing: as configured, or as the stations'
+    /// radios have it. `None` if nothing that `from` sends reaches `to`, or if `from` is down. To ask changes nothing.
     fn quality(&mut self, now: Instant, from: Attachment, to: Attachment) -> Option<Quality>;
 
     /// The figures of the sending side of `from` up to and including `now`, cumulative: a frame that is sent counts
@@ -206,7 +201,8 @@ pub enum Event {
     },
 }
 
-/// A scheduled change of a link; the rest of its configuration stays.
+/// A scheduled change of a link; the rest of its configuration stays. Rates and losses of a medium with radios are
+/// theirs: changes of these mean nothing there.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
     /// A new rate; a frame in serialisation finishes at the old one. `None` is infinitely fast, zero sends nothing.
@@ -234,6 +230,13 @@ pub enum Change {
     Down,
     /// The link is up again.
     Up,
+}
+
+impl Change {
+    /// Whether radios decide about what it changes, so that it means nothing on a medium that has them.
+    pub(crate) fn is_by_radio(&self) -> bool {
+        matches!(self, Self::Rate(_) | Self::Loss(_) | Self::LossTo(..))
+    }
 }
 
 /// The figures of one direction of a link, cumulative since the start.

@@ -1,14 +1,15 @@
 //! A medium that several stations share.
 
-use hopcast_core::{Buffer, Instant, Stream};
+use hopcast_core::{Buffer, Instant, Seed, Stream};
 
 use crate::config::{Mac, MediumConfig};
 use crate::csma::Contention;
 use crate::dcf::Dcf;
+use crate::lines::Lines;
 use crate::multipoint::Multipoint;
 use crate::sender::longest_waiting;
 use crate::stations::Stations;
-use crate::{Attachment, Change};
+use crate::{Attachment, Change, Counters, Event, Link, Quality, QueueSnapshot};
 
 /// A half-duplex medium: one transmission at a time, heard by every other station, each of which loses on its own.
 ///
@@ -22,8 +23,28 @@ use crate::{Attachment, Change};
 ///
 /// [`MediumConfig::hears`] says which stations hear one another: a station neither receives nor senses what it does not
 /// hear, so that two that do not hear each other may collide at a third. The perfect schedule spares them that.
+///
+/// With [`MediumConfig::radios`], these say who hears whom at which rate, and what is lost:
+///
+/// - Under [`Mac::Csma`] a transmission is sensed by all that hear its sender as it begins, whatever its rate, and read by
+///   those whose rate then is at least that of the frame. To the others it is noise. A frame to a group is sent at the
+///   lowest rate; one to a station at the rate at which that can read it, and each retry at a lower one. The radios lose
+///   a frame as its last bit leaves, below the acknowledgements.
+/// - Under [`Mac::EthernetLike`] each ordered pair of stations has a line of its own, and there is no medium to share.
 #[derive(Debug)]
 pub struct Medium {
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Shared(SharedMedium),
+    Lines(Lines),
+}
+
+/// A medium on which stations disturb each other.
+#[derive(Debug)]
+struct SharedMedium {
     stations: Stations,
     access: Access,
 }
@@ -35,7 +56,7 @@ enum Access {
     /// All stations hear all.
     Csma(Contention),
     /// Each hears some, or asks before it sends.
-    Dcf(Dcf),
+    Dcf(Box<Dcf>),
 }
 
 /// The perfect schedule: who is sending.
@@ -46,25 +67,110 @@ struct Schedule {
 
 impl Medium {
     /// A medium; `stream` gives, for each sender and listener, what decides about the frames between them, and, under
-    /// [`Mac::Csma`], for each station and itself, what it draws its back-offs from.
-    pub fn new(config: MediumConfig, mut stream: impl FnMut(Attachment, Attachment) -> Stream) -> Self {
-        let stations = Stations::of_medium(&config, &mut stream);
+    /// [`Mac::Csma`], for each station and itself, what it draws its back-offs from. Radios get `seed`, the root of the
+    /// run's randomness.
+    pub fn new(
+        config: MediumConfig,
+        mut stream: impl FnMut(Attachment, Attachment) -> Stream,
+        seed: &Seed,
+    ) -> Self {
+        if config.mac == Mac::EthernetLike
+            && let Some(model) = &config.radios
+        {
+            let radios = model.0.radios(seed);
+            let lines = Lines::new(config.stations, &config.direction, radios, stream);
+            return Self { kind: Kind::Lines(lines) };
+        }
+        let stations = Stations::of_medium(&config, &mut stream, seed);
         let access = match config.mac {
             Mac::Perfect | Mac::EthernetLike => Access::Perfect(Schedule::default()),
             Mac::Csma(csma) => {
                 let streams = (0..config.stations.len()).map(|station| stream(station, station));
-                if config.hears.is_some() || csma.rts.is_some() {
-                    Access::Dcf(Dcf::new(csma, streams))
+                if config.hears.is_some() || csma.rts.is_some() || stations.radios.is_some() {
+                    Access::Dcf(Box::new(Dcf::new(csma, streams, &stations)))
                 } else {
                     Access::Csma(Contention::new(csma, streams))
                 }
             }
         };
-        Self { stations, access }
+        Self { kind: Kind::Shared(SharedMedium { stations, access }) }
+    }
+
+    fn link(&self) -> &dyn Link {
+        match &self.kind {
+            Kind::Shared(shared) => shared,
+            Kind::Lines(lines) => lines,
+        }
+    }
+
+    fn link_mut(&mut self) -> &mut dyn Link {
+        match &mut self.kind {
+            Kind::Shared(shared) => shared,
+            Kind::Lines(lines) => lines,
+        }
     }
 }
 
-impl Multipoint for Medium {
+/// Each call goes to the kind of medium that it is.
+impl Link for Medium {
+    fn attachments(&self) -> usize {
+        self.link().attachments()
+    }
+
+    fn offer(&mut self, now: Instant, from: Attachment, frame: Buffer) {
+        self.link_mut().offer(now, from, frame);
+    }
+
+    fn wake(&mut self, now: Instant) {
+        self.link_mut().wake(now);
+    }
+
+    fn poll(&mut self, now: Instant) -> Option<Event> {
+        self.link_mut().poll(now)
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.link().deadline()
+    }
+
+    fn change(&mut self, now: Instant, from: Option<Attachment>, change: &Change) {
+        self.link_mut().change(now, from, change);
+    }
+
+    fn report_sent(&mut self, report: bool) {
+        self.link_mut().report_sent(report);
+    }
+
+    fn keep_drops(&mut self) {
+        self.link_mut().keep_drops();
+    }
+
+    fn take_drop(&mut self) -> Option<(Instant, Event)> {
+        self.link_mut().take_drop()
+    }
+
+    fn report_status(&mut self, from: Attachment) {
+        self.link_mut().report_status(from);
+    }
+
+    fn quality(&mut self, now: Instant, from: Attachment, to: Attachment) -> Option<Quality> {
+        self.link_mut().quality(now, from, to)
+    }
+
+    fn sender_counters(&mut self, now: Instant, from: Attachment) -> Counters {
+        self.link_mut().sender_counters(now, from)
+    }
+
+    fn counters(&mut self, now: Instant, from: Attachment, to: Attachment) -> Counters {
+        self.link_mut().counters(now, from, to)
+    }
+
+    fn backlog(&mut self, now: Instant, from: Attachment) -> QueueSnapshot {
+        self.link_mut().backlog(now, from)
+    }
+}
+
+impl Multipoint for SharedMedium {
     fn stations(&self) -> &Stations {
         &self.stations
     }

@@ -77,7 +77,7 @@ impl<M: Multipoint> Link for M {
 
     fn quality(&mut self, now: Instant, from: Attachment, to: Attachment) -> Option<Quality> {
         self.advance(now);
-        self.stations().quality(from, to)
+        self.stations_mut().quality(now, from, to)
     }
 
     fn sender_counters(&mut self, now: Instant, from: Attachment) -> Counters {

@@ -78,6 +78,11 @@ impl Path {
         self.channel.lost(&mut self.streams.channel)
     }
 
+    /// Whether radios lose the transmission that is on the air, of which they lose `share`.
+    pub(crate) fn radio_lost(&mut self, share: Fraction) -> bool {
+        self.streams.channel.chance(share.get())
+    }
+
     /// The shares of frames lost behind the link's acknowledgements, and of transmissions lost below them.
     pub(crate) fn loss_shares(&self) -> (Fraction, Fraction) {
         (self.loss.stationary(), self.channel.stationary())
@@ -98,11 +103,7 @@ impl Path {
 
     /// The minimum time on the way, for any frame.
     pub(crate) fn min_delay(&self) -> Duration {
-        match self.jitter {
-            Jitter::None => self.delay,
-            Jitter::Uniform(limit) => self.delay.saturating_sub(limit),
-            Jitter::Normal(deviation) => self.delay.saturating_sub(deviation * MAX_DEVIATIONS),
-        }
+        min_delay(self.delay, self.jitter)
     }
 
     /// Whether a frame that leaves later could arrive before the next one would.
@@ -110,9 +111,8 @@ impl Path {
         self.jitter != Jitter::None
     }
 
-    /// Decides about a frame that has left at `end`, which `conditions` lose with a probability of their own; `None` if
-    /// it is lost.
-    pub(crate) fn fate(&mut self, end: Instant, conditions: Option<Fraction>) -> Option<Fate> {
+    /// Decides about a frame that has left at `end`, of which radios lose a share of their own; `None` if it is lost.
+    pub(crate) fn fate(&mut self, end: Instant, radios: Option<Fraction>) -> Option<Fate> {
         let at = self.arrival(end);
         self.draw_offset();
         let twice = self.duplicate > Fraction::ZERO && self.streams.duplicate.chance(self.duplicate.get());
@@ -123,8 +123,8 @@ impl Path {
             flip = happens.then_some(place);
         }
         let mut lost = self.loss.lost(&mut self.streams.loss);
-        if let Some(share) = conditions {
-            lost |= self.streams.channel.chance(share.get());
+        if let Some(share) = radios {
+            lost |= self.radio_lost(share);
         }
         if lost {
             self.counters.lost_packets += 1;
@@ -187,6 +187,15 @@ impl Path {
                 (self.streams.jitter.normal() * deviation.as_nanos() as f64).round() as i64
             }
         };
+    }
+}
+
+/// The minimum time on a way with this delay and jitter.
+pub(crate) fn min_delay(delay: Duration, jitter: Jitter) -> Duration {
+    match jitter {
+        Jitter::None => delay,
+        Jitter::Uniform(limit) => delay.saturating_sub(limit),
+        Jitter::Normal(deviation) => delay.saturating_sub(deviation * MAX_DEVIATIONS),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::direction::DirectionState;
 use crate::flight::Arriving;
 use crate::reports::Reports;
 use crate::sender::longest_waiting;
-use crate::{Attachment, Change, Conditions, Counters, Event, Link, Quality, QueueSnapshot};
+use crate::{Attachment, Change, Counters, Event, Link, Quality, QueueSnapshot};
 
 /// A link between two attachments, which are numbered 0 and 1.
 ///
@@ -35,17 +35,6 @@ impl PointToPoint {
             reports: Reports::default(),
             current: None,
         }
-    }
-
-    /// The same link with conditions of its directions from 0 to 1 and from 1 to 0, which share no state. A frame
-    /// is sent at the lower of their rate and the configured one, and is lost if either loses it;
-    /// [`quality`](Link::quality) has them as the last frame found them.
-    #[must_use]
-    pub fn with_conditions(mut self, conditions: [Box<dyn Conditions>; 2]) -> Self {
-        for (direction, source) in self.directions.iter_mut().zip(conditions) {
-            direction.sender.set_conditions(source);
-        }
-        self
     }
 
     #[inline]

@@ -2,8 +2,6 @@
 
 use hopcast_core::{Dbm, Fraction, Rate};
 
-use crate::Condition;
-
 /// Quality of a link from one attachment to another, in the long run and without contention: collisions, full queues
 /// and scheduled changes to come are not in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -31,15 +29,8 @@ impl Quality {
         Self { delivery: pass(1), delivery_with_retries: pass(retries + 1), rate, signal: None }
     }
 
-    /// The quality where `condition` loses frames too, whatever they are lost by otherwise.
-    pub(crate) fn with_condition(self, condition: &Condition) -> Self {
-        let kept = condition.loss.complement().get();
-        let less = |share: Fraction| Fraction::new(share.get() * kept).unwrap_or(Fraction::ZERO);
-        Self {
-            delivery: less(self.delivery),
-            delivery_with_retries: less(self.delivery_with_retries),
-            signal: condition.signal,
-            ..self
-        }
+    /// The same quality where the signal is known, or not.
+    pub(crate) fn at(self, signal: Option<Dbm>) -> Self {
+        Self { signal, ..self }
     }
 }

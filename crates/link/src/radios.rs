@@ -21,8 +21,16 @@ pub struct Hearing {
     pub signal: Option<Dbm>,
 }
 
-/// The radios of all stations of a medium. They are asked as frames begin and end, at times that never go back; nothing
-/// happens between two questions.
+impl Hearing {
+    /// Whether the station reads frames of any rate, and does not only sense them.
+    pub fn reads(&self) -> bool {
+        self.rate > Rate::default()
+    }
+}
+
+/// The radios of all stations of a medium. They are asked as frames begin and end, at times that never go back and that
+/// no wake of the medium changes; nothing happens between two questions. An answer may depend on the questions before
+/// it, as a hand-over with hysteresis does, but the same question twice at one time has the same answer.
 pub trait Radios: fmt::Debug + Send {
     /// The rates, from the highest to the lowest; there is at least one, and none is 0. Frames to groups are sent at
     /// the lowest.
@@ -30,6 +38,9 @@ pub trait Radios: fmt::Debug + Send {
 
     /// Reception of `from`'s frames by `to` at `now`; `None` if that hears nothing of them.
     fn hearing(&mut self, now: Instant, from: Attachment, to: Attachment) -> Option<Hearing>;
+
+    /// As [`hearing`](Self::hearing), for a spectator: no later answer depends on it.
+    fn peek(&mut self, now: Instant, from: Attachment, to: Attachment) -> Option<Hearing>;
 
     /// All that hear `from` at `now`, in the order of attachments, at the end of `hearers`.
     fn hearers(&mut self, now: Instant, from: Attachment, hearers: &mut Vec<Hearing>);

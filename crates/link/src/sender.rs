@@ -1,8 +1,8 @@
 //! From the offer to the last bit on the wire: a queue and a serialiser.
 
-use hopcast_core::{Buffer, Duration, Fraction, Instant, Rate};
+use hopcast_core::{Buffer, Duration, Instant, Rate};
 
-use crate::conditions::{Condition, Conditions};
+use crate::address::is_group;
 use crate::config::{Direction, DropReason};
 use crate::queue::FrameQueue;
 use crate::reports::Reports;
@@ -10,14 +10,15 @@ use crate::{Attachment, Change, Counters, QueueSnapshot};
 
 /// Length of an Ethernet header, in bytes, which the MTU does not count: two addresses and the type (IEEE 802.3,
 /// section 3.1.1).
-const ETHERNET_HEADER: u64 = 14;
+pub(crate) const ETHERNET_HEADER: u64 = 14;
 
 /// The sending side of one attachment.
 #[derive(Debug)]
 pub(crate) struct Sender {
     from: Attachment,
+    /// The other end of a line of its own for two stations.
+    line_to: Option<Attachment>,
     rate: Option<Rate>,
-    conditions: Option<Varying>,
     /// The rate at which the last frame was begun, which it keeps to its end.
     frame_rate: Option<Rate>,
     /// The time of the last frame beyond whole nanoseconds; see [`Rate::time_with_carry`].
@@ -27,13 +28,6 @@ pub(crate) struct Sender {
     queue: FrameQueue,
     serialising: Option<Serialising>,
     counters: Counters,
-}
-
-/// Conditions, and the last that was looked up.
-#[derive(Debug)]
-struct Varying {
-    source: Box<dyn Conditions>,
-    last: Condition,
 }
 
 #[derive(Debug)]
@@ -48,8 +42,8 @@ impl Sender {
         let max_frame = u64::from(config.mtu) + ETHERNET_HEADER;
         Self {
             from,
+            line_to: None,
             rate: config.rate,
-            conditions: None,
             frame_rate: config.rate,
             carry: 0,
             down: false,
@@ -60,23 +54,9 @@ impl Sender {
         }
     }
 
-    /// Sends at no more than the rate of `source`, as it is when a frame begins.
-    pub(crate) fn set_conditions(&mut self, mut source: Box<dyn Conditions>) {
-        let last = source.at(Instant::ZERO);
-        self.conditions = Some(Varying { source, last });
-    }
-
-    /// Probability that the conditions lose a frame whose last bit leaves at `end`; `None` without any.
-    #[inline]
-    pub(crate) fn conditional_loss(&mut self, end: Instant) -> Option<Fraction> {
-        let varying = self.conditions.as_mut()?;
-        varying.last = varying.source.at(end);
-        Some(varying.last.loss)
-    }
-
-    /// The conditions as they were last looked up, if there are any.
-    pub(crate) fn condition(&self) -> Option<Condition> {
-        self.conditions.as_ref().map(|varying| varying.last)
+    /// The sender of a line that has only one station at its other end.
+    pub(crate) fn on_line(from: Attachment, to: Attachment, config: &Direction) -> Self {
+        Self { line_to: Some(to), ..Self::new(from, config) }
     }
 
     /// Takes a frame. `free` says that no other sender is using the line.
@@ -124,6 +104,16 @@ impl Sender {
         Some(frame)
     }
 
+    /// Takes the frame in serialisation, which has left at its end: on this line, if it was for a group.
+    pub(crate) fn finish_copy(&mut self, reports: &mut Reports) -> Option<Buffer> {
+        let Serialising { frame, start, end } = self.serialising.take()?;
+        self.occupied(end.since(start));
+        if !is_group(&frame) {
+            self.sent(end, &frame, reports);
+        }
+        Some(frame)
+    }
+
     /// Notes that a frame has left at `end`.
     pub(crate) fn sent(&mut self, end: Instant, frame: &Buffer, reports: &mut Reports) {
         self.counters.sent_packets += 1;
@@ -168,22 +158,20 @@ impl Sender {
         if self.stopped() {
             return None;
         }
-        let Self { from, counters, queue, .. } = self;
+        let Self { from, line_to, counters, queue, .. } = self;
         let next = queue.pop(now, |waiting, reason| {
             counters.queue_dropped_packets += 1;
             reports.unsent(now, *from, &waiting.frame);
-            reports.dropped(now, *from, None, waiting.frame, reason);
+            let missed_by = line_to.filter(|_| is_group(&waiting.frame));
+            reports.dropped(now, *from, missed_by, waiting.frame, reason);
         })?;
         self.counters.queued += now.since(next.since);
         Some(next.frame)
     }
 
-    /// The rate at which frames are sent: the lower of the configured one and that of the conditions.
+    /// The rate at which frames are sent.
     pub(crate) fn rate(&self) -> Option<Rate> {
-        match &self.conditions {
-            None => self.rate,
-            Some(varying) => Some(self.rate.map_or(varying.last.rate, |rate| rate.min(varying.last.rate))),
-        }
+        self.rate
     }
 
     /// The rate of the frame that is being sent, or was last.
@@ -193,8 +181,13 @@ impl Sender {
 
     /// Time to send a frame that begins now.
     pub(crate) fn airtime(&mut self, frame: &Buffer) -> Duration {
-        self.frame_rate = self.rate();
-        match self.frame_rate {
+        self.airtime_at(frame, self.rate)
+    }
+
+    /// Time to send a frame that begins now at another rate than the configured one.
+    pub(crate) fn airtime_at(&mut self, frame: &Buffer, rate: Option<Rate>) -> Duration {
+        self.frame_rate = rate;
+        match rate {
             None => Duration::ZERO,
             Some(rate) => rate.time_with_carry(frame.len() as u64, &mut self.carry),
         }
@@ -246,11 +239,12 @@ impl Sender {
     }
 
     fn start(&mut self, now: Instant, frame: Buffer) {
-        if let Some(varying) = &mut self.conditions {
-            varying.last = varying.source.at(now);
-            debug_assert!(varying.last.rate > Rate::default(), "a frame begun at rate 0 would never end");
-        }
-        let time = self.airtime(&frame);
+        self.start_at(now, frame, self.rate);
+    }
+
+    /// Serialises a frame at this rate.
+    pub(crate) fn start_at(&mut self, now: Instant, frame: Buffer, rate: Option<Rate>) {
+        let time = self.airtime_at(&frame, rate);
         self.serialising = Some(Serialising { frame, start: now, end: now + time });
     }
 
@@ -268,7 +262,9 @@ impl Sender {
     /// Drops a frame that has not left completely, and whose status has been reported.
     pub(crate) fn give_up(&mut self, now: Instant, frame: Buffer, reason: DropReason, reports: &mut Reports) {
         self.counters.queue_dropped_packets += 1;
-        reports.dropped(now, self.from, None, frame, reason);
+        // The copies of a frame to a group on other lines have another fate.
+        let missed_by = self.line_to.filter(|_| is_group(&frame));
+        reports.dropped(now, self.from, missed_by, frame, reason);
     }
 }
 

@@ -2,21 +2,22 @@
 
 use std::collections::BTreeSet;
 
-use hopcast_core::{Buffer, Duration, Instant, Reception, Stream, earliest};
+use hopcast_core::{Buffer, Dbm, Duration, Fraction, Instant, Reception, Seed, Stream, earliest};
 
-use crate::address::{is_for, is_group};
+use crate::address::{Addresses, is_for, is_group};
 use crate::config::{Direction, DropReason, Loss, Mac, MediumConfig, PairLoss, Station, SwitchConfig};
 use crate::flight::{Fate, Flight};
 use crate::path::Path;
 use crate::reports::Reports;
 use crate::sender::Sender;
-use crate::{Attachment, Change, Counters, Event, Quality, QueueSnapshot};
+use crate::{Attachment, Change, Counters, Event, Hearing, Quality, QueueSnapshot, Radios};
 
 /// The stations of a medium, under either medium access, or of a switch: their senders, and the paths and frames
 /// between them.
 #[derive(Debug)]
 pub(crate) struct Stations {
     configs: Vec<Station>,
+    addresses: Addresses,
     pub(crate) senders: Vec<Sender>,
     /// For each sender, one for each other station in order; see [`Stations::path`].
     paths: Vec<Path>,
@@ -30,25 +31,33 @@ pub(crate) struct Stations {
     radio: bool,
     /// For each sender and listener, whether it hears it; empty if all hear all.
     hears: Vec<bool>,
+    /// The stations' radios, which say in place of `hears` who hears whom.
+    pub(crate) radios: Option<Box<dyn Radios>>,
 }
 
 impl Stations {
-    /// The stations of a medium; `stream` decides about the frames between two of them.
+    /// The stations of a medium; `stream` decides about the frames between two of them, and `seed` about their radios.
     pub(crate) fn of_medium(
         config: &MediumConfig,
         stream: &mut impl FnMut(Attachment, Attachment) -> Stream,
+        seed: &Seed,
     ) -> Self {
-        let MediumConfig { direction, stations, mac, pairs, hears, radios: _ } = config;
+        let MediumConfig { direction, stations, mac, pairs, hears, radios } = config;
+        let radios = radios.as_ref().map(|model| model.0.radios(seed));
         let csma = match mac {
             Mac::Perfect | Mac::EthernetLike => None,
             Mac::Csma(csma) => Some(csma),
         };
         let (channel, retries) = (csma.map(|csma| &csma.channel), csma.map_or(0, |csma| csma.retries));
+        let by_radio = Direction { rate: None, loss: Loss::None, ..direction.clone() };
+        let (direction, pairs): (_, &[_]) =
+            if radios.is_some() { (&by_radio, &[]) } else { (direction, pairs) };
         let all = Self::new(stations.clone(), |_| direction, pairs, channel, stream);
         let n = all.len();
         let known =
             |heard: &BTreeSet<_>| (0..n * n).map(|pair| heard.contains(&(pair / n, pair % n))).collect();
-        Self { retries, radio: true, hears: hears.as_ref().map(known).unwrap_or_default(), ..all }
+        let hears = hears.as_ref().filter(|_| radios.is_none()).map(known).unwrap_or_default();
+        Self { retries, radio: true, hears, radios, ..all }
     }
 
     /// The stations of a switch; `stream` decides about the frames between two of them.
@@ -84,6 +93,7 @@ impl Stations {
         let mut all = Self {
             senders: (0..n).map(|from| Sender::new(from, direction(from))).collect(),
             paths: (0..n).flat_map(others).map(&mut path).collect(),
+            addresses: Addresses::new(stations.iter().map(|station| station.address)),
             configs: stations,
             // Frames of different senders may overtake one another; a path keeps the order of its own.
             flight: Flight::new(true),
@@ -92,6 +102,7 @@ impl Stations {
             retries: 0,
             radio: false,
             hears: Vec::new(),
+            radios: None,
         };
         all.measure_min_delay();
         all
@@ -116,8 +127,7 @@ impl Stations {
 
     /// The one station that acknowledges a frame from `from`; nobody acknowledges one to a group.
     pub(crate) fn addressee(&self, from: Attachment, frame: &Buffer) -> Option<Attachment> {
-        let one = |&to: &Attachment| to != from && is_for(frame, self.configs[to].address);
-        if is_group(frame) { None } else { (0..self.len()).find(one) }
+        self.addresses.addressee(from, frame)
     }
 
     /// Every other station hears, or misses, the frame that has left at `end`.
@@ -139,7 +149,7 @@ impl Stations {
             if addressed {
                 self.paths[path].sent(frame);
             }
-            self.listen(end, from, to, frame, addressed);
+            self.listen(end, from, to, frame, addressed, None);
         }
         self.echo(end, from, frame);
     }
@@ -152,11 +162,12 @@ impl Stations {
         to: Attachment,
         frame: &Buffer,
         addressed: bool,
+        signal: Option<Dbm>,
     ) {
         let Some(path) = self.path(from, to) else { return };
         match self.paths[path].fate(end, None) {
             Some(fate) => {
-                let reception = Reception { signal: None, rate: self.senders[from].frame_rate() };
+                let reception = Reception { signal, rate: self.senders[from].frame_rate() };
                 let reception = self.radio.then_some(reception);
                 self.flight.launch(fate, frame.clone(), from, to, !addressed, reception);
             }
@@ -233,6 +244,9 @@ impl Stations {
 
     /// Applies a change to one station, or to all.
     pub(crate) fn change(&mut self, now: Instant, from: Option<Attachment>, change: &Change) {
+        if self.radios.is_some() && change.is_by_radio() {
+            return;
+        }
         let others = self.len().saturating_sub(1);
         for (index, sender) in self.senders.iter_mut().enumerate() {
             if from.is_some_and(|from| from != index) {
@@ -251,12 +265,20 @@ impl Stations {
         self.measure_min_delay();
     }
 
-    /// The quality of one ordered pair; `None` if the one does not hear the other, or the sender is down.
-    pub(crate) fn quality(&self, from: Attachment, to: Attachment) -> Option<Quality> {
+    /// The quality of one ordered pair at `now`; `None` if the one does not hear the other, or the sender is down.
+    pub(crate) fn quality(&mut self, now: Instant, from: Attachment, to: Attachment) -> Option<Quality> {
         let (above, below) = self.paths[self.path(from, to)?].loss_shares();
         let sender = &self.senders[from];
-        let up = !sender.backlog().down && self.hears(from, to);
-        up.then(|| Quality::new(above, below, self.retries, sender.rate()))
+        if sender.backlog().down {
+            return None;
+        }
+        if let Some(radios) = &mut self.radios {
+            let hearing = radios.peek(now, from, to).filter(Hearing::reads)?;
+            let passed = below.complement().get() * hearing.loss.complement().get();
+            let below = Fraction::new(1.0 - passed).unwrap_or(Fraction::ONE);
+            return Some(Quality::new(above, below, self.retries, Some(hearing.rate)).at(hearing.signal));
+        }
+        self.hears(from, to).then(|| Quality::new(above, below, self.retries, sender.rate()))
     }
 
     /// The figures of one ordered pair.

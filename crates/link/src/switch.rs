@@ -46,7 +46,7 @@ impl Switch {
             // A station does not hear itself.
             let Some(path) = stations.path_mut(from, to) else { return };
             path.sent(frame);
-            stations.listen(end, from, to, frame, true);
+            stations.listen(end, from, to, frame, true, None);
         };
         match frame.first_chunk::<6>() {
             Some(_) if is_group(frame) => (0..count).for_each(forward),

@@ -257,7 +257,8 @@ fn a_station_of_a_medium_overhears_what_is_for_others() {
         hears: None,
         radios: None,
     };
-    let medium = Medium::new(config, |from, to| Seed::new(1, 0).stream(&["medium"], (3 * from + to) as u64));
+    let seed = Seed::new(1, 0);
+    let medium = Medium::new(config, |from, to| seed.stream(&["medium"], (3 * from + to) as u64), &seed);
     let link = &mut layout.links[0];
     link.model = Box::new(medium);
     link.ends = vec![(0, 0), (1, 0), (2, 0)];

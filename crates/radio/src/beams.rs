@@ -88,6 +88,11 @@ impl Sunflower {
         self.beams
     }
 
+    /// Maximum gain in any direction, in dB.
+    pub const fn max_gain(&self) -> f64 {
+        self.gain
+    }
+
     /// Width of the sector of a beam, in degrees.
     pub fn width(&self) -> f64 {
         360.0 / f64::from(self.beams)
@@ -139,6 +144,16 @@ impl BeamSelector {
     pub fn new(hysteresis: f64) -> Self {
         let hysteresis = if hysteresis.is_finite() { hysteresis.max(0.0) } else { 0.0 };
         Self { hysteresis, beam: None }
+    }
+
+    /// The beam that it has chosen.
+    pub(crate) const fn beam(&self) -> Option<Beam> {
+        self.beam
+    }
+
+    /// The same selector before it has chosen.
+    pub(crate) const fn forget(self) -> Self {
+        Self { beam: None, ..self }
     }
 
     /// The beam for a direction `relative` to the bow, in degrees, and whether it has replaced another.

@@ -8,9 +8,10 @@ use thiserror::Error;
 
 use crate::beams::{Beam, BeamPair, BeamSelector, Sunflower};
 use crate::motion::Motion;
-use crate::position::{Position, full_turn};
+use crate::position::{Position, Separation, full_turn};
 use crate::propagation::{Law, ShadowField, Shadowing};
 use crate::rates::RateTable;
+use crate::track::Fix;
 
 /// A ship.
 #[derive(Clone, Debug)]
@@ -54,6 +55,10 @@ pub struct Channel {
 }
 
 /// The link between two ships: its beams now, and its shadowing.
+///
+/// While there is a link, its ends hand over with hysteresis. One that would be too weak in both directions with the
+/// beams that it has takes the best ones whatever the hysteresis; if it is too weak with those, it begins with the best
+/// ones when there is a link again.
 #[derive(Clone, Debug)]
 pub struct RadioLink {
     channel: Arc<Channel>,
@@ -183,20 +188,59 @@ impl RadioLink {
 
     /// The budget at `now`. Beams follow the ships, with hysteresis against those of the last call.
     pub fn at(&mut self, now: Instant) -> Budget {
-        let path = self.path(now);
-        let (path, [forward, back]) = match path {
-            Ok(path) => (Some(path), [0, 1].map(|sender| self.state(&path, sender))),
+        let fixes =
+            [0, 1].map(|end: usize| self.ships[end].motion.at(now).ok_or(RadioLinkState::Absent(end)));
+        let found = match fixes {
+            [Ok(a), Ok(b)] => self.between(&[a, b]).ok_or(RadioLinkState::NotComparable),
+            [Err(absent), _] | [_, Err(absent)] => Err(absent),
+        };
+        let (path, [forward, back]) = match found {
+            Ok((path, states)) => (Some(path), states),
             Err(state) => (None, [state; 2]),
         };
         let names = [0, 1].map(|end: usize| self.ships[end].name.clone());
         Budget { at: now, names, path, forward, back }
     }
 
-    fn path(&mut self, now: Instant) -> Result<Path, RadioLinkState> {
-        let [a, b] =
-            [0, 1].map(|end: usize| self.ships[end].motion.at(now).ok_or(RadioLinkState::Absent(end)));
-        let fixes = [a?, b?];
-        let between = fixes[0].position.to(&fixes[1].position).ok_or(RadioLinkState::NotComparable)?;
+    /// As [`at`](Self::at), where the ships are known; `None` if one is on a plane and the other on the globe.
+    pub(crate) fn between(&mut self, fixes: &[Fix; 2]) -> Option<(Path, [RadioLinkState; 2])> {
+        let between = fixes[0].position.to(&fixes[1].position)?;
+        let before = self.selectors.map(|selector| selector.beam());
+        let (mut path, mut states) = self.by_beams(fixes, &between);
+        if !states.iter().any(RadioLinkState::is_up) {
+            self.forget();
+            if before != [None; 2] {
+                (path, states) = self.by_beams(fixes, &between);
+                let changed =
+                    |(end, before): (&End, Option<Beam>)| before.is_some_and(|beam| beam != end.beam);
+                path.handed_over = path.ends.iter().zip(before).any(changed);
+            }
+            if !states.iter().any(RadioLinkState::is_up) {
+                self.forget();
+            }
+        }
+        Some((path, states))
+    }
+
+    /// The same as [`between`](Self::between), without hand-over.
+    pub(crate) fn peek(&mut self, fixes: &[Fix; 2]) -> Option<(Path, [RadioLinkState; 2])> {
+        let selectors = self.selectors;
+        let found = self.between(fixes);
+        self.selectors = selectors;
+        found
+    }
+
+    /// There is no link.
+    pub(crate) fn forget(&mut self) {
+        self.selectors = self.selectors.map(BeamSelector::forget);
+    }
+
+    /// Maximum shadowing in dB, wherever the ships are.
+    pub(crate) fn max_shadowing(&self) -> f64 {
+        self.shadow.as_ref().map_or(0.0, ShadowField::max)
+    }
+
+    fn by_beams(&mut self, fixes: &[Fix; 2], between: &Separation) -> (Path, [RadioLinkState; 2]) {
         let bearings = [between.bearing, between.back_bearing];
         let mut handed_over = false;
         let ends = [0, 1].map(|end: usize| {
@@ -218,7 +262,9 @@ impl RadioLink {
         let loss = self.channel.law.loss(between.metres, heights);
         let shadow = |field: &ShadowField| field.at(&ends[0].position, &ends[1].position);
         let shadowing = self.shadow.as_ref().map_or(0.0, shadow);
-        Ok(Path { metres: between.metres, ends, loss, shadowing, handed_over })
+        let path = Path { metres: between.metres, ends, loss, shadowing, handed_over };
+        let states = [0, 1].map(|sender| self.state(&path, sender));
+        (path, states)
     }
 
     fn state(&self, path: &Path, sender: usize) -> RadioLinkState {
@@ -228,6 +274,13 @@ impl RadioLink {
             Some(row) => RadioLinkState::Up { signal, rate: row.rate, margin: signal - row.signal },
             None => RadioLinkState::TooWeak { signal, missing: self.channel.rates.sensitivity() - signal },
         }
+    }
+}
+
+impl RadioLinkState {
+    /// Whether there is a link.
+    pub const fn is_up(&self) -> bool {
+        matches!(self, Self::Up { .. })
     }
 }
 

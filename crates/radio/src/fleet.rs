@@ -1,14 +1,18 @@
 //! The ships whose radios share a medium.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hopcast_core::{Dbm, Fraction, Instant, Rate, Seed};
+use hopcast_core::{Dbm, Duration, Fraction, Instant, Rate, Seed, earliest};
 use hopcast_link::{Hearing, RadioSource, Radios};
 
 use crate::budget::{Channel, RadioLink, RadioLinkState, Ship};
+use crate::motion::Drift;
+use crate::track::Fix;
 
 /// Ships on one channel: station i of their medium is ship i.
+///
+/// Two ships have one [`RadioLink`] in both directions, as they have one pair of beams: a hand-over because of a frame
+/// one way is one for the other way too.
 #[derive(Clone, Debug)]
 pub struct Fleet {
     /// Propagation and rates.
@@ -24,7 +28,7 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// The link of ship `a` and ship `b`, in a run with this seed.
+    /// The link of ship `a` and ship `b`, which there must be, in a run with this seed.
     pub fn link(&self, a: usize, b: usize, seed: &Seed) -> RadioLink {
         let [a, b] = [a, b].map(|ship| self.ships[ship].clone());
         RadioLink::new(self.channel.clone(), a, b, seed, self.hysteresis)
@@ -33,19 +37,185 @@ impl Fleet {
 
 impl RadioSource for Fleet {
     fn radios(&self, seed: &Seed) -> Box<dyn Radios> {
-        let rates = self.channel.rates.rows().iter().map(|row| row.rate).collect();
-        Box::new(FleetRadios { fleet: self.clone(), seed: *seed, rates, links: BTreeMap::new() })
+        let count = self.ships.len();
+        let located = |ship: &Arc<Ship>| Located { drift: ship.motion.drift(), last: None };
+        Box::new(FleetRadios {
+            rates: self.channel.rates.rows().iter().map(|row| row.rate).collect(),
+            located: self.ships.iter().map(located).collect(),
+            apart_until: vec![Instant::ZERO; count * count],
+            pairs: (0..count * count).map(|_| None).collect(),
+            fleet: self.clone(),
+            seed: *seed,
+        })
     }
 }
 
 /// The radios of a fleet during a run.
+///
+/// A frame concerns the ships near its sender, and the others must cost next to nothing: of two ships out of range the
+/// time is kept before which they cannot be in range again, and the budget of two that stand still is kept until one
+/// of them moves. Neither changes an answer.
 #[derive(Debug)]
 struct FleetRadios {
     fleet: Fleet,
     seed: Seed,
     rates: Vec<Rate>,
-    /// By the numbers of their ships, the lower first.
-    links: BTreeMap<(usize, usize), RadioLink>,
+    located: Vec<Located>,
+    /// For each ordered pair, the time before which neither hears the other; in rows, since a sender's is gone through
+    /// at each of its frames.
+    apart_until: Vec<Instant>,
+    /// For each ordered pair whose first ship has the lower number, made when they are first near each other.
+    pairs: Vec<Option<Box<Pair>>>,
+}
+
+/// A ship, and where it was when that was last asked.
+#[derive(Debug)]
+struct Located {
+    drift: Option<Drift>,
+    last: Option<Known<Option<Fix>>>,
+}
+
+/// Two ships, and how they heard each other when that was last asked.
+#[derive(Debug)]
+struct Pair {
+    link: RadioLink,
+    last: Option<Known<[Option<Reading>; 2]>>,
+}
+
+/// Rate and signal at a receiver.
+type Reading = (Rate, f64);
+
+/// An answer that holds at one time, and from then on until another; `None`: for ever.
+#[derive(Clone, Copy, Debug)]
+struct Known<T> {
+    at: Instant,
+    until: Option<Instant>,
+    what: T,
+}
+
+impl<T: Copy> Known<T> {
+    fn at(&self, now: Instant) -> Option<T> {
+        let holds = now == self.at || (now > self.at && self.until.is_none_or(|until| now < until));
+        holds.then_some(self.what)
+    }
+}
+
+/// Metres by which positions may be off through rounding, with a good margin: of 4e10 m, a float's are 1e-5 m.
+const ROUNDING: f64 = 1.0;
+
+/// The time that two ships never are in range before.
+const NEVER: Instant = Instant::from_nanos(u64::MAX);
+
+impl FleetRadios {
+    /// Reception by each of two ships of the other, the lower number first, as `ends` hear each other at `now`.
+    fn readings(&mut self, now: Instant, ends: (usize, usize)) -> [Option<Reading>; 2] {
+        let count = self.fleet.ships.len();
+        let place = ends.0 * count + ends.1;
+        if let Some(pair) = &self.pairs[place]
+            && let Some(known) = pair.last.as_ref().and_then(|last| last.at(now))
+        {
+            return known;
+        }
+        let (Some(a), Some(b)) = (self.locate(now, ends.0), self.locate(now, ends.1)) else {
+            return [None; 2];
+        };
+        let beyond = match a.position.to(&b.position) {
+            Some(between) => self.reach(ends).filter(|&reach| between.metres > reach).map(|reach| {
+                let gap = between.metres - reach - ROUNDING;
+                self.nearer_by(now, ends, gap)
+            }),
+            // A track is on a plane or on the globe, and so are its ships always.
+            None => Some(NEVER),
+        };
+        if let Some(until) = beyond {
+            if let Some(pair) = &mut self.pairs[place] {
+                pair.link.forget();
+            }
+            self.apart_until[place] = until;
+            self.apart_until[ends.1 * count + ends.0] = until;
+            return [None; 2];
+        }
+        let until = earliest(self.rests_until(ends.0), self.rests_until(ends.1));
+        let sensitivity = self.fleet.sensitivity;
+        let pair = self.pair(ends);
+        let what = read(pair.link.between(&[a, b]), sensitivity);
+        pair.last = Some(Known { at: now, until, what });
+        what
+    }
+
+    /// A time before which two ships are not nearer by `gap` metres.
+    fn nearer_by(&self, now: Instant, ends: (usize, usize), gap: f64) -> Instant {
+        let (Some(a), Some(b)) = (self.located[ends.0].drift, self.located[ends.1].drift) else {
+            return Instant::ZERO;
+        };
+        let (gap, speed) = (gap - a.slack - b.slack, a.speed + b.speed);
+        if gap.is_nan() || gap <= 0.0 {
+            return Instant::ZERO;
+        }
+        // At a speed of 0 it is infinite, and a float that is too big becomes the latest time. Rounded down.
+        now + Duration::from_nanos((gap / speed * 1e9) as u64)
+    }
+
+    /// A distance beyond which two ships do not hear each other, by any of their beams; `None` if none is known.
+    fn reach(&mut self, ends: (usize, usize)) -> Option<f64> {
+        let shadowing = match self.fleet.channel.shadowing {
+            None => 0.0,
+            Some(shadowing) => match shadowing.max() {
+                Some(max) => max,
+                None => self.pair(ends).link.max_shadowing(),
+            },
+        };
+        let Fleet { channel, ships, sensitivity, .. } = &self.fleet;
+        let radios = [ends.0, ends.1].map(|ship| &ships[ship].radio);
+        let gains = radios[0].antennas().max_gain() + radios[1].antennas().max_gain();
+        let power = radios[0].power().max(radios[1].power());
+        channel.law.reach(power + gains + shadowing - *sensitivity + 1e-6)
+    }
+
+    fn pair(&mut self, ends: (usize, usize)) -> &mut Pair {
+        let Self { fleet, seed, pairs, .. } = self;
+        pairs[ends.0 * fleet.ships.len() + ends.1]
+            .get_or_insert_with(|| Box::new(Pair { link: fleet.link(ends.0, ends.1, seed), last: None }))
+    }
+
+    /// Position and heading of a ship at `now`; `None` while it is absent.
+    fn locate(&mut self, now: Instant, ship: usize) -> Option<Fix> {
+        let Self { fleet, located, .. } = self;
+        let located = &mut located[ship];
+        if let Some(fix) = located.last.as_ref().and_then(|last| last.at(now)) {
+            return fix;
+        }
+        let motion = &fleet.ships[ship].motion;
+        let known = Known { at: now, until: motion.rests_until(now), what: motion.at(now) };
+        located.last = Some(known);
+        known.what
+    }
+
+    /// The time until which a ship stays where it was last located.
+    fn rests_until(&self, ship: usize) -> Option<Instant> {
+        self.located[ship].last.as_ref().and_then(|last| last.until)
+    }
+
+    /// The two ships with the lower number first; `None` if there is no such pair.
+    fn ends(&self, from: usize, to: usize) -> Option<(usize, usize)> {
+        let known = from != to && from.max(to) < self.fleet.ships.len();
+        known.then(|| (from.min(to), from.max(to)))
+    }
+
+    fn heard(&self, from: usize, to: usize, readings: [Option<Reading>; 2]) -> Option<Hearing> {
+        let (rate, signal) = readings[usize::from(from > to)]?;
+        Some(Hearing { to, rate, loss: self.fleet.loss, signal: Some(Dbm::new(signal)) })
+    }
+}
+
+/// What each end reads, of the first ship and of the second; a rate of 0 of what it only senses.
+fn read(found: Option<(crate::budget::Path, [RadioLinkState; 2])>, sensitivity: f64) -> [Option<Reading>; 2] {
+    let Some((_, states)) = found else { return [None; 2] };
+    states.map(|state| match state {
+        RadioLinkState::Up { signal, rate, .. } => Some((rate, signal)),
+        RadioLinkState::TooWeak { signal, .. } if signal >= sensitivity => Some((Rate::default(), signal)),
+        RadioLinkState::TooWeak { .. } | RadioLinkState::Absent(_) | RadioLinkState::NotComparable => None,
+    })
 }
 
 impl Radios for FleetRadios {
@@ -54,24 +224,31 @@ impl Radios for FleetRadios {
     }
 
     fn hearing(&mut self, now: Instant, from: usize, to: usize) -> Option<Hearing> {
-        if from == to || from.max(to) >= self.fleet.ships.len() {
+        let ends = self.ends(from, to)?;
+        if now < self.apart_until[from * self.fleet.ships.len() + to] {
             return None;
         }
-        let ends = (from.min(to), from.max(to));
-        let link = self.links.entry(ends).or_insert_with(|| self.fleet.link(ends.0, ends.1, &self.seed));
-        let budget = link.at(now);
-        let state = if from < to { budget.forward } else { budget.back };
-        let (signal, rate) = match state {
-            RadioLinkState::Up { signal, rate, .. } => (signal, rate),
-            RadioLinkState::TooWeak { signal, .. } if signal >= self.fleet.sensitivity => {
-                (signal, Rate::default())
-            }
-            _ => return None,
-        };
-        Some(Hearing { to, rate, loss: self.fleet.loss, signal: Some(Dbm::new(signal)) })
+        let readings = self.readings(now, ends);
+        self.heard(from, to, readings)
+    }
+
+    fn peek(&mut self, now: Instant, from: usize, to: usize) -> Option<Hearing> {
+        let ends = self.ends(from, to)?;
+        let fixes = [self.locate(now, ends.0)?, self.locate(now, ends.1)?];
+        let sensitivity = self.fleet.sensitivity;
+        let readings = read(self.pair(ends).link.peek(&fixes), sensitivity);
+        self.heard(from, to, readings)
     }
 
     fn hearers(&mut self, now: Instant, from: usize, hearers: &mut Vec<Hearing>) {
-        hearers.extend((0..self.fleet.ships.len()).filter_map(|to| self.hearing(now, from, to)));
+        let count = self.fleet.ships.len();
+        if from >= count {
+            return;
+        }
+        for to in 0..count {
+            if now >= self.apart_until[from * count + to] {
+                hearers.extend(self.hearing(now, from, to));
+            }
+        }
     }
 }

@@ -16,7 +16,6 @@
 //! | [`propagation`] | free space, two rays over sea, log-distance; shadowing |
 //! | [`rates`] | rate by signal |
 //! | [`budget`] | why there is a link or none |
-//! | [`conditions`] | a radio link below a point-to-point link: rate and loss as a frame leaves |
 //! | [`fleet`] | the ships of a medium, as its stations' radios |
 //! | [`maritime`] | the radio of MaritimeManet, with the distances of its tables |
 //!
@@ -31,7 +30,6 @@
 
 pub mod beams;
 pub mod budget;
-pub mod conditions;
 pub mod fleet;
 pub mod maritime;
 pub mod motion;
@@ -43,9 +41,8 @@ pub mod track;
 
 pub use beams::{Beam, BeamPair, BeamSelector, Pattern, Sunflower};
 pub use budget::{Budget, Channel, Radio, RadioError, RadioLink, RadioLinkState, Ship};
-pub use conditions::OneWay;
 pub use fleet::Fleet;
-pub use motion::Motion;
+pub use motion::{Drift, Motion};
 pub use position::{Position, Separation};
 pub use propagation::{Frequency, Law, Shadowing};
 pub use rates::{RateRow, RateTable};

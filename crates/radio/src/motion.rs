@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hopcast_core::Instant;
+use hopcast_core::{Instant, earliest};
 
 use crate::track::{Fix, Track};
 
@@ -21,6 +21,15 @@ pub struct Motion {
     starboard: f64,
     from: Instant,
     until: Option<Instant>,
+}
+
+/// How far a ship gets in a time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Drift {
+    /// Maximum speed, in metres per second.
+    pub speed: f64,
+    /// Metres that it may be farther away at once, by jumps in a formation.
+    pub slack: f64,
 }
 
 impl Motion {
@@ -75,6 +84,26 @@ impl Motion {
     /// The track that it is on, its own or its leader's.
     pub fn track(&self) -> &Track {
         &self.track
+    }
+
+    /// A bound of its position: in a time Δ that changes by at most `slack` + `speed` Δ, in metres and metres per second.
+    /// `None` if there is none, because the track jumps.
+    pub fn drift(&self) -> Option<Drift> {
+        // Beside its leader's track a ship is at any bearing after a turn, which takes no time.
+        let slack = 2.0 * self.ahead.hypot(self.starboard);
+        Some(Drift { speed: self.track.max_speed()?, slack })
+    }
+
+    /// The time until which [`at`](Self::at) stays as it is at `now`: `now` itself while the ship moves or turns; `None`
+    /// if it never changes again.
+    pub fn rests_until(&self, now: Instant) -> Option<Instant> {
+        if now < self.from {
+            return Some(self.from);
+        }
+        match self.until {
+            Some(until) if now >= until => None,
+            until => earliest(until, self.track.rests_until(now)),
+        }
     }
 
     /// Position, heading and speed at `now`; `None` before the ship joins and after it has left.

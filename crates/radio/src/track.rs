@@ -137,6 +137,30 @@ impl Track {
         self.legs.len()
     }
 
+    /// Maximum speed over ground between any two waypoints, in metres per second; `None` if the track jumps.
+    pub fn max_speed(&self) -> Option<f64> {
+        self.legs.windows(2).try_fold(0.0, |max: f64, legs| {
+            let [here, next] = legs else { return Some(max) };
+            let time = next.point.at.since(here.point.at).as_secs_f64();
+            if time == 0.0 {
+                return (here.point.position == next.point.position).then_some(max);
+            }
+            Some(max.max((next.odometer - here.odometer) / time))
+        })
+    }
+
+    /// The time until which position, heading and speed stay as they are at `now`: `now` itself while the ship moves or
+    /// turns; `None` if they never change again.
+    pub fn rests_until(&self, now: Instant) -> Option<Instant> {
+        let here = &self.legs[self.place_at(now).index];
+        if now < here.point.at {
+            return Some(here.point.at);
+        }
+        let next = &self.legs.get(self.place_at(now).index + 1)?;
+        let turns = matches!((here.point.heading, next.point.heading), (Some(from), Some(to)) if from != to);
+        Some(if turns || next.odometer > here.odometer { now } else { next.point.at })
+    }
+
     /// Position, heading and speed at `now`.
     pub fn at(&self, now: Instant) -> Fix {
         let place = self.place_at(now);

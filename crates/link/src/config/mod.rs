@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use hopcast_core::{Bytes, Duration, Fraction, Rate};
 
+use crate::Change;
 use crate::attachment::Attachment;
 use crate::radios::RadioModel;
 
@@ -114,6 +115,24 @@ pub struct Direction {
     /// Maximum length of a packet, in bytes without the Ethernet header. Default: 1500 (IEEE 802.3, section 3.2.7). The
     /// host that sends reads it, and the link drops longer packets.
     pub mtu: u32,
+}
+
+impl Direction {
+    /// The direction after a change.
+    pub(crate) fn apply(&mut self, change: &Change) {
+        match change {
+            Change::Rate(rate) => self.rate = *rate,
+            Change::Delay(delay) => self.delay = *delay,
+            Change::Jitter(jitter) => self.jitter = *jitter,
+            Change::Loss(loss) => self.loss = loss.clone(),
+            Change::Corrupt(share) => self.corrupt = *share,
+            Change::Duplicate(share) => self.duplicate = *share,
+            Change::Queue(queue) => self.queue = *queue,
+            Change::Mtu(mtu) => self.mtu = *mtu,
+            Change::Reorder(reorder) => self.reorder = *reorder,
+            Change::LossTo(..) | Change::Down | Change::Up => {}
+        }
+    }
 }
 
 impl Default for Direction {

@@ -1,8 +1,8 @@
 //! One station, as it contends: its back-off, what it senses, and the exchange that it is in.
 
-use hopcast_core::{Buffer, Duration, Instant, Stream};
+use hopcast_core::{Buffer, Duration, Instant, Rate, Stream};
 
-use super::transmission::Kind;
+use super::transmission::{Kind, Mark, ReceptionState};
 use crate::Attachment;
 use crate::config::{Csma, DropReason};
 
@@ -18,6 +18,9 @@ pub(super) struct Contender {
     /// Transmissions on the air that it hears, and its own.
     busy: u32,
     pub(super) sending: bool,
+    /// Number of transmissions that it has heard begin, and of those that it has begun.
+    heard: u64,
+    begun: u64,
     /// The time at which its medium fell idle.
     idle_since: Instant,
     /// Whether the last frame that it heard had errors.
@@ -43,10 +46,14 @@ pub(super) struct Head {
     pub(super) retries: u32,
     /// For each station, whether it has heard the frame, and if not, why it missed it last.
     pub(super) heard: Vec<Result<(), DropReason>>,
+    /// With radios, the stations that want the frame and were reached by an attempt.
+    pub(super) audience: Vec<Attachment>,
     /// Whether it has been counted as sent.
     pub(super) counted: bool,
     /// Time on the air, of this attempt.
     pub(super) airtime: Duration,
+    /// With radios, the rate of this attempt.
+    pub(super) rate: Option<Rate>,
 }
 
 /// A frame that follows another after a SIFS.
@@ -98,6 +105,8 @@ impl Contender {
             head: None,
             busy: 0,
             sending: false,
+            heard: 0,
+            begun: 0,
             idle_since: Instant::ZERO,
             erroneous: false,
             nav: Nav::default(),
@@ -145,8 +154,13 @@ impl Contender {
         }
     }
 
-    /// Notes a transmission that it hears from `start` on.
-    pub(super) fn hear(&mut self, start: Instant, config: &Csma) {
+    /// Notes a transmission that it hears from `start` on, for [`reception`](Self::reception) at its end.
+    pub(super) fn hear(&mut self, start: Instant, config: &Csma) -> Mark {
+        let state = match (self.sending, self.busy > 0) {
+            (true, _) => ReceptionState::Deaf,
+            (false, true) => ReceptionState::Collided,
+            (false, false) => ReceptionState::Clean,
+        };
         if let Some(origin) = self.origin(config) {
             let begins = self.starts(config).filter(|&begins| begins >= start);
             self.committed = begins.filter(|&begins| begins < start + config.slot);
@@ -155,6 +169,18 @@ impl Contender {
         }
         self.nav.heard(start);
         self.busy += 1;
+        self.heard += 1;
+        Mark { state, heard: self.heard, begun: self.begun }
+    }
+
+    /// Its reception, so far, of the transmission that it hears since `mark`.
+    pub(super) fn reception(&self, mark: &Mark) -> ReceptionState {
+        match mark.state {
+            ReceptionState::Deaf => ReceptionState::Deaf,
+            _ if self.begun != mark.begun => ReceptionState::Deaf,
+            _ if self.heard != mark.heard => ReceptionState::Collided,
+            state => state,
+        }
     }
 
     /// Notes that a transmission that it heard is over.
@@ -163,14 +189,10 @@ impl Contender {
         self.idle_since = end;
     }
 
-    /// Whether it hears any transmission, or sends.
-    pub(super) fn is_busy(&self) -> bool {
-        self.busy > 0
-    }
-
     /// Begins to send.
     pub(super) fn send(&mut self) {
         self.busy += 1;
+        self.begun += 1;
         self.sending = true;
         self.erroneous = false;
         self.committed = None;

@@ -3,8 +3,9 @@
 use hopcast_core::{FrameOutcome, Instant};
 
 use super::contender::{Head, Reply};
-use super::transmission::{Kind, ReceptionState, Transmission};
+use super::transmission::{Kind, Listener, ReceptionState, Transmission};
 use super::{Attachment, Dcf};
+use crate::Hearing;
 use crate::address::is_group;
 use crate::config::DropReason;
 use crate::stations::Stations;
@@ -12,18 +13,20 @@ use crate::stations::Stations;
 impl Dcf {
     /// A transmission has ended, and is received or not.
     pub(super) fn finish(&mut self, transmission: &Transmission, stations: &mut Stations) {
-        let &Transmission { from, end, kind, .. } = transmission;
+        let &Transmission { from, to, end, kind, .. } = transmission;
         if kind == Kind::Data {
             self.hear_data(transmission, stations);
         }
-        for station in 0..self.contenders.len() {
-            match transmission.receptions[station] {
-                ReceptionState::Unheard | ReceptionState::Deaf => {}
-                ReceptionState::Collided => self.contenders[station].received(true),
+        for listener in &transmission.listeners {
+            let station = listener.station;
+            match self.contenders[station].reception(&listener.mark) {
+                ReceptionState::Deaf => {}
+                ReceptionState::Collided => self.contenders.touch(station).received(true),
+                ReceptionState::Clean if !listener.reads => self.contenders.touch(station).received(true),
                 // Of data, the channel's loss has been judged.
                 ReceptionState::Clean if kind == Kind::Data => {}
                 ReceptionState::Clean => {
-                    self.contenders[station].received(false);
+                    self.contenders.touch(station).received(false);
                     self.receive(station, transmission, stations);
                 }
             }
@@ -36,12 +39,30 @@ impl Dcf {
             }
             Kind::Cts | Kind::Ack => return,
         };
-        if transmission.collided() {
+        if stations.radios.is_some()
+            && let Some(to) = to.filter(|&to| transmission.listener(to).is_none())
+            && let Some(head) = &mut self.contenders.touch(from).head
+            && head.heard[to].is_err()
+        {
+            head.heard[to] = Err(DropReason::Unheard);
+        }
+        if self.collided(transmission) {
             stations.senders[from].collided();
         }
         match waits {
-            Some(wait) => self.contenders[from].awaits = Some(end + wait),
+            Some(wait) => self.contenders.touch(from).awaits = Some(end + wait),
             None => self.succeed(end, from, stations),
+        }
+    }
+
+    /// Whether a transmission was disturbed at the station that it is for, or, without one, at any.
+    fn collided(&self, transmission: &Transmission) -> bool {
+        let disturbed = |listener: &Listener| {
+            self.contenders[listener.station].reception(&listener.mark) != ReceptionState::Clean
+        };
+        match transmission.to {
+            Some(to) => transmission.listener(to).is_some_and(disturbed),
+            None => transmission.listeners.iter().any(disturbed),
         }
     }
 
@@ -49,21 +70,41 @@ impl Dcf {
     fn hear_data(&mut self, transmission: &Transmission, stations: &mut Stations) {
         let &Transmission { from, to, end, reserved, .. } = transmission;
         // Taken out meanwhile, so that its listeners can be looked at.
-        let Some(mut head) = self.contenders[from].head.take() else { return };
-        for station in 0..self.contenders.len() {
-            let reception = transmission.receptions[station];
+        let Some(mut head) = self.contenders.touch(from).head.take() else { return };
+        if stations.radios.is_some() {
+            reach(&transmission.listeners, &mut head, stations);
+        }
+        for listener in &transmission.listeners {
+            let station = listener.station;
+            let reception = self.contenders[station].reception(&listener.mark);
+            let clean = reception == ReceptionState::Clean && listener.reads;
+            let (lost, signal) = match &mut stations.radios {
+                None => (None, None),
+                // Noise, or a collision, whatever the radios say.
+                Some(_) if !clean => (Some(true), None),
+                Some(radios) => match radios.hearing(end, from, station).filter(Hearing::reads) {
+                    None => (Some(true), None),
+                    Some(Hearing { loss, signal, .. }) => {
+                        let path = stations.path_mut(from, station);
+                        (path.map(|path| path.radio_lost(loss)), signal)
+                    }
+                },
+            };
             let Some(path) = stations.path_mut(from, station) else { continue };
-            if reception == ReceptionState::Unheard {
-                continue;
-            }
-            let lost = path.channel_lost();
+            let lost = path.channel_lost() | lost.unwrap_or(false);
+            // A frame to others is not retried for this station's sake.
+            let loss = match to {
+                _ if stations.radios.is_none() => DropReason::RetryLimit,
+                Some(to) if to == station => DropReason::RetryLimit,
+                _ => DropReason::Lost,
+            };
             let missed = match reception {
                 ReceptionState::Collided => Some(DropReason::Collision),
                 ReceptionState::Deaf => Some(DropReason::HalfDuplex),
-                ReceptionState::Unheard | ReceptionState::Clean => lost.then_some(DropReason::RetryLimit),
+                ReceptionState::Clean => lost.then_some(loss),
             };
-            if reception == ReceptionState::Clean {
-                self.contenders[station].received(lost);
+            if clean {
+                self.contenders.touch(station).received(lost);
             }
             match missed {
                 Some(reason) if head.heard[station].is_err() => head.heard[station] = Err(reason),
@@ -73,30 +114,30 @@ impl Dcf {
                     if to == Some(station) {
                         let at = end + self.config.sifs;
                         let reply = Reply { at, kind: Kind::Ack, to: from, reserved: at + self.config.ack };
-                        self.contenders[station].reply = Some(reply);
+                        self.contenders.touch(station).reply = Some(reply);
                     } else {
-                        self.contenders[station].nav.reserve(reserved, None);
+                        self.contenders.touch(station).nav.reserve(reserved, None);
                     }
                     if wanted && head.heard[station].is_err() {
                         head.heard[station] = Ok(());
                         if addressed {
-                            count(end, from, &mut head, stations);
+                            self.count(end, from, &mut head, stations);
                         }
-                        stations.listen(end, from, station, &head.frame, addressed);
+                        stations.listen(end, from, station, &head.frame, addressed, signal);
                     }
                 }
             }
         }
         if is_group(&head.frame) {
-            count(end, from, &mut head, stations);
+            self.count(end, from, &mut head, stations);
         }
-        self.contenders[from].head = Some(head);
+        self.contenders.touch(from).head = Some(head);
     }
 
     /// A station has received an RTS, a CTS or an acknowledgement without errors.
     fn receive(&mut self, station: Attachment, transmission: &Transmission, stations: &mut Stations) {
         let &Transmission { from, to, kind, end, reserved, .. } = transmission;
-        let own = &mut self.contenders[station];
+        let own = self.contenders.touch(station);
         if to != Some(station) {
             // A reservation lapses if no data follow the CTS (section 10.3.2.4).
             let lapses = self
@@ -122,8 +163,8 @@ impl Dcf {
 
     /// A station's exchange has come to its end: the frame was acknowledged, or was for a group.
     fn succeed(&mut self, now: Instant, station: Attachment, stations: &mut Stations) {
-        self.contenders[station].set_window(false, &self.config);
-        if let Some(head) = self.contenders[station].head.take() {
+        self.contenders.touch(station).set_window(false, &self.config);
+        if let Some(head) = self.contenders.touch(station).head.take() {
             let outcome = FrameOutcome::Acknowledged;
             stations.reports.status(now, station, &head.frame, outcome, head.retries + 1);
             self.settle(now, station, head, None, stations);
@@ -134,18 +175,18 @@ impl Dcf {
     /// A station's exchange has failed: it tries again, or gives the frame up.
     pub(super) fn fail(&mut self, now: Instant, station: Attachment, stations: &mut Stations) {
         let retries = self.config.retries;
-        match self.contenders[station].head.take() {
+        match self.contenders.touch(station).head.take() {
             Some(mut head) if head.retries < retries => {
                 head.retries += 1;
                 stations.senders[station].retried();
-                self.contenders[station].head = Some(head);
-                self.contenders[station].set_window(true, &self.config);
+                self.contenders.touch(station).head = Some(head);
+                self.contenders.touch(station).set_window(true, &self.config);
             }
             Some(head) => {
                 let outcome = FrameOutcome::Unacknowledged;
                 stations.reports.status(now, station, &head.frame, outcome, head.retries + 1);
                 self.settle(now, station, head, None, stations);
-                self.contenders[station].set_window(false, &self.config);
+                self.contenders.touch(station).set_window(false, &self.config);
             }
             None => {}
         }
@@ -155,11 +196,11 @@ impl Dcf {
     /// A station draws a back-off, as after each exchange, and contends with what has waited longest in its queue if it
     /// has nothing else to contend with.
     fn next_head(&mut self, now: Instant, station: Attachment, stations: &mut Stations) {
-        self.contenders[station].back_off();
+        self.contenders.touch(station).back_off();
         if self.contenders[station].head.is_none()
             && let Some(frame) = stations.senders[station].pull(now, &mut stations.reports)
         {
-            self.contenders[station].head = Some(self.head(station, frame, stations));
+            self.contenders.touch(station).head = Some(self.head(station, frame, stations));
         }
     }
 
@@ -173,38 +214,68 @@ impl Dcf {
         reason: Option<DropReason>,
         stations: &mut Stations,
     ) {
-        count(now, from, &mut head, stations);
-        for station in 0..stations.len() {
-            let (wanted, addressed) = stations.wants(station, &head.frame);
-            let reaches = stations.hears(from, station) || (addressed && !is_group(&head.frame));
+        self.count(now, from, &mut head, stations);
+        let reached = self.reached(from, &head);
+        for &station in &reached {
+            let (wanted, _) = stations.wants(station, &head.frame);
             if let Err(missed) = head.heard[station]
                 && wanted
-                && reaches
             {
                 stations.miss(now, from, station, &head.frame, reason.unwrap_or(missed));
             }
         }
+        self.spare.reached = reached;
         stations.echo(now, from, &head.frame);
         head.frame.recycle();
         self.spare.heard.push(head.heard);
+        self.spare.audience.push(head.audience);
+    }
+
+    /// Counts a frame as sent, once, at each station that it was for.
+    fn count(&mut self, end: Instant, from: Attachment, head: &mut Head, stations: &mut Stations) {
+        if std::mem::replace(&mut head.counted, true) {
+            return;
+        }
+        stations.senders[from].sent(end, &head.frame, &mut stations.reports);
+        let reached = self.reached(from, head);
+        let radios = stations.radios.is_some();
+        for &station in &reached {
+            let (wanted, addressed) = stations.wants(station, &head.frame);
+            let Some(path) = stations.path_mut(from, station) else { continue };
+            if addressed {
+                path.sent(&head.frame);
+            }
+            // A radio's losses have no memory.
+            if !wanted && !radios {
+                path.pass();
+            }
+        }
+        self.spare.reached = reached;
+    }
+
+    /// The stations that a frame reaches, and the one that it is for whether it does or not, in their order.
+    fn reached(&mut self, from: Attachment, head: &Head) -> Vec<Attachment> {
+        let mut reached = std::mem::take(&mut self.spare.reached);
+        reached.clear();
+        reached.extend(self.hearers.get(from).unwrap_or(&head.audience));
+        if let Some(to) = head.to
+            && let Err(place) = reached.binary_search(&to)
+        {
+            reached.insert(place, to);
+        }
+        reached
     }
 }
 
-/// Counts a frame as sent, once, at each station that it was for.
-fn count(end: Instant, from: Attachment, head: &mut Head, stations: &mut Stations) {
-    if std::mem::replace(&mut head.counted, true) {
-        return;
-    }
-    stations.senders[from].sent(end, &head.frame, &mut stations.reports);
-    for station in 0..stations.len() {
-        let (wanted, addressed) = stations.wants(station, &head.frame);
-        let reaches = stations.hears(from, station) || (addressed && !is_group(&head.frame));
-        let Some(path) = stations.path_mut(from, station).filter(|_| reaches) else { continue };
-        if addressed {
-            path.sent(&head.frame);
-        }
-        if !wanted {
-            path.pass();
+/// Notes the stations that want a frame and are reached by an attempt for the first time.
+fn reach(listeners: &[Listener], head: &mut Head, stations: &Stations) {
+    for &Listener { station, reads, .. } in listeners {
+        let (wanted, _) = stations.wants(station, &head.frame);
+        if wanted
+            && reads
+            && let Err(place) = head.audience.binary_search(&station)
+        {
+            head.audience.insert(place, station);
         }
     }
 }

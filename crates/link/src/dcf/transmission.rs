@@ -1,4 +1,4 @@
-//! A transmission on the air, and how each station receives it.
+//! A transmission on the air, and how the stations that hear it receive it.
 
 use hopcast_core::Instant;
 
@@ -15,8 +15,8 @@ pub(super) struct Transmission {
     pub(super) end: Instant,
     /// The time until which it reserves the medium for its exchange.
     pub(super) reserved: Instant,
-    /// For each station.
-    pub(super) receptions: Vec<ReceptionState>,
+    /// The stations that hear it, in their order.
+    pub(super) listeners: Vec<Listener>,
 }
 
 /// A kind of frame.
@@ -32,11 +32,29 @@ pub(super) enum Kind {
     Ack,
 }
 
-/// The reception of a transmission at one station, so far.
+/// A station that hears a transmission.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Listener {
+    pub(super) station: Attachment,
+    /// Whether it can read a frame at its rate; else it is noise.
+    pub(super) reads: bool,
+    pub(super) mark: Mark,
+}
+
+/// A station as a transmission began that it hears. What disturbs the reception later is seen in its counts, so that a
+/// transmission that begins need not look for those that it disturbs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mark {
+    pub(super) state: ReceptionState,
+    /// Transmissions that it had heard begin, with this one.
+    pub(super) heard: u64,
+    /// Transmissions that it had begun itself.
+    pub(super) begun: u64,
+}
+
+/// The reception of a transmission at a station that hears it, so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReceptionState {
-    /// The station does not hear the sender, or is the sender.
-    Unheard,
     /// Nothing else was heard so far.
     Clean,
     /// Another transmission overlapped it.
@@ -46,24 +64,9 @@ pub(super) enum ReceptionState {
 }
 
 impl Transmission {
-    /// Another transmission begins that `station` hears, or that is its own.
-    pub(super) fn disturb(&mut self, station: Attachment, by_itself: bool) {
-        let reception = &mut self.receptions[station];
-        *reception = match *reception {
-            ReceptionState::Unheard => ReceptionState::Unheard,
-            _ if by_itself => ReceptionState::Deaf,
-            ReceptionState::Deaf => ReceptionState::Deaf,
-            ReceptionState::Clean | ReceptionState::Collided => ReceptionState::Collided,
-        };
-    }
-
-    /// Whether it was disturbed at the station that it is for, or, without one, at any.
-    pub(super) fn collided(&self) -> bool {
-        let disturbed =
-            |reception: &ReceptionState| matches!(reception, ReceptionState::Collided | ReceptionState::Deaf);
-        match self.to {
-            Some(to) => disturbed(&self.receptions[to]),
-            None => self.receptions.iter().any(disturbed),
-        }
+    /// The station `to` as it hears it, if it does.
+    pub(super) fn listener(&self, to: Attachment) -> Option<&Listener> {
+        let place = self.listeners.binary_search_by_key(&to, |listener| listener.station).ok()?;
+        Some(&self.listeners[place])
     }
 }

@@ -71,7 +71,7 @@ fn times(csma: &Csma) -> (f64, f64) {
 fn one_station_alone_gets_the_rate_that_its_overhead_leaves() {
     let csma = Csma::default();
     let n = 20_000;
-    let mut link = Medium::new(config(2, csma.clone()), |a, b| stream(&format!("{a}-{b}")));
+    let mut link = Medium::new(config(2, csma.clone()), |a, b| stream(&format!("{a}-{b}")), &SEED);
     let said = saturate(&mut link, 1, n, false, END);
     let (air, exchange) = times(&csma);
     let expected = exchange + csma.slot.as_secs_f64() * f64::from(csma.cw_min) / 2.0;
@@ -88,7 +88,7 @@ fn one_station_alone_gets_the_rate_that_its_overhead_leaves() {
 fn frames_to_a_group_are_neither_acknowledged_nor_retried() {
     let csma = Csma { channel: Loss::Independent(percent(30.0)), ..Csma::default() };
     let n = 10_000;
-    let mut link = Medium::new(config(3, csma.clone()), |a, b| stream(&format!("{a}-{b}")));
+    let mut link = Medium::new(config(3, csma.clone()), |a, b| stream(&format!("{a}-{b}")), &SEED);
     link.report_sent(true);
     let said = saturate(&mut link, 1, n, true, END);
     assert_eq!(station(&mut link, 0).retries, 0);
@@ -109,7 +109,7 @@ fn saturated_stations_get_the_throughput_of_bianchis_model() {
     let csma = Csma::default();
     let seconds = 60;
     for n in 2..=10usize {
-        let mut link = Medium::new(config(n + 1, csma.clone()), |a, b| stream(&format!("{a}-{b}")));
+        let mut link = Medium::new(config(n + 1, csma.clone()), |a, b| stream(&format!("{a}-{b}")), &SEED);
         let until = Instant::ZERO + Duration::from_secs(seconds);
         let frames = seconds * 1_000 / n as u64 + 5_000;
         let said = saturate(&mut link, n, frames, false, until);
@@ -140,7 +140,7 @@ fn saturated_stations_get_the_throughput_of_bianchis_model() {
 
 #[test]
 fn saturated_stations_share_the_medium_evenly() {
-    let mut link = Medium::new(config(5, Csma::default()), |a, b| stream(&format!("{a}-{b}")));
+    let mut link = Medium::new(config(5, Csma::default()), |a, b| stream(&format!("{a}-{b}")), &SEED);
     let until = Instant::ZERO + Duration::from_secs(60);
     let said = saturate(&mut link, 4, 30_000, false, until);
     let mut each = [0.0; 4];
@@ -154,7 +154,7 @@ fn saturated_stations_share_the_medium_evenly() {
 fn what_the_channel_loses_is_retried_and_what_is_lost_above_is_not() {
     let csma = Csma { channel: Loss::Independent(percent(40.0)), retries: 3, ..Csma::default() };
     let n = 20_000;
-    let mut link = Medium::new(config(2, csma), |a, b| stream(&format!("{a}-{b}")));
+    let mut link = Medium::new(config(2, csma), |a, b| stream(&format!("{a}-{b}")), &SEED);
     link.report_sent(true);
     let said = saturate(&mut link, 1, n, false, END);
     // Retries of a frame: geometric, cut off at three.
@@ -174,7 +174,7 @@ fn what_the_channel_loses_is_retried_and_what_is_lost_above_is_not() {
 
     let mut above = config(2, Csma::default());
     above.direction.loss = Loss::Independent(percent(40.0));
-    let mut link = Medium::new(above, |a, b| stream(&format!("{a}-{b}")));
+    let mut link = Medium::new(above, |a, b| stream(&format!("{a}-{b}")), &SEED);
     let said = saturate(&mut link, 1, n, false, END);
     assert_eq!(station(&mut link, 0).retries, 0);
     close(delivered(&said).len() as f64, 0.6 * n as f64, 0.03);
@@ -189,7 +189,7 @@ fn each_pair_can_have_a_loss_of_its_own_and_change_it() {
         PairLoss { from: 0, to: 1, loss: Loss::None },
         PairLoss { from: 0, to: 2, loss: Loss::Independent(percent(20.0)) },
     ];
-    let mut link = Medium::new(config, |a, b| stream(&format!("{a}-{b}")));
+    let mut link = Medium::new(config, |a, b| stream(&format!("{a}-{b}")), &SEED);
     let n = 10_000;
     let said = run(
         &mut link,
@@ -217,7 +217,7 @@ fn each_pair_can_have_a_loss_of_its_own_and_change_it() {
 
 #[test]
 fn stations_that_begin_in_the_same_slot_collide_and_hear_nothing() {
-    let mut link = Medium::new(config(3, Csma::default()), |a, b| stream(&format!("{a}-{b}")));
+    let mut link = Medium::new(config(3, Csma::default()), |a, b| stream(&format!("{a}-{b}")), &SEED);
     link.report_sent(true);
     let offers =
         [(micros(5_007), Action::Offer(0, frame(0, LEN))), (micros(5_011), Action::Offer(1, frame(1, LEN)))];
@@ -243,7 +243,7 @@ fn stations_that_begin_in_the_same_slot_collide_and_hear_nothing() {
 #[test]
 fn a_station_on_an_idle_medium_sends_at_once() {
     let csma = Csma::default();
-    let mut link = Medium::new(config(2, csma.clone()), |a, b| stream(&format!("{a}-{b}")));
+    let mut link = Medium::new(config(2, csma.clone()), |a, b| stream(&format!("{a}-{b}")), &SEED);
     let said = run(&mut link, &[(millis(7), Action::Offer(0, to(1, 0)))], END);
     let (air, _) = times(&csma);
     let waited = said[0].0.since(millis(7)).as_secs_f64() - air;
@@ -254,7 +254,7 @@ fn a_station_on_an_idle_medium_sends_at_once() {
 fn a_sender_that_asks_for_it_hears_when_the_medium_is_done_with_its_frame() {
     let mut config = config(2, Csma { retries: 2, ..Csma::default() });
     config.stations[0].echo = true;
-    let mut link = Medium::new(config, |a, b| stream(&format!("{a}-{b}")));
+    let mut link = Medium::new(config, |a, b| stream(&format!("{a}-{b}")), &SEED);
     // The second frame is for nobody: it is given up, and comes back all the same.
     let offers = [(millis(0), Action::Offer(0, to(1, 0))), (millis(0), Action::Offer(0, to(9, 1)))];
     let said = run(&mut link, &offers, END);
@@ -274,7 +274,7 @@ fn a_station_that_is_silent_changes_nothing_for_the_others() {
     let run_with = |n: usize| {
         let mut config = config(n, Csma::default());
         config.direction.loss = Loss::Independent(percent(10.0));
-        let mut link = Medium::new(config, |a, b| stream(&format!("{a}-{b}")));
+        let mut link = Medium::new(config, |a, b| stream(&format!("{a}-{b}")), &SEED);
         let offers: Vec<_> = (0..2_000)
             .map(|i| (micros(700 * i), Action::Offer((i % 2) as usize, to(1 - (i % 2) as usize, i))))
             .collect();
@@ -287,7 +287,7 @@ fn a_station_that_is_silent_changes_nothing_for_the_others() {
 
 #[test]
 fn a_station_that_goes_down_on_the_air_frees_the_medium() {
-    let mut link = Medium::new(config(3, Csma::default()), |a, b| stream(&format!("{a}-{b}")));
+    let mut link = Medium::new(config(3, Csma::default()), |a, b| stream(&format!("{a}-{b}")), &SEED);
     let actions = [
         (millis(0), Action::Offer(0, to(1, 0))),
         (millis(0), Action::Offer(0, to(1, 1))),
@@ -304,7 +304,7 @@ fn a_station_that_goes_down_on_the_air_frees_the_medium() {
 
 #[test]
 fn what_waits_at_a_rate_of_zero_is_sent_when_the_rate_returns() {
-    let mut link = Medium::new(config(2, Csma::default()), |a, b| stream(&format!("{a}-{b}")));
+    let mut link = Medium::new(config(2, Csma::default()), |a, b| stream(&format!("{a}-{b}")), &SEED);
     let actions = [
         (millis(0), Action::Change(None, Change::Rate(Some(Rate::default())))),
         (millis(1), Action::Offer(0, to(1, 0))),
@@ -321,7 +321,7 @@ fn after_a_collision_all_wait_as_long_as_an_acknowledgement_would_take() {
     let csma = Csma { cw_min: 0, cw_max: 0, ..Csma::default() };
     let air = csma.overhead + Rate::from_mbit(12).time_for(LEN as u64);
     let begins_after = |collides: bool| {
-        let mut link = Medium::new(config(3, csma.clone()), |a, b| stream(&format!("{a}-{b}")));
+        let mut link = Medium::new(config(3, csma.clone()), |a, b| stream(&format!("{a}-{b}")), &SEED);
         let mut offers = vec![(micros(4_990), Action::Offer(0, frame(0, LEN)))];
         if collides {
             offers.push((micros(4_995), Action::Offer(1, frame(1, LEN))));

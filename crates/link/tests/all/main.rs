@@ -4,7 +4,6 @@ mod bianchi;
 mod changes;
 mod codel;
 mod common;
-mod conditions;
 mod conservation;
 mod counters;
 mod csma;

@@ -75,6 +75,30 @@ impl Law {
     }
 }
 
+impl Law {
+    /// A distance in metres beyond which the loss is above `decibels`, whatever the heights; `None` if there is none, or
+    /// none that is known. It is not the smallest: two rays may add up at any distance.
+    pub fn reach(&self, decibels: f64) -> Option<f64> {
+        let metres = match self {
+            Self::FreeSpace { carrier } => free_space_reach(*carrier, decibels),
+            // Two rays are at most twice as strong as one if the sea reflects no more than it receives.
+            Self::TwoRay { carrier, sea } if sea.is_passive() => free_space_reach(*carrier, decibels + 6.03),
+            Self::TwoRay { .. } => return None,
+            Self::LogDistance { reference, exponent } if *exponent > 0.0 => {
+                10f64.powf((decibels - reference) / (10.0 * exponent))
+            }
+            Self::LogDistance { .. } => return None,
+        };
+        // The laws and their inverses round differently.
+        let metres = metres.max(MIN_DISTANCE) * (1.0 + 1e-9);
+        metres.is_finite().then_some(metres)
+    }
+}
+
+fn free_space_reach(carrier: Frequency, decibels: f64) -> f64 {
+    10f64.powf(decibels / 20.0) * carrier.wavelength() / (4.0 * PI)
+}
+
 fn free_space(carrier: Frequency, metres: f64) -> f64 {
     20.0 * (4.0 * PI * metres / carrier.wavelength()).log10()
 }

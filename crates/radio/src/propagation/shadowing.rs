@@ -61,22 +61,38 @@ struct Wave {
 }
 
 impl Shadowing {
+    /// Maximum in dB of any field; `None` if each pair of ships has its own.
+    pub fn max(&self) -> Option<f64> {
+        match self.correlation {
+            Correlation::Pair => None,
+            Correlation::Position { .. } => Some(self.amplitude().abs() * WAVES as f64),
+        }
+    }
+
+    /// Amplitude of each wave of a field over positions, in dB.
+    fn amplitude(&self) -> f64 {
+        self.finite_deviation() * (2.0 / WAVES as f64).sqrt()
+    }
+
+    fn finite_deviation(&self) -> f64 {
+        if self.deviation.is_finite() { self.deviation } else { 0.0 }
+    }
+
     /// The field between the ships `a` and `b`, the same as between `b` and `a`. A deviation that is not finite
     /// counts as 0.
     pub fn between(&self, seed: &Seed, a: &str, b: &str) -> ShadowField {
         let swapped = a > b;
         let (first, second) = if swapped { (b, a) } else { (a, b) };
         let mut stream = seed.stream(&["shadowing", first, second], 0);
-        let deviation = if self.deviation.is_finite() { self.deviation } else { 0.0 };
         let field = match self.correlation {
-            Correlation::Pair => Field::Constant(deviation * stream.normal()),
+            Correlation::Pair => Field::Constant(self.finite_deviation() * stream.normal()),
             Correlation::Position { distance } => {
                 let mut waves = Box::new([Wave::default(); WAVES]);
                 waves.fill_with(|| Wave {
                     vectors: [wave_vector(&mut stream, distance), wave_vector(&mut stream, distance)],
                     phase: TAU * stream.uniform(),
                 });
-                Field::Waves { amplitude: deviation * (2.0 / WAVES as f64).sqrt(), waves }
+                Field::Waves { amplitude: self.amplitude(), waves }
             }
         };
         ShadowField { swapped, field }
@@ -84,6 +100,14 @@ impl Shadowing {
 }
 
 impl ShadowField {
+    /// Maximum shadowing in dB, wherever the ships are.
+    pub fn max(&self) -> f64 {
+        match &self.field {
+            Field::Constant(decibels) => *decibels,
+            Field::Waves { amplitude, .. } => amplitude.abs() * WAVES as f64,
+        }
+    }
+
     /// Shadowing in dB, added to what is received, with the ships at `a` and `b`.
     pub fn at(&self, a: &Position, b: &Position) -> f64 {
         match &self.field {

@@ -52,6 +52,11 @@ impl Sea {
         (gamma.magnitude(), gamma.im.atan2(gamma.re))
     }
 
+    /// Whether it reflects no more than it receives, as any water does.
+    pub(super) fn is_passive(&self) -> bool {
+        (1.0..f64::INFINITY).contains(&self.permittivity) && (0.0..f64::INFINITY).contains(&self.conductivity)
+    }
+
     pub(super) fn loss(&self, carrier: Frequency, metres: f64, heights: [f64; 2]) -> f64 {
         let [sender, receiver] = heights;
         let direct = metres.hypot(sender - receiver);

@@ -3,7 +3,6 @@
 mod beams;
 mod budget;
 mod common;
-mod conditions;
 mod maritime;
 mod position;
 mod propagation;

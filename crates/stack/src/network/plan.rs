@@ -198,7 +198,7 @@ impl NetworkPlan {
                 let stations = (0..spec.ends.len()).map(station).collect();
                 // Two media may share some of their stations, but not their name.
                 let stream = |from, to| seed.stream(&["medium", &spec.name, name(from), name(to)], 0);
-                Box::new(Medium::new(MediumConfig { stations, ..config.clone() }, stream))
+                Box::new(Medium::new(MediumConfig { stations, ..config.clone() }, stream, &seed))
             }
             LinkModel::Switch(config) => {
                 let addresses =

@@ -66,7 +66,7 @@ impl Net {
         let (seed, stations) = (Seed::new(seed, 0), config.stations.len());
         let stream = |a: usize, b: usize| seed.stream(&["air", &a.to_string(), &b.to_string()], 0);
         Self {
-            link: Medium::new(config, stream),
+            link: Medium::new(config, stream, &seed),
             nodes: (0..stations).map(|_| Vec::new()).collect(),
             now: Instant::ZERO,
         }

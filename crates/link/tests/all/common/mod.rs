@@ -71,8 +71,10 @@ pub fn percent(percent: f64) -> Fraction {
     Fraction::from_percent(percent).unwrap()
 }
 
+pub const SEED: Seed = Seed::new(1, 0);
+
 pub fn stream(name: &str) -> Stream {
-    Seed::new(1, 0).stream(&[name], 0)
+    SEED.stream(&[name], 0)
 }
 
 /// A link with `direction` both ways.
@@ -89,7 +91,8 @@ pub fn streams(seed: u64) -> [Stream; 2] {
 
 pub fn medium(config: MediumConfig, seed: u64) -> hopcast_link::Medium {
     let seed = Seed::new(seed, 0);
-    hopcast_link::Medium::new(config, |from, to| seed.stream(&[&from.to_string(), &to.to_string()], 0))
+    let stream = |from: usize, to: usize| seed.stream(&[&from.to_string(), &to.to_string()], 0);
+    hopcast_link::Medium::new(config, stream, &seed)
 }
 
 pub fn switch(config: &SwitchConfig, seed: u64) -> Switch {
