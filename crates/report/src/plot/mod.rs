@@ -89,8 +89,8 @@ impl Plot {
     }
 }
 
-/// The pictures of a document: goodput over the sweep, and for each case the latency, the series, the network and maps of
-/// ships.
+/// The pictures of a document: goodput over the sweep, and for each case the latency, the series, the network and
+/// the maps of ships.
 ///
 /// The number of each kind is limited: of a large study, those of the first flows and cases are drawn.
 pub fn plots(document: &Document, topology: &Topology) -> Vec<Plot> {

@@ -23,8 +23,13 @@ const MAX_LINKS: usize = 3000;
 const MAX_HOPS: usize = 1000;
 /// Maximum number of flows that are drawn beside each other between two ships. Chosen: more cover what is beside.
 const MAX_LANES: usize = 6;
+/// Half the width of a cross, in pixels.
+const CROSS: f64 = 4.5;
 /// Maximum number of flows in the legend.
 const MAX_FLOWS: usize = 10;
+
+/// Width of a track to come, in widths of one that was sailed.
+pub(super) const FAINT: f64 = 1.8;
 
 /// What all moments of a map share.
 pub(super) struct Sheet<'m> {
@@ -32,6 +37,8 @@ pub(super) struct Sheet<'m> {
     fleet: Fleet<'m>,
     rates: Rates,
     flows: Flows<'m>,
+    /// Maximum number of links of a moment: those of all are as wide, and as in the legend.
+    most_links: usize,
     /// Whether a way of any moment does not arrive.
     stops: bool,
     /// Whether a ship is outside of its track at any moment.
@@ -56,8 +63,16 @@ impl<'m> Sheet<'m> {
         let fleet = Fleet::of(map);
         let count = fleet.ships.len();
         let stops = map.moments.iter().any(|moment| routes(moment, count).iter().any(|route| !route.arrives));
-        let mut sheet =
-            Self { rates: Rates::of(map), flows: Flows::of(map), map, fleet, stops, strays: false };
+        let most_links = map.moments.iter().map(|moment| moment.links.len()).max().unwrap_or(0);
+        let mut sheet = Self {
+            rates: Rates::of(map),
+            flows: Flows::of(map),
+            map,
+            fleet,
+            most_links,
+            stops,
+            strays: false,
+        };
         let is_stray = |fix: &Option<Fix>| fix.is_some_and(|fix| !fix.on_track);
         sheet.strays = map.moments.iter().any(|moment| sheet.fixes(moment).iter().any(is_stray));
         sheet
@@ -115,10 +130,23 @@ impl<'m> Sheet<'m> {
         Frame { sheet: self, title, at: moment.at_s, fixes, links, routes, caption }
     }
 
+    /// Factor of the width of links, which hide each other where they are many.
+    fn thin(&self, size: Size) -> f64 {
+        let page = if size == Size::Wide { 1.0 } else { 0.7 };
+        page * match self.most_links {
+            0..=100 => 1.0,
+            101..=400 => 0.75,
+            401..=1000 => 0.6,
+            _ => 0.45,
+        }
+    }
+
     /// The legend, for a page of this size.
     fn legend(&self, size: Size, font: f64) -> Legend {
         let count = self.fleet.ships.len();
-        let rates = self.rates.legend().into_iter().map(|(step, text)| (Key::Link(step), text));
+        let thin = self.thin(size);
+        let link = |step: usize| Key::Link { step, width: Rates::width(step) * thin };
+        let rates = self.rates.legend().into_iter().map(|(step, text)| (link(step), text));
         let mut flows: Vec<(Key, String)> = self
             .flows
             .names
@@ -162,9 +190,9 @@ impl Frame<'_, '_> {
     pub(super) fn paint(&self, size: Size) -> String {
         let (width, _, font) = size.chart();
         let font = font - 1.0;
-        let view = View::of(&self.sheet.fleet, size, font * 3.6);
+        let view = View::of(&self.sheet.fleet, size, font);
         let legend = self.sheet.legend(size, font);
-        let below = view.top + view.height + view.below(font);
+        let below = view.top + view.height + View::below(font);
         draw(width, below + legend.height, font, &self.caption, |canvas| {
             let title = clipped(&self.title, width, font + 1.5);
             canvas.text(&title, (0.0, font * 0.9), Anchor::Start, Ink::Text, font + 1.5);
@@ -174,8 +202,8 @@ impl Frame<'_, '_> {
             self.draw_links(canvas, &pens);
             let lines = self.draw_ways(canvas, &pens);
             self.draw_ships(canvas, &pens);
-            self.draw_ends(canvas, &pens);
-            self.draw_names(canvas, &view, &pens, &lines);
+            let crosses = self.draw_ends(canvas, &pens);
+            self.draw_names(canvas, &view, &pens, (&lines, &crosses));
             view.draw_scale(canvas);
             legend.draw(canvas, below);
         })
@@ -183,9 +211,11 @@ impl Frame<'_, '_> {
 
     fn draw_tracks(&self, canvas: &mut Canvas<'_>, view: &View, pens: &Pens) {
         let draw = |canvas: &mut Canvas<'_>, lines: &[Vec<Point>], ink: Ink| {
+            // What is faint is wider, so that it is no line of the grid.
+            let width = pens.track * if ink == Ink::Grid { FAINT } else { 1.0 };
             for line in lines {
                 let places: Vec<Point> = line.iter().map(|place| view.place(*place)).collect();
-                canvas.path(&places, ink, pens.track);
+                canvas.path(&places, ink, width);
             }
         };
         let fleet = &self.sheet.fleet;
@@ -254,27 +284,37 @@ impl Frame<'_, '_> {
         }
     }
 
-    /// A cross at the last ship of each way that does not arrive.
-    fn draw_ends(&self, canvas: &mut Canvas<'_>, pens: &Pens) {
+    /// A cross at the last ship of each way that does not arrive. Returns their places.
+    fn draw_ends(&self, canvas: &mut Canvas<'_>, pens: &Pens) -> Vec<Point> {
         let mut ends: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
         for route in self.routes.iter().filter(|route| !route.arrives) {
             if let Some(last) = route.ships.last() {
                 ends.entry(*last).or_default().insert(self.sheet.flows.place(route.flow));
             }
         }
+        let mut crosses = Vec::new();
         for (ship, flows) in ends {
             let Some((x, y)) = pens.at(ship) else { continue };
             for (turn, flow) in flows.into_iter().take(6).enumerate() {
                 let (sine, cosine) = (turn as f64 * 60.0 - 50.0).to_radians().sin_cos();
                 let away = pens.radius(ship) + 10.0;
                 let ink = Ink::Line(Flows::look(flow));
-                marks::cross(canvas, (x + away * cosine, y + away * sine), ink, 4.5);
+                let place = (x + away * cosine, y + away * sine);
+                marks::cross(canvas, place, ink, CROSS);
+                crosses.push(place);
             }
         }
+        crosses
     }
 
     /// The names of all ships, or of many those at which ways begin and end.
-    fn draw_names(&self, canvas: &mut Canvas<'_>, view: &View, pens: &Pens, lines: &[(Point, Point)]) {
+    fn draw_names(
+        &self,
+        canvas: &mut Canvas<'_>,
+        view: &View,
+        pens: &Pens,
+        (lines, crosses): (&[(Point, Point)], &[Point]),
+    ) {
         let ends: BTreeSet<usize> = self
             .routes
             .iter()
@@ -299,7 +339,8 @@ impl Frame<'_, '_> {
             top: view.top,
             bottom: view.top + view.height,
         };
-        let marks: Vec<(Point, f64)> = pens.ships.iter().flatten().copied().collect();
+        let crosses = crosses.iter().map(|at| (*at, CROSS));
+        let marks: Vec<(Point, f64)> = pens.ships.iter().flatten().copied().chain(crosses).collect();
         for (text, at, anchor) in names::place(&named, &marks, lines, &frame, pens.font) {
             canvas.text(&text, at, anchor, Ink::Text, pens.font);
         }
@@ -327,16 +368,10 @@ impl Pens {
             fix.map(|fix| (view.place(fix.place), marks::radius(ship.antennas, count, size)))
         };
         let is_wide = size == Size::Wide;
-        let thin = match frame.links.len() {
-            0..=100 => 1.0,
-            101..=400 => 0.7,
-            401..=1000 => 0.5,
-            _ => 0.35,
-        };
         let page = if is_wide { 1.0 } else { 0.7 };
         Self {
             ships: frame.fixes.iter().zip(&fleet.ships).map(place).collect(),
-            thin: thin * page,
+            thin: frame.sheet.thin(size),
             track: if count <= 60 { 1.4 } else { 0.8 } * page,
             way: if count <= 60 { 3.0 } else { 2.2 } * if is_wide { 1.0 } else { 0.8 },
             font: size.chart().2 - if count <= 20 { 1.0 } else { 2.0 },

@@ -81,7 +81,7 @@ impl Strip {
         let is_wide = size == Size::Wide;
         // A narrow page has the titles above their rows.
         let (left, above, bar) =
-            if is_wide { (self.titles(font), 4.0, 26.0) } else { (0.0, font * 1.5, 22.0) };
+            if is_wide { (self.titles(font), 4.0, 26.0) } else { (0.0, font * 1.7, 22.0) };
         let row = above + bar + font * 1.3;
         let top = font * 1.9;
         let height = top + self.rows.len() as f64 * row + font * 3.4;
@@ -94,7 +94,7 @@ impl Strip {
                 let (at, room) = if is_wide {
                     ((0.0, floor - bar / 2.0), left - 10.0)
                 } else {
-                    ((0.0, floor - bar - font * 1.5), width)
+                    ((0.0, floor - bar - font * 1.9), width)
                 };
                 canvas.text(&clipped(&own.title, room, font), at, Anchor::Start, Ink::Text, font);
                 let end = left + column * own.cells.len() as f64;

@@ -1,8 +1,8 @@
 //! The legend of a map, which is the same for all its moments.
 
 use super::flows::Flows;
+use super::frame::FAINT;
 use super::marks;
-use super::rates::Rates;
 use crate::plot::canvas::{Anchor, Canvas, Ink, Point, clipped, text_width};
 
 /// Length of a line in the legend, in pixels.
@@ -11,8 +11,8 @@ const KEY: f64 = 26.0;
 /// The sign before a legend's text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Key {
-    /// A link of this step.
-    Link(usize),
+    /// A link of this step and width.
+    Link { step: usize, width: f64 },
     /// The way of the flow with this index.
     Flow(usize),
     /// The end of a way that does not arrive.
@@ -83,9 +83,10 @@ impl Legend {
             let (from, to) = ((*x, top + y), (x + KEY, top + y));
             let middle = (x + KEY / 2.0, top + y);
             match *key {
-                Key::Link(step) => canvas.path(&[from, to], Ink::Load(step), Rates::width(step)),
+                Key::Link { step, width } => canvas.path(&[from, to], Ink::Load(step), width),
                 Key::Flow(flow) => marks::arrow(canvas, from, to, Flows::look(flow), 2.6),
                 Key::NoRoute => marks::cross(canvas, middle, Ink::Text, 4.5),
+                Key::Track(Ink::Grid) => canvas.path(&[from, to], Ink::Grid, 1.4 * FAINT),
                 Key::Track(ink) => canvas.path(&[from, to], ink, 1.4),
                 Key::Ship { radius, on_track } => marks::ship(canvas, middle, 90.0, radius, on_track),
                 Key::Words => {}

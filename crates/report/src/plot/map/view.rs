@@ -26,9 +26,11 @@ pub(super) struct View {
 }
 
 impl View {
-    /// The frame for all tracks below `top`, as high as the fleet needs and the page allows.
-    pub(super) fn of(fleet: &Fleet<'_>, size: Size, top: f64) -> Self {
-        let (width, _, font) = size.chart();
+    /// The frame for all tracks below a title, as high as the fleet needs and the page allows.
+    pub(super) fn of(fleet: &Fleet<'_>, size: Size, font: f64) -> Self {
+        let width = size.chart().0;
+        let has_titles = fleet.projection == Projection::Metres;
+        let top = font * if has_titles { 3.6 } else { 2.2 };
         let tight = Self::fit(fleet, size, top, width - 60.0);
         let widest = tight.norths(font).iter().map(|(_, text)| text_width(text, font)).fold(0.0, f64::max);
         let left = (widest + 8.0).min(width / 3.0);
@@ -82,9 +84,9 @@ impl View {
         ticks.into_iter().filter(is_there).map(place).collect()
     }
 
-    /// Height of the numbers and the title below the frame.
-    pub(super) fn below(&self, font: f64) -> f64 {
-        font * if self.projection.titles(self.span()).is_some() { 3.4 } else { 2.0 }
+    /// Height of the numbers, the title and the scale below the frame.
+    pub(super) const fn below(font: f64) -> f64 {
+        font * 3.4
     }
 
     /// The grid with its numbers, and the titles of the axes.
@@ -114,7 +116,7 @@ impl View {
         }
     }
 
-    /// A bar of a round length, in the lower right corner: degrees are no measure of distance.
+    /// A bar of a round length, below the frame, where it hides no ship: degrees are no measure of distance.
     pub(super) fn draw_scale(&self, canvas: &mut Canvas<'_>) {
         let font = canvas.font - 1.0;
         let metres = round_step(self.width / self.scale / 8.0);
@@ -123,10 +125,12 @@ impl View {
             metres if metres >= 1000.0 => format!("{} km", plain(metres / 1000.0)),
             metres => format!("{} m", plain(metres)),
         };
-        let (right, y) = (self.left + self.width - 10.0, self.top + self.height - 10.0);
+        let (right, y) = (self.left + self.width, self.top + self.height + canvas.font * 2.6);
         let left = right - length;
-        canvas.path(&[(left, y - 4.0), (left, y), (right, y), (right, y - 4.0)], Ink::Text, 1.4);
-        canvas.text(&text, (f64::midpoint(left, right), y - font * 0.8), Anchor::Middle, Ink::Text, font);
+        canvas.path(&[(left, y - 4.0), (left, y + 3.0)], Ink::Text, 1.4);
+        canvas.path(&[(left, y), (right, y)], Ink::Text, 1.4);
+        canvas.path(&[(right, y - 4.0), (right, y + 3.0)], Ink::Text, 1.4);
+        canvas.text(&text, (left - 6.0, y), Anchor::End, Ink::Text, font);
     }
 }
 
