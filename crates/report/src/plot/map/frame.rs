@@ -7,10 +7,11 @@ use hopcast_twin::results::{ShipMap, ShipMoment};
 use super::fleet::{Fix, Fleet};
 use super::flows::{Flows, Route, routes, words};
 use super::legend::{Group, Key, Legend};
+use super::marks::{self, Arrow};
 use super::names::{self, Named};
 use super::rates::Rates;
+use super::seconds;
 use super::view::View;
-use super::{marks, seconds};
 use crate::number::plain;
 use crate::plot::Size;
 use crate::plot::canvas::{Anchor, Canvas, Ink, Point, clipped, draw};
@@ -200,10 +201,10 @@ impl Frame<'_, '_> {
             let pens = Pens::of(self, &view, size);
             self.draw_tracks(canvas, &view, &pens);
             self.draw_links(canvas, &pens);
-            let lines = self.draw_ways(canvas, &pens);
+            let arrows = self.draw_ways(canvas, &pens);
             self.draw_ships(canvas, &pens);
             let crosses = self.draw_ends(canvas, &pens);
-            self.draw_names(canvas, &view, &pens, (&lines, &crosses));
+            self.draw_names(canvas, &view, &pens, (&arrows, &crosses));
             view.draw_scale(canvas);
             legend.draw(canvas, below);
         })
@@ -237,8 +238,8 @@ impl Frame<'_, '_> {
     }
 
     /// Each hop of the flows beside its link, on the right of the direction: the link's rate stays visible, and two
-    /// directions do not cover each other. Returns the lines.
-    fn draw_ways(&self, canvas: &mut Canvas<'_>, pens: &Pens) -> Vec<(Point, Point)> {
+    /// directions do not cover each other. Returns the arrows.
+    fn draw_ways(&self, canvas: &mut Canvas<'_>, pens: &Pens) -> Vec<Arrow> {
         // The lanes of each direction; the ways of a flow to several receivers share one.
         let mut lanes: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
         for route in &self.routes {
@@ -252,7 +253,7 @@ impl Frame<'_, '_> {
         }
         let steps: BTreeMap<[usize; 2], usize> =
             self.links.iter().map(|([a, b], step)| ([*a.min(b), *a.max(b)], *step)).collect();
-        let mut lines = Vec::new();
+        let mut arrows = Vec::new();
         for ((from, to), flows) in lanes.iter().take(MAX_HOPS) {
             let (Some(a), Some(b)) = (pens.at(*from), pens.at(*to)) else { continue };
             let (dx, dy) = (b.0 - a.0, b.1 - a.1);
@@ -269,11 +270,12 @@ impl Frame<'_, '_> {
                 // Short hops begin and end within their ships.
                 let (start, end) = (pens.radius(*from) + 1.0, length - pens.radius(*to) - 2.0);
                 let (start, end) = if end - start > 6.0 { (start, end) } else { (0.0, length) };
-                marks::arrow(canvas, along(start), along(end), Flows::look(*flow), pens.way);
-                lines.push((along(start), along(end)));
+                let (from, to) = (along(start), along(end));
+                arrows.push(Arrow { from, to, look: Flows::look(*flow), width: pens.way });
             }
         }
-        lines
+        Arrow::draw_all(&arrows, canvas);
+        arrows
     }
 
     fn draw_ships(&self, canvas: &mut Canvas<'_>, pens: &Pens) {
@@ -313,7 +315,7 @@ impl Frame<'_, '_> {
         canvas: &mut Canvas<'_>,
         view: &View,
         pens: &Pens,
-        (lines, crosses): (&[(Point, Point)], &[Point]),
+        (arrows, crosses): (&[Arrow], &[Point]),
     ) {
         let ends: BTreeSet<usize> = self
             .routes
@@ -339,9 +341,10 @@ impl Frame<'_, '_> {
             top: view.top,
             bottom: view.top + view.height,
         };
+        let lines: Vec<(Point, Point)> = arrows.iter().map(|arrow| (arrow.from, arrow.to)).collect();
         let crosses = crosses.iter().map(|at| (*at, CROSS));
         let marks: Vec<(Point, f64)> = pens.ships.iter().flatten().copied().chain(crosses).collect();
-        for (text, at, anchor) in names::place(&named, &marks, lines, &frame, pens.font) {
+        for (text, at, anchor) in names::place(&named, &marks, &lines, &frame, pens.font) {
             canvas.text(&text, at, anchor, Ink::Text, pens.font);
         }
     }

@@ -2,7 +2,7 @@
 
 use super::flows::Flows;
 use super::frame::FAINT;
-use super::marks;
+use super::marks::{self, Arrow};
 use crate::plot::canvas::{Anchor, Canvas, Ink, Point, clipped, text_width};
 
 /// Length of a line in the legend, in pixels.
@@ -84,7 +84,9 @@ impl Legend {
             let middle = (x + KEY / 2.0, top + y);
             match *key {
                 Key::Link { step, width } => canvas.path(&[from, to], Ink::Load(step), width),
-                Key::Flow(flow) => marks::arrow(canvas, from, to, Flows::look(flow), 2.6),
+                Key::Flow(flow) => {
+                    Arrow::draw_all(&[Arrow { from, to, look: Flows::look(flow), width: 2.6 }], canvas);
+                }
                 Key::NoRoute => marks::cross(canvas, middle, Ink::Text, 4.5),
                 Key::Track(Ink::Grid) => canvas.path(&[from, to], Ink::Grid, 1.4 * FAINT),
                 Key::Track(ink) => canvas.path(&[from, to], ink, 1.4),

@@ -37,21 +37,49 @@ pub(super) fn ship(canvas: &mut Canvas<'_>, at: Point, heading: f64, radius: f64
     }
 }
 
-/// A line with a head at its end, on a surface of its own; a short one has no head.
-pub(super) fn arrow(canvas: &mut Canvas<'_>, from: Point, to: Point, look: usize, width: f64) {
-    let (dx, dy) = (to.0 - from.0, to.1 - from.1);
-    let length = dx.hypot(dy);
-    let head = 4.0 + 1.9 * width;
-    if length < head {
-        canvas.path(&[from, to], Ink::Line(look), width);
-        return;
+/// A line with a head at its end; a short one has no head.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrow {
+    pub(super) from: Point,
+    pub(super) to: Point,
+    /// The line of [`theme::look`](crate::plot::theme::look).
+    pub(super) look: usize,
+    pub(super) width: f64,
+}
+
+impl Arrow {
+    /// All surfaces come first, then the lines, and the heads last: where arrows meet, no head is hidden.
+    pub(super) fn draw_all(arrows: &[Self], canvas: &mut Canvas<'_>) {
+        for arrow in arrows {
+            canvas.path(&[arrow.from, arrow.to], Ink::Surface, arrow.width + 2.0);
+        }
+        for arrow in arrows {
+            match arrow.neck() {
+                Some((neck, ..)) => canvas.path(&[arrow.from, neck], Ink::Dashed(arrow.look), arrow.width),
+                None => canvas.path(&[arrow.from, arrow.to], Ink::Line(arrow.look), arrow.width),
+            }
+        }
+        for arrow in arrows {
+            if let Some((_, left, right)) = arrow.neck() {
+                canvas.area(&[arrow.to, left, right], Ink::Line(arrow.look), 1.0);
+            }
+        }
     }
-    let (ux, uy) = (dx / length, dy / length);
-    let along = |at: f64, side: f64| (from.0 + ux * at - uy * side, from.1 + uy * at + ux * side);
-    let (neck, half) = (length - head, head * 0.5);
-    canvas.path(&[from, to], Ink::Surface, width + 2.0);
-    canvas.path(&[from, along(neck + 1.0, 0.0)], Ink::Dashed(look), width);
-    canvas.area(&[to, along(neck, half), along(neck, -half)], Ink::Line(look), 1.0);
+
+    /// The end of the line within the head, and the two corners of the head.
+    fn neck(&self) -> Option<(Point, Point, Point)> {
+        let (dx, dy) = (self.to.0 - self.from.0, self.to.1 - self.from.1);
+        let length = dx.hypot(dy);
+        let head = 4.0 + 1.9 * self.width;
+        if length < head {
+            return None;
+        }
+        let (ux, uy) = (dx / length, dy / length);
+        let along =
+            |at: f64, side: f64| (self.from.0 + ux * at - uy * side, self.from.1 + uy * at + ux * side);
+        let (neck, half) = (length - head, head * 0.5);
+        Some((along(neck + 1.0, 0.0), along(neck, half), along(neck, -half)))
+    }
 }
 
 /// A cross on a surface of its own.
