@@ -231,6 +231,43 @@ fn a_large_fleet_over_many_moments_is_bounded() {
 }
 
 #[test]
+fn too_many_of_everything_are_left_out() {
+    let mut map = fleet::map(40, 2, false);
+    map.ships = (0..4000).map(|number| map.ships[number % 40].clone()).collect();
+    let link = |number: usize| ShipLink { ships: [number % 900, number / 900], ..ShipLink::default() };
+    map.moments[0].links = (0..20_000).map(link).collect();
+    let way = |number: usize| FlowWay {
+        flow: format!("flow {number}"),
+        ships: vec![number % 40, number % 39, number % 38],
+        arrives: true,
+    };
+    map.moments[0].ways = (0..2000).map(way).collect();
+    let moment =
+        |number: u32| ShipMoment { at_s: number.into(), ways: vec![way(9999)], ..ShipMoment::default() };
+    map.moments.extend((100..20_000).map(moment));
+    map.rates_mbps = (1..5000).map(f64::from).collect();
+    let document = fleet::document(map);
+    let plots = plots(&document, &Topology::default());
+    assert_eq!(plots.len(), 61);
+    for plot in &plots {
+        let size = plot.standalone().len();
+        assert!(size < 2 << 20, "{}: {size}", plot.file_stem);
+    }
+    assert!(
+        plots[0].caption.contains("The 3000 links of the highest rates are drawn"),
+        "{}",
+        plots[0].caption
+    );
+    assert!(plots[0].caption.contains("Not drawn: 3,000 further ships."));
+    assert!(
+        plots[60].caption.contains("The first 24 flows and receivers are drawn."),
+        "{}",
+        plots[60].caption
+    );
+    assert!(page(&document).len() < 8 << 20);
+}
+
+#[test]
 fn the_run_directory_has_the_pictures_of_the_page() {
     let dir = tempfile::tempdir().unwrap();
     let document = fleet::document(fleet::map(10, 2, true));

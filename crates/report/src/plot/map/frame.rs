@@ -55,36 +55,31 @@ pub(super) struct Frame<'s, 'm> {
     fixes: Vec<Option<Fix>>,
     /// Pairs of ships with the step of their rate, the lowest first.
     links: Vec<([usize; 2], usize)>,
-    routes: Vec<Route<'m>>,
+    routes: Vec<Route<'s>>,
     pub(super) caption: String,
 }
 
 impl<'m> Sheet<'m> {
-    pub(super) fn of(map: &'m ShipMap) -> Self {
-        let fleet = Fleet::of(map);
+    /// What these moments of a map share.
+    pub(super) fn of(map: &'m ShipMap, fleet: Fleet<'m>, moments: &[&ShipMoment]) -> Self {
         let count = fleet.ships.len();
-        let stops = map.moments.iter().any(|moment| routes(moment, count).iter().any(|route| !route.arrives));
-        let most_links = map.moments.iter().map(|moment| moment.links.len()).max().unwrap_or(0);
+        let is_stopped = |moment: &&ShipMoment| routes(moment, count).iter().any(|route| !route.arrives);
         let mut sheet = Self {
-            rates: Rates::of(map),
-            flows: Flows::of(map),
             map,
             fleet,
-            most_links,
-            stops,
+            rates: Rates::of(map),
+            flows: Flows::of(map),
+            most_links: moments.iter().map(|moment| moment.links.len()).max().unwrap_or(0),
+            stops: moments.iter().any(is_stopped),
             strays: false,
         };
         let is_stray = |fix: &Option<Fix>| fix.is_some_and(|fix| !fix.on_track);
-        sheet.strays = map.moments.iter().any(|moment| sheet.fixes(moment).iter().any(is_stray));
+        sheet.strays = moments.iter().any(|moment| sheet.fixes(moment).iter().any(is_stray));
         sheet
     }
 
     pub(super) const fn flows(&self) -> &Flows<'m> {
         &self.flows
-    }
-
-    pub(super) const fn fleet(&self) -> &Fleet<'m> {
-        &self.fleet
     }
 
     /// The ships at a moment: one with a link is there, even where its track has no such time.
@@ -100,7 +95,7 @@ impl<'m> Sheet<'m> {
     }
 
     /// The map at a moment.
-    pub(super) fn frame(&self, moment: &'m ShipMoment) -> Frame<'_, 'm> {
+    pub(super) fn frame<'s>(&'s self, moment: &'s ShipMoment) -> Frame<'s, 'm> {
         let fixes = self.fixes(moment);
         let is_there = |ship: usize| fixes.get(ship).is_some_and(Option::is_some);
         let mut links: Vec<([usize; 2], usize)> = moment

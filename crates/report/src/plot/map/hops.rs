@@ -12,6 +12,8 @@ use crate::plot::canvas::{Anchor, Canvas, Ink, clipped, draw, text_width};
 
 /// Maximum number of rows.
 const MAX_ROWS: usize = 24;
+/// Maximum number of flows that are looked at. Bounds the work where most have no row.
+const MAX_FLOWS: usize = 256;
 /// Maximum number of moments that have a column. Chosen: more are less than two pixels wide.
 const MAX_COLUMNS: usize = 300;
 /// Maximum width of a column in pixels. Chosen: a bar is higher than wide.
@@ -51,7 +53,7 @@ impl Strip {
         let routes: Vec<Vec<Route<'_>>> =
             chosen.iter().map(|moment| routes(moment, map.ships.len())).collect();
         let mut rows: Vec<Row> = Vec::new();
-        for (flow, name) in flows.names.iter().enumerate() {
+        for (flow, name) in flows.names.iter().take(MAX_FLOWS).enumerate() {
             let of_moment = routes.iter().map(|routes| routes.iter().filter(|route| route.flow == *name));
             let columns: Vec<Vec<&Route<'_>>> = of_moment.map(Iterator::collect).collect();
             rows.extend(rows_of(flow, name, &columns, map, run));
@@ -153,7 +155,7 @@ fn draw_cell(
     match cell {
         Cell::Nothing => {}
         Cell::NoRoute => {
-            marks::cross(canvas, (middle, floor - 7.0), Ink::Text, (column / 2.0 - 1.0).clamp(1.0, 3.5))
+            marks::cross(canvas, (middle, floor - 7.0), Ink::Text, (column / 2.0 - 1.0).clamp(1.0, 3.5));
         }
         Cell::Hops(hops) => {
             let (left, right, top) = (x + gap, x + column - gap, floor - height.max(1.0));
@@ -219,14 +221,14 @@ mod tests {
 
     use super::*;
 
-    fn map(moments: &[&[(&str, &[usize], bool)]]) -> ShipMap {
+    /// Flow, ships, and whether they are all of the way.
+    type Way<'w> = (&'w str, &'w [usize], bool);
+
+    fn map(moments: &[&[Way<'_>]]) -> ShipMap {
         let ship = |number: usize| ShipTrack { node: format!("n{number}"), ..ShipTrack::default() };
-        let way = |&(flow, ships, arrives): &(&str, &[usize], bool)| FlowWay {
-            flow: flow.into(),
-            ships: ships.to_vec(),
-            arrives,
-        };
-        let moment = |(at, ways): (u32, &&[(&str, &[usize], bool)])| ShipMoment {
+        let way =
+            |&(flow, ships, arrives): &Way<'_>| FlowWay { flow: flow.into(), ships: ships.to_vec(), arrives };
+        let moment = |(at, ways): (u32, &&[Way<'_>])| ShipMoment {
             at_s: at.into(),
             ways: ways.iter().map(way).collect(),
             ..ShipMoment::default()

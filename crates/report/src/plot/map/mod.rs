@@ -20,9 +20,10 @@ use std::collections::BTreeMap;
 
 use hopcast_twin::results::{Run, ShipMap, ShipMoment};
 
-use self::fleet::evenly;
+use self::fleet::{Fleet, evenly};
 use self::frame::Sheet;
 use self::hops::Strip;
+use super::canvas::clipped;
 use super::{Plot, Section, Size, describe, slug};
 use crate::number::plain;
 use crate::study::{Study, grouped};
@@ -36,11 +37,14 @@ const LATEST: f64 = 1e9;
 /// The name of the key that a slider moves.
 pub(crate) const TIME: &str = "time";
 
+/// Names with values that select a map among the others.
+type Keys = Vec<(&'static str, String)>;
+
 /// A picture for each moment of the maps, in the first repeat of each case that has some, and one for the hops of the
 /// flows; and the number of those left out.
 pub(super) fn plots(study: &Study<'_>) -> (Vec<Plot>, usize) {
     let settings = grouped(study.document.runs.iter().map(|run| (study.setting(&run.parameters), run)));
-    let mut maps: Vec<(Vec<(&'static str, String)>, &Run, &ShipMap)> = Vec::new();
+    let mut maps: Vec<(Keys, &Run, &ShipMap)> = Vec::new();
     for ((case, choice), runs) in &settings {
         let Some(run) = runs.iter().find(|run| !run.maps.is_empty()) else { continue };
         let mut keys = Vec::new();
@@ -51,7 +55,7 @@ pub(super) fn plots(study: &Study<'_>) -> (Vec<Plot>, usize) {
             keys.push(("protocol", study.choice_label(choice)));
         }
         for map in run.maps.iter().filter(|map| !map.ships.is_empty()) {
-            let own = (run.maps.len() > 1).then(|| ("map", map.link.clone()));
+            let own = (run.maps.len() > 1).then(|| ("map", clipped(&map.link, 400.0, 13.0)));
             maps.push((keys.iter().cloned().chain(own).collect(), run, map));
         }
     }
@@ -66,19 +70,21 @@ pub(super) fn plots(study: &Study<'_>) -> (Vec<Plot>, usize) {
 
 /// The pictures of one map.
 fn plots_of(keys: &[(&'static str, String)], run: &Run, map: &ShipMap, most: usize) -> Vec<Plot> {
-    let sheet = Sheet::of(map);
-    let mut moments: Vec<&ShipMoment> = map.moments.iter().filter(|moment| is_moment(moment)).collect();
+    let fleet = Fleet::of(map);
+    let all: Vec<&ShipMoment> = map.moments.iter().filter(|moment| is_moment(moment)).collect();
+    let mut moments: Vec<&ShipMoment> =
+        evenly(all.len(), most).filter_map(|place| all.get(place)).copied().collect();
     // Without any moment the tracks are there to see.
-    let end = ShipMoment { at_s: sheet.fleet().last_time().clamp(0.0, LATEST), ..ShipMoment::default() };
+    let end = ShipMoment { at_s: fleet.last_time().clamp(0.0, LATEST), ..ShipMoment::default() };
     if moments.is_empty() {
         moments.push(&end);
     }
+    let sheet = Sheet::of(map, fleet, &moments);
     let is_whole = moments.iter().all(|moment| moment.at_s.fract() == 0.0);
     let name = format!("{} {}", map.link, describe(keys));
     let name: String = slug(&name).chars().take(40).collect();
     let mut plots = Vec::new();
-    for place in evenly(moments.len(), most) {
-        let Some(moment) = moments.get(place) else { continue };
+    for moment in &moments {
         let at = moment.at_s;
         let time = if is_whole { format!("{at:04.0}s") } else { format!("{at:06.1}s") };
         let frame = sheet.frame(moment);
