@@ -64,6 +64,15 @@ fn each_moment_has_a_picture_in_the_same_frame() {
 }
 
 #[test]
+fn a_moment_between_two_seconds_has_a_short_name() {
+    let mut map = fleet::map(3, 3, false);
+    map.moments[1].at_s = 10.0 / 6.0;
+    let pictures = pictures(map);
+    assert_eq!(pictures[1].file_stem, "002-map-radio-0001-7s");
+    assert_eq!(texts(&pictures[1].standalone())[0], "radio at 1.667 s");
+}
+
+#[test]
 fn a_metre_is_as_long_to_the_north_as_to_the_east() {
     let points = |x, y| vec![[0.0, 0.0, 0.0, 0.0], [1.0, x, y, 0.0], [9.0, x, y, 0.0]];
     let ship = |points| ShipTrack { node: "a".into(), antennas: 6, points };

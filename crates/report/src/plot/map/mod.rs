@@ -152,7 +152,7 @@ fn is_moment(moment: &ShipMoment) -> bool {
     moment.at_s.abs() <= LATEST
 }
 
-/// `30 s`
+/// `30 s`, or `1.667 s` of the sixth part of 10 s.
 fn seconds(at: f64) -> String {
-    format!("{} s", plain(at))
+    format!("{} s", plain((at * 1000.0).round() / 1000.0))
 }
