@@ -14,7 +14,7 @@ use crate::finding::findings;
 use crate::grid::{Cell, Column, Grid, Row, whose};
 use crate::number;
 use crate::plot::canvas::escape;
-use crate::plot::{Pictures, Plot, Section, Size, pictures, theme};
+use crate::plot::{Pictures, Plot, Section, Size, map, pictures, theme};
 use crate::study::{Study, distinct};
 
 mod cases;
@@ -60,6 +60,7 @@ pub(crate) fn page(document: &Document, pictures: &Pictures, manifest: &Value, d
         "latency" => section(pictures, Section::Latency, "latency", "Latency"),
         "series" => section(pictures, Section::Series, "series", "Over time"),
         "network" => section(pictures, Section::Network, "network", "The network"),
+        "ships" => section(pictures, Section::Map, "ships", "The ships"),
         "packets" => section(pictures, Section::Packets, "packets", "Where packets died"),
         "manifest" => provenance::provenance(manifest),
         _ => String::new(),
@@ -163,7 +164,11 @@ fn section(pictures: &Pictures, which: Section, id: &str, heading: &str) -> Stri
         bytes += plot.inline(Size::Wide).len() + plot.inline(Size::Narrow).len();
         bytes <= MAX_SECTION_BYTES
     };
-    let shown: Vec<&Plot> = all.iter().take(1).chain(all.iter().skip(1).take_while(fits)).copied().collect();
+    let shown: Vec<&Plot> = match which {
+        // The last moments are to be among those of a long run.
+        Section::Map => map::fitting(&all, MAX_SECTION_BYTES),
+        _ => all.iter().take(1).chain(all.iter().skip(1).take_while(fits)).copied().collect(),
+    };
     let chosen = middle_case(pictures);
     let mut out = format!(
         "<section id=\"{id}\">\n<div class=\"head\"><h2>{heading}</h2>{}</div>\n",
@@ -195,6 +200,7 @@ fn bounds(shown: usize, in_files: usize, left_out: usize, which: Section) -> Str
         Section::Latency => "latency.csv",
         Section::Series => "timeseries.csv",
         Section::Network => "links.csv",
+        Section::Map => "summary.json",
         Section::Packets => "captures",
     };
     let of = |count: usize| number::plain(count as f64);
@@ -203,8 +209,12 @@ fn bounds(shown: usize, in_files: usize, left_out: usize, which: Section) -> Str
         notes.push(format!("{} more pictures of this kind are in <code>plots/</code>.", of(in_files)));
     }
     if left_out > 0 {
+        let chosen = match which {
+            Section::Map => "a selection of the moments, of the first cases",
+            _ => "those of the first flows and cases",
+        };
         notes.push(format!(
-            "Of {} pictures of this kind, {} are drawn: those of the first flows and cases. \
+            "Of {} pictures of this kind, {} are drawn: {chosen}. \
              The numbers of the other {} are in <code>{file}</code>.",
             of(shown + in_files + left_out),
             of(shown + in_files),
@@ -222,7 +232,7 @@ fn middle_case(pictures: &Pictures) -> Option<String> {
         let cases = distinct(own.flat_map(|plot| &plot.keys).filter(|(name, _)| *name == "case"));
         (!cases.is_empty()).then_some(cases)
     };
-    let sections = [Section::Latency, Section::Series, Section::Network];
+    let sections = [Section::Latency, Section::Series, Section::Network, Section::Map];
     let fewest = sections.into_iter().filter_map(of_section).min_by_key(Vec::len)?;
     fewest.get(fewest.len() / 2).map(|(_, value)| value.clone())
 }

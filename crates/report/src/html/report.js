@@ -19,6 +19,7 @@ document.addEventListener("DOMContentLoaded", () => {
   for (const select of selects) {
     select.addEventListener("change", () => { choose(select.dataset.key, select.value); show(); });
   }
+  for (const select of selects) if (select.dataset.key === "time") slider(select, selects);
   show();
   for (const table of document.querySelectorAll("table.sortable")) sortable(table);
   const summary = document.querySelector("#summary .scroll");
@@ -36,6 +37,28 @@ document.addEventListener("DOMContentLoaded", () => {
   });
   addEventListener("afterprint", () => { for (const details of folded) details.open = false; });
 });
+
+// A slider beside a choice of times: with it the pictures are a film.
+function slider(select, selects) {
+  const range = document.createElement("input");
+  range.type = "range";
+  range.className = "slide";
+  range.min = 0;
+  range.max = select.options.length - 1;
+  range.setAttribute("aria-label", "time");
+  const follow = () => {
+    range.value = select.selectedIndex;
+    range.setAttribute("aria-valuetext", select.value);
+  };
+  range.addEventListener("input", () => {
+    select.selectedIndex = range.value;
+    select.dispatchEvent(new Event("change"));
+  });
+  for (const other of selects) other.addEventListener("change", follow);
+  follow();
+  select.closest(".choose").classList.add("times");
+  select.parentElement.after(range);
+}
 
 // A heading becomes a button: up, down, and as it was.
 function sortable(table) {

@@ -14,6 +14,7 @@ mod cdf;
 mod chart;
 mod label;
 mod load;
+pub(crate) mod map;
 mod network;
 pub(crate) mod packets;
 mod series;
@@ -41,6 +42,7 @@ pub(crate) enum Section {
     Latency,
     Series,
     Network,
+    Map,
     Packets,
 }
 
@@ -87,7 +89,8 @@ impl Plot {
     }
 }
 
-/// The pictures of a document: goodput over the sweep, and for each case the latency, the series and the network.
+/// The pictures of a document: goodput over the sweep, and for each case the latency, the series, the network and
+/// the maps of ships.
 ///
 /// The number of each kind is limited: of a large study, those of the first flows and cases are drawn.
 pub fn plots(document: &Document, topology: &Topology) -> Vec<Plot> {
@@ -102,17 +105,18 @@ pub(crate) struct Pictures {
 }
 
 pub(crate) fn pictures(document: &Document, topology: &Topology) -> Pictures {
-    if document.summary.is_empty() {
-        return Pictures::default();
-    }
     let study = Study::new(document);
     let mut pictures = Pictures::default();
-    for (section, (plots, left_out)) in [
-        (Section::Throughput, throughput::plots(&study)),
-        (Section::Latency, cdf::plots(&study)),
-        (Section::Series, series::plots(&study)),
-        (Section::Network, network::plots(&study, topology)),
-    ] {
+    let mut all = Vec::new();
+    if !document.summary.is_empty() {
+        all.push((Section::Throughput, throughput::plots(&study)));
+        all.push((Section::Latency, cdf::plots(&study)));
+        all.push((Section::Series, series::plots(&study)));
+        all.push((Section::Network, network::plots(&study, topology)));
+    }
+    // Ships can be looked at without a flow.
+    all.push((Section::Map, map::plots(&study)));
+    for (section, (plots, left_out)) in all {
         pictures.plots.extend(plots);
         pictures.left_out.insert(section, left_out);
     }
