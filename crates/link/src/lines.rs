@@ -124,7 +124,7 @@ impl Lines {
         let Some(frame) = line.sender.finish_copy(reports) else { return };
         let hearing = radios.hearing(end, from, to);
         line.path.sent(&frame);
-        let echo = stations[from].config.echo && !is_group(&frame);
+        let echo = stations[from].config.echo && line.sender.copied_to(&frame).is_none();
         let echo = echo.then(|| frame.clone());
         line.arrive(end, (from, to), frame, hearing, stations[to].config.address, flight, reports);
         if let Some(frame) = echo {
@@ -141,9 +141,8 @@ impl Lines {
         let Self { lines, stations, streams, reports, ends, .. } = self;
         let line = lines[place].get_or_insert_with(|| {
             let direction = &stations[from].direction;
-            let (sender, path) =
-                (Sender::on_line(from, to, direction), Path::new(direction, streams[place].clone()));
-            Box::new(Line { sender, path })
+            let sender = Sender::on_line(from, (to, stations[to].config.address), direction);
+            Box::new(Line { sender, path: Path::new(direction, streams[place].clone()) })
         });
         let Some(rate) = rate else {
             return line.sender.discard(now, frame, DropReason::Unheard, reports);
@@ -216,8 +215,8 @@ impl Line {
         }
     }
 
-    /// Begins the next frame, and returns when that will have left. Those that wait for a station that hears nothing are
-    /// dropped.
+    /// Begins the next frame, and returns when that will have left. Those that wait for a station that hears nothing
+    /// are dropped.
     fn start_next(
         &mut self,
         now: Instant,
@@ -260,12 +259,10 @@ impl Link for Lines {
             return self.drop(now, from, frame, DropReason::Unheard);
         }
         let own = &mut self.stations[from];
-        if group {
-            own.counters.sent_packets += 1;
-            own.counters.sent_bytes += frame.len() as u64;
-            self.reports.sent(now, from, &frame);
-        }
-        if own.config.echo && group {
+        own.counters.sent_packets += 1;
+        own.counters.sent_bytes += frame.len() as u64;
+        self.reports.sent(now, from, &frame);
+        if own.config.echo {
             self.flight.launch(Fate { at: now, twice: false, flip: None }, frame, from, from, true, None);
         } else {
             frame.recycle();
