@@ -40,7 +40,7 @@ pub struct Medium {
 #[derive(Debug)]
 enum Kind {
     Shared(Box<SharedMedium>),
-    Lines(Lines),
+    Lines(Box<Lines>),
 }
 
 /// A medium on which stations disturb each other.
@@ -80,7 +80,7 @@ impl Medium {
         {
             let radios = model.0.radios(seed);
             let lines = Lines::new(config.stations, &config.direction, radios, stream);
-            return Self { kind: Kind::Lines(lines) };
+            return Self { kind: Kind::Lines(Box::new(lines)) };
         }
         let stations = Stations::of_medium(&config, &mut stream, seed);
         let access = match config.mac {
@@ -100,14 +100,14 @@ impl Medium {
     fn link(&self) -> &dyn Link {
         match &self.kind {
             Kind::Shared(shared) => &**shared,
-            Kind::Lines(lines) => lines,
+            Kind::Lines(lines) => &**lines,
         }
     }
 
     fn link_mut(&mut self) -> &mut dyn Link {
         match &mut self.kind {
             Kind::Shared(shared) => &mut **shared,
-            Kind::Lines(lines) => lines,
+            Kind::Lines(lines) => &mut **lines,
         }
     }
 }
