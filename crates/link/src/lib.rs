@@ -41,7 +41,15 @@
 //!   has one limit of retries, and not one for RTS and one for data. Who waits in vain for an acknowledgement or a CTS
 //!   waits as long as it would take, so that who has collided counts the next back-off from the slot from which the
 //!   others do, which wait for EIFS; the standard's timeouts (SIFS, a slot, and the delay until a preamble is noticed)
-//!   are of another length. Radio propagation is a model to come behind the same [`Link`] trait.
+//!   are of another length.
+//! - Radios ([`RadioModel`]) say at any time who hears whom, at which rate, and what is lost; propagation is theirs,
+//!   and `hopcast-radio` has ships'. Who senses a transmission is asked as it begins, and nobody who comes into range
+//!   later does. A transmission that is too weak to be sensed disturbs nothing. RTS, CTS and
+//!   acknowledgements take their configured time, are read by all that hear their sender as they begin, and are not
+//!   lost. A sender knows the rate that its receiver can read without asking, and each retry is sent at the next lower
+//!   one: a retry chain in place of a rate control with statistics.
+//! - [`Mac::EthernetLike`] is no radio: each pair of stations has a line of its own, whatever others send meanwhile. A
+//!   frame to a group counts as sent when it is copied onto the lines, without airtime on a line that nobody hears.
 
 mod address;
 mod attachment;
@@ -137,8 +145,8 @@ pub trait Link {
     /// The figures of one direction up to and including `now`, cumulative; all zero if there is no such direction.
     ///
     /// A medium or switch has a direction for each ordered pair of stations. What was sent counts for the pair it was
-    /// addressed to (a group frame for every pair); the time and drops of the queue are those of the sending station,
-    /// in each of its directions.
+    /// addressed to (a group frame for every pair that it reaches); the time and drops of the queue are those of the
+    /// sending station, in each of its directions, unless each has a line ([`Mac::EthernetLike`]).
     fn counters(&mut self, now: Instant, from: Attachment, to: Attachment) -> Counters;
 
     /// The queue of the attachment `from` at `now`; empty if there is no such attachment.

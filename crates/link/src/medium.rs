@@ -26,10 +26,11 @@ use crate::{Attachment, Change, Counters, Event, Link, Quality, QueueSnapshot};
 ///
 /// With [`MediumConfig::radios`], these say who hears whom at which rate, and what is lost:
 ///
-/// - Under [`Mac::Csma`] a transmission is sensed by all that hear its sender as it begins, whatever its rate, and read by
-///   those whose rate then is at least that of the frame. To the others it is noise. A frame to a group is sent at the
-///   lowest rate; one to a station at the rate at which that can read it, and each retry at a lower one. The radios lose
+/// - Under [`Mac::Csma`] a transmission is sensed by all that hear its sender as it begins, whatever its rate, and read
+///   by those whose rate then is at least that of the frame. To the others it is noise. A frame to a group is sent at
+///   the lowest rate; one to a station at the highest that it can read, and each retry at a lower one. The radios lose
 ///   a frame as its last bit leaves, below the acknowledgements.
+/// - Under [`Mac::Perfect`] nobody disturbs anybody, and frames have the same rates, and are lost without retries.
 /// - Under [`Mac::EthernetLike`] each ordered pair of stations has a line of its own, and there is no medium to share.
 #[derive(Debug)]
 pub struct Medium {
@@ -38,8 +39,8 @@ pub struct Medium {
 
 #[derive(Debug)]
 enum Kind {
-    Shared(SharedMedium),
-    Lines(Lines),
+    Shared(Box<SharedMedium>),
+    Lines(Box<Lines>),
 }
 
 /// A medium on which stations disturb each other.
@@ -54,7 +55,7 @@ struct SharedMedium {
 enum Access {
     Perfect(Schedule),
     /// All stations hear all.
-    Csma(Contention),
+    Csma(Box<Contention>),
     /// Each hears some, or asks before it sends.
     Dcf(Box<Dcf>),
 }
@@ -79,7 +80,7 @@ impl Medium {
         {
             let radios = model.0.radios(seed);
             let lines = Lines::new(config.stations, &config.direction, radios, stream);
-            return Self { kind: Kind::Lines(lines) };
+            return Self { kind: Kind::Lines(Box::new(lines)) };
         }
         let stations = Stations::of_medium(&config, &mut stream, seed);
         let access = match config.mac {
@@ -89,24 +90,24 @@ impl Medium {
                 if config.hears.is_some() || csma.rts.is_some() || stations.radios.is_some() {
                     Access::Dcf(Box::new(Dcf::new(csma, streams, &stations)))
                 } else {
-                    Access::Csma(Contention::new(csma, streams))
+                    Access::Csma(Box::new(Contention::new(csma, streams)))
                 }
             }
         };
-        Self { kind: Kind::Shared(SharedMedium { stations, access }) }
+        Self { kind: Kind::Shared(Box::new(SharedMedium { stations, access })) }
     }
 
     fn link(&self) -> &dyn Link {
         match &self.kind {
-            Kind::Shared(shared) => shared,
-            Kind::Lines(lines) => lines,
+            Kind::Shared(shared) => &**shared,
+            Kind::Lines(lines) => &**lines,
         }
     }
 
     fn link_mut(&mut self) -> &mut dyn Link {
         match &mut self.kind {
-            Kind::Shared(shared) => shared,
-            Kind::Lines(lines) => lines,
+            Kind::Shared(shared) => &mut **shared,
+            Kind::Lines(lines) => &mut **lines,
         }
     }
 }
@@ -233,9 +234,8 @@ impl Schedule {
 
     fn offer(&mut self, now: Instant, from: Attachment, frame: Buffer, stations: &mut Stations) {
         let free = self.sending.is_none();
-        let sender = &mut stations.senders[from];
-        sender.offer(now, frame, free, &mut stations.reports);
-        if free && sender.end().is_some() {
+        if let Some(frame) = stations.senders[from].admit(now, frame, free, &mut stations.reports) {
+            stations.start(now, from, frame);
             self.sending = Some(from);
         }
     }
@@ -254,8 +254,10 @@ impl Schedule {
     /// The medium is free at `at`: the station that has waited longest sends.
     fn take_turn(&mut self, at: Instant, stations: &mut Stations) {
         let next = longest_waiting(stations.senders.iter());
-        if let Some(next) = next {
-            stations.senders[next].start_next(at, &mut stations.reports);
+        if let Some(next) = next
+            && let Some(frame) = stations.senders[next].pull(at, &mut stations.reports)
+        {
+            stations.start(at, next, frame);
         }
         self.sending = next;
     }

@@ -12,8 +12,8 @@ use crate::Attachment;
 pub struct Hearing {
     /// The station that hears.
     pub to: Attachment,
-    /// The highest rate that it can read; a frame that is sent at a higher one is noise to it. 0 if it reads none of the
-    /// [rates](Radios::rates), and only senses frames.
+    /// The highest rate that it can read; a frame that is sent at a higher one is noise to it. 0 if it reads none of
+    /// the [rates](Radios::rates), and only senses frames.
     pub rate: Rate,
     /// Probability that a frame whose last bit leaves now is lost there.
     pub loss: Fraction,

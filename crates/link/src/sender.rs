@@ -2,7 +2,6 @@
 
 use hopcast_core::{Buffer, Duration, Instant, Rate};
 
-use crate::address::is_group;
 use crate::config::{Direction, DropReason};
 use crate::queue::FrameQueue;
 use crate::reports::Reports;
@@ -16,8 +15,8 @@ pub(crate) const ETHERNET_HEADER: u64 = 14;
 #[derive(Debug)]
 pub(crate) struct Sender {
     from: Attachment,
-    /// The other end of a line of its own for two stations.
-    line_to: Option<Attachment>,
+    /// The other end of a line of its own for two stations, and its address.
+    line_to: Option<(Attachment, [u8; 6])>,
     rate: Option<Rate>,
     /// The rate at which the last frame was begun, which it keeps to its end.
     frame_rate: Option<Rate>,
@@ -55,8 +54,13 @@ impl Sender {
     }
 
     /// The sender of a line that has only one station at its other end.
-    pub(crate) fn on_line(from: Attachment, to: Attachment, config: &Direction) -> Self {
+    pub(crate) fn on_line(from: Attachment, to: (Attachment, [u8; 6]), config: &Direction) -> Self {
         Self { line_to: Some(to), ..Self::new(from, config) }
+    }
+
+    /// The other end of the line, if `frame` is not for it alone, and so may be on other lines too.
+    pub(crate) fn copied_to(&self, frame: &Buffer) -> Option<Attachment> {
+        copied_to(self.line_to, frame)
     }
 
     /// Takes a frame. `free` says that no other sender is using the line.
@@ -104,11 +108,12 @@ impl Sender {
         Some(frame)
     }
 
-    /// Takes the frame in serialisation, which has left at its end: on this line, if it was for a group.
+    /// Takes the frame in serialisation, which has left at its end; unless it may be on other lines too, it counts as
+    /// sent.
     pub(crate) fn finish_copy(&mut self, reports: &mut Reports) -> Option<Buffer> {
         let Serialising { frame, start, end } = self.serialising.take()?;
         self.occupied(end.since(start));
-        if !is_group(&frame) {
+        if self.copied_to(&frame).is_none() {
             self.sent(end, &frame, reports);
         }
         Some(frame)
@@ -162,7 +167,7 @@ impl Sender {
         let next = queue.pop(now, |waiting, reason| {
             counters.queue_dropped_packets += 1;
             reports.unsent(now, *from, &waiting.frame);
-            let missed_by = line_to.filter(|_| is_group(&waiting.frame));
+            let missed_by = copied_to(*line_to, &waiting.frame);
             reports.dropped(now, *from, missed_by, waiting.frame, reason);
         })?;
         self.counters.queued += now.since(next.since);
@@ -262,10 +267,14 @@ impl Sender {
     /// Drops a frame that has not left completely, and whose status has been reported.
     pub(crate) fn give_up(&mut self, now: Instant, frame: Buffer, reason: DropReason, reports: &mut Reports) {
         self.counters.queue_dropped_packets += 1;
-        // The copies of a frame to a group on other lines have another fate.
-        let missed_by = self.line_to.filter(|_| is_group(&frame));
+        // The copies of a frame on other lines have another fate.
+        let missed_by = self.copied_to(&frame);
         reports.dropped(now, self.from, missed_by, frame, reason);
     }
+}
+
+fn copied_to(line_to: Option<(Attachment, [u8; 6])>, frame: &Buffer) -> Option<Attachment> {
+    line_to.filter(|(_, address)| frame.first_chunk() != Some(address)).map(|(to, _)| to)
 }
 
 /// The sender that is next on a shared line: of those whose frames could be sent, the one whose head frame has waited

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use hopcast_core::{Buffer, Dbm, Duration, Fraction, Instant, Reception, Seed, Stream, earliest};
+use hopcast_core::{Buffer, Duration, Fraction, Instant, Reception, Seed, Stream, earliest};
 
 use crate::address::{Addresses, is_for, is_group};
 use crate::config::{Direction, DropReason, Loss, Mac, MediumConfig, PairLoss, Station, SwitchConfig};
@@ -130,12 +130,32 @@ impl Stations {
         self.addresses.addressee(from, frame)
     }
 
+    /// A station begins to send a frame: at its rate, or at the highest that a radio's receiver can read.
+    pub(crate) fn start(&mut self, now: Instant, from: Attachment, frame: Buffer) {
+        let to = self.addressee(from, &frame);
+        let sender = &mut self.senders[from];
+        let rate = match &mut self.radios {
+            None => sender.rate(),
+            Some(radios) => {
+                let found = to.and_then(|to| radios.hearing(now, from, to));
+                found.map(|hearing| hearing.rate).or(radios.rates().last().copied())
+            }
+        };
+        sender.start_at(now, frame, rate);
+    }
+
     /// Every other station hears, or misses, the frame that has left at `end`.
     pub(crate) fn hear(&mut self, end: Instant, from: Attachment, frame: &Buffer) {
         for to in 0..self.len() {
             let Some(path) = self.path(from, to) else { continue };
             let (wanted, addressed) = self.wants(to, frame);
-            if !self.hears(from, to) {
+            let rate = self.senders[from].frame_rate();
+            let hearing = self.radios.as_mut().and_then(|radios| radios.hearing(end, from, to));
+            let heard = match &self.radios {
+                None => self.hears(from, to),
+                Some(_) => hearing.is_some_and(|hearing| Some(hearing.rate) >= rate),
+            };
+            if !heard {
                 if addressed && !is_group(frame) {
                     self.paths[path].sent(frame);
                     self.miss(end, from, to, frame, DropReason::Unheard);
@@ -149,12 +169,12 @@ impl Stations {
             if addressed {
                 self.paths[path].sent(frame);
             }
-            self.listen(end, from, to, frame, addressed, None);
+            self.listen(end, from, to, frame, addressed, hearing);
         }
         self.echo(end, from, frame);
     }
 
-    /// One station hears, or misses, a frame that has left at `end`.
+    /// One station hears, or misses, a frame that has left at `end`, of which its radio loses a share.
     pub(crate) fn listen(
         &mut self,
         end: Instant,
@@ -162,11 +182,12 @@ impl Stations {
         to: Attachment,
         frame: &Buffer,
         addressed: bool,
-        signal: Option<Dbm>,
+        hearing: Option<Hearing>,
     ) {
         let Some(path) = self.path(from, to) else { return };
-        match self.paths[path].fate(end, None) {
+        match self.paths[path].fate(end, hearing.map(|hearing| hearing.loss)) {
             Some(fate) => {
+                let signal = hearing.and_then(|hearing| hearing.signal);
                 let reception = Reception { signal, rate: self.senders[from].frame_rate() };
                 let reception = self.radio.then_some(reception);
                 self.flight.launch(fate, frame.clone(), from, to, !addressed, reception);

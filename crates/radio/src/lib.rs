@@ -25,8 +25,10 @@
 //! - The two-ray law has a flat sea. Beyond the radio horizon, 4.12 km (√h₁ + √h₂) with heights in metres (a ray over
 //!   an earth of 4/3 of its radius), its loss is too small.
 //! - Beams are horizontal: no roll, pitch or elevation.
-//! - A frame has the rate of the instant at which it begins, and is lost by the budget of that at which it ends, at
-//!   whatever rate it was sent; no fading is faster than ships move.
+//! - A frame has the rate of the instant at which it begins, and is lost unless there is a link at any rate when it
+//!   ends; no fading is faster than ships move.
+//! - Both ends of a pair use one pair of beams in both directions. Of other pairs' beams nothing is known: a ship sends
+//!   to all that are in range by their best beams, and hears them, at once.
 
 pub mod beams;
 pub mod budget;

@@ -23,7 +23,7 @@ pub struct Motion {
     until: Option<Instant>,
 }
 
-/// How far a ship gets in a time.
+/// Maximum distance between a ship's positions at two times: `slack` and `speed` times the time between them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drift {
     /// Maximum speed, in metres per second.
@@ -86,16 +86,15 @@ impl Motion {
         &self.track
     }
 
-    /// A bound of its position: in a time Δ that changes by at most `slack` + `speed` Δ, in metres and metres per second.
-    /// `None` if there is none, because the track jumps.
+    /// A bound of how far it gets; `None` if there is none, because the track jumps.
     pub fn drift(&self) -> Option<Drift> {
         // Beside its leader's track a ship is at any bearing after a turn, which takes no time.
         let slack = 2.0 * self.ahead.hypot(self.starboard);
         Some(Drift { speed: self.track.max_speed()?, slack })
     }
 
-    /// The time until which [`at`](Self::at) stays as it is at `now`: `now` itself while the ship moves or turns; `None`
-    /// if it never changes again.
+    /// The time until which [`at`](Self::at) stays as it is at `now`: `now` itself while the ship moves or turns,
+    /// `None` if it never changes again.
     pub fn rests_until(&self, now: Instant) -> Option<Instant> {
         if now < self.from {
             return Some(self.from);

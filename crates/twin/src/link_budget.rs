@@ -34,8 +34,8 @@ pub enum NoBudget {
     NotLinked(String, String),
 }
 
-/// The budget between the nodes `a` and `b` at a time, in the first repeat: on the radio link of a name, or on the first
-/// that has both.
+/// The budget between the nodes `a` and `b` at a time, in the first repeat: on the radio link of a name, or on the
+/// first that has both.
 ///
 /// # Errors
 /// See [`NoBudget`].

@@ -1,6 +1,6 @@
 //! An exchange of frames: what is received, what answers it, and how it ends.
 
-use hopcast_core::{FrameOutcome, Instant};
+use hopcast_core::{Fraction, FrameOutcome, Instant};
 
 use super::contender::{Head, Reply};
 use super::transmission::{Kind, Listener, ReceptionState, Transmission};
@@ -78,23 +78,21 @@ impl Dcf {
             let station = listener.station;
             let reception = self.contenders[station].reception(&listener.mark);
             let clean = reception == ReceptionState::Clean && listener.reads;
-            let (lost, signal) = match &mut stations.radios {
-                None => (None, None),
-                // Noise, or a collision, whatever the radios say.
-                Some(_) if !clean => (Some(true), None),
-                Some(radios) => match radios.hearing(end, from, station).filter(Hearing::reads) {
-                    None => (Some(true), None),
-                    Some(Hearing { loss, signal, .. }) => {
-                        let path = stations.path_mut(from, station);
-                        (path.map(|path| path.radio_lost(loss)), signal)
-                    }
-                },
+            // Noise and collisions are lost whatever the radios say.
+            let hearing = match &mut stations.radios {
+                Some(radios) if clean => radios.hearing(end, from, station).filter(Hearing::reads),
+                Some(_) | None => None,
             };
+            let by_radio = stations.radios.is_some();
             let Some(path) = stations.path_mut(from, station) else { continue };
-            let lost = path.channel_lost() | lost.unwrap_or(false);
+            let lost = path.channel_lost()
+                | match hearing {
+                    Some(hearing) => path.radio_lost(hearing.loss),
+                    None => by_radio,
+                };
             // A frame to others is not retried for this station's sake.
             let loss = match to {
-                _ if stations.radios.is_none() => DropReason::RetryLimit,
+                _ if !by_radio => DropReason::RetryLimit,
                 Some(to) if to == station => DropReason::RetryLimit,
                 _ => DropReason::Lost,
             };
@@ -123,7 +121,9 @@ impl Dcf {
                         if addressed {
                             self.count(end, from, &mut head, stations);
                         }
-                        stations.listen(end, from, station, &head.frame, addressed, signal);
+                        // Its loss has been judged.
+                        let hearing = hearing.map(|hearing| Hearing { loss: Fraction::ZERO, ..hearing });
+                        stations.listen(end, from, station, &head.frame, addressed, hearing);
                     }
                 }
             }

@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use hopcast_core::Instant;
-use hopcast_link::{Change, Event, Link, PointToPoint};
+use hopcast_link::{Change, Event, Link, Mac, PointToPoint};
 use proptest::prelude::*;
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -92,6 +92,32 @@ proptest! {
             }
             let tally = tally(&said, from);
             prop_assert_eq!(tally.sent + tally.dropped, offered(&actions, from));
+        }
+    }
+
+    #[test]
+    fn every_frame_sent_by_radio_arrives_or_is_lost(config in any::radio_config(), actions in any::actions(5)) {
+        let n = config.stations.len();
+        let lines = config.mac == Mac::EthernetLike;
+        let actions = up_to_an_end(actions, n);
+        let mut link = medium(config.clone(), 1);
+        link.report_sent(true);
+        let said = run(&mut link, &actions, END);
+        prop_assert_eq!(link.deadline(), None);
+        for from in 0..n {
+            let (tally, once) = (tally(&said, from), link.sender_counters(END, from));
+            prop_assert_eq!(tally.sent, once.sent_packets);
+            prop_assert_eq!(tally.sent + tally.dropped, offered(&actions, from));
+            for to in (0..n).filter(|&to| to != from) {
+                let counters = link.counters(END, from, to);
+                let arrived = counters.delivered_packets - counters.duplicated_packets;
+                // A frame that is overheard was not sent to this station, unless it has a line.
+                if lines || !config.stations[to].promiscuous {
+                    prop_assert_eq!(counters.sent_packets, arrived + counters.lost_packets);
+                } else {
+                    prop_assert!(counters.sent_packets <= arrived + counters.lost_packets);
+                }
+            }
         }
     }
 

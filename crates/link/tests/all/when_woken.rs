@@ -16,7 +16,8 @@ fn medium_of(config: MediumConfig) -> Box<dyn Link> {
 /// A link by its configuration, with actions on it.
 fn scene() -> impl Strategy<Value = (Scene, Vec<(Instant, Action)>)> {
     let pair = any::config().prop_flat_map(|config| (Just(Scene::Pair(config)), any::actions(2)));
-    let shared = any::medium_config().prop_flat_map(|config| {
+    let shared = prop_oneof![2 => any::medium_config(), 1 => any::radio_config()];
+    let shared = shared.prop_flat_map(|config| {
         let n = config.stations.len();
         let actions = if n == 0 { Just(Vec::new()).boxed() } else { any::actions(n).boxed() };
         (Just(Scene::Shared(config)), actions)

@@ -76,8 +76,8 @@ impl Law {
 }
 
 impl Law {
-    /// A distance in metres beyond which the loss is above `decibels`, whatever the heights; `None` if there is none, or
-    /// none that is known. It is not the smallest: two rays may add up at any distance.
+    /// A distance in metres beyond which the loss is above `decibels`, whatever the heights; `None` if none is known.
+    /// It is not the smallest: two rays may add up at any distance.
     pub fn reach(&self, decibels: f64) -> Option<f64> {
         let metres = match self {
             Self::FreeSpace { carrier } => free_space_reach(*carrier, decibels),

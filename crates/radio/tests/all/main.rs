@@ -3,6 +3,7 @@
 mod beams;
 mod budget;
 mod common;
+mod fleet;
 mod maritime;
 mod position;
 mod propagation;

@@ -27,7 +27,7 @@ fn error(text: &str) -> String {
     load_text(Path::new("bad.yaml"), text, &Overrides::default()).unwrap_err().to_string()
 }
 
-/// Two small ships, one of which sails away from the other at 10 m/s from 0 m on, and 10 datagrams of 500 bytes a second
+/// Two small ships 6 km apart, one of which sails away from the other at 10 m/s, and 10 datagrams of 500 bytes a second
 /// between them.
 const AWAY: &str = "
 duration: 100 s

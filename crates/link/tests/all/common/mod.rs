@@ -1,6 +1,7 @@
 //! A small runner in virtual time, and what the tests share.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
+pub mod radios;
 pub mod saturation;
 
 use hopcast_core::{Buffer, Duration, Fraction, Instant, Rate, Seed, Stream};
@@ -158,8 +159,9 @@ pub mod any {
 
     use super::*;
     use hopcast_core::Bytes;
-    use hopcast_link::{Csma, Duplex, Mac, PairLoss, Queue, QueueLimit, Rts, Station};
+    use hopcast_link::{Csma, Duplex, Mac, PairLoss, Queue, QueueLimit, RadioModel, Rts, Station};
     use proptest::prelude::*;
+    use std::sync::Arc;
 
     pub fn fraction() -> impl Strategy<Value = Fraction> {
         prop_oneof![
@@ -261,6 +263,15 @@ pub mod any {
             };
             let stations = stations.into_iter().enumerate().map(station).collect();
             MediumConfig { direction, stations, mac: mac.clone(), pairs: Vec::new(), hears, radios: None }
+        })
+    }
+
+    /// Stations with radios whose answers depend on all questions before.
+    pub fn radio_config() -> impl Strategy<Value = MediumConfig> {
+        let mac = prop_oneof![2 => mac(), 1 => Just(Mac::EthernetLike)];
+        (medium_config(), mac).prop_map(|(config, mac)| {
+            let radios = Arc::new(radios::Stateful::new(config.stations.len()));
+            MediumConfig { mac, radios: Some(RadioModel(radios)), ..config }
         })
     }
 
