@@ -282,7 +282,16 @@ impl SiteService {
     ) -> Result<SiteMachine, String> {
         let lower = |interface: &SiteInterface| {
             let SiteInterface { name, mac, mtu, rate } = interface.clone();
-            LowerInterface { name, link: None, mac, mtu, tags: Vec::new(), rate, is_mesh: false }
+            LowerInterface {
+                name,
+                link: None,
+                mac,
+                mtu,
+                tags: Vec::new(),
+                rate,
+                is_mesh: false,
+                is_radio: false,
+            }
         };
         let lower: Vec<_> = interfaces.iter().map(lower).collect();
         let settings = self.0.settings();

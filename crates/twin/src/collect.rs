@@ -16,6 +16,7 @@ use crate::results::{
 };
 use crate::scenario::BlockBound;
 use crate::scenario::model::{self, Action, Case, LinkId, Measure, Scenario};
+use crate::ship_maps::ship_maps;
 use crate::world::{InstanceReport, limit_tables};
 
 pub use crate::observed::{ObservedLink, SentBytes};
@@ -80,8 +81,15 @@ impl LiveObservations {
             None => sent_on_pairs(scenario, &links),
         };
         let hosts = services.into_iter().filter(|&(_, count)| count > 0).collect();
-        let observed =
-            Observed { flows, links, network_bytes, transfer_bytes, hosts, tables, maps: Vec::new() };
+        let observed = Observed {
+            flows,
+            links,
+            network_bytes,
+            transfer_bytes,
+            hosts,
+            tables,
+            maps: ship_maps(scenario, repeat),
+        };
         let mut run = Run { live: Some(live), ..collect(case, repeat, bounds, observed) };
         for ProgramResult { flow: number, figures, receivers, series, latency, counters, .. } in programs {
             let cuts = bounds.of_flow(scenario, number);

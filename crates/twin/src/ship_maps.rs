@@ -17,8 +17,12 @@ pub(crate) fn moments(scenario: &Scenario) -> impl Iterator<Item = Instant> {
     (0..=MOMENTS).map(move |number| share_of(duration, number, MOMENTS))
 }
 
-/// A map of each radio link of a scenario, in a run with this seed; without the ways of flows.
-pub(crate) fn ship_maps(scenario: &Scenario, seed: &Seed) -> Vec<ShipMap> {
+/// A map of each radio link of a scenario, in its first repeat and in no other; without the ways of flows.
+pub(crate) fn ship_maps(scenario: &Scenario, repeat: u64) -> Vec<ShipMap> {
+    if repeat > 0 {
+        return Vec::new();
+    }
+    let seed = &Seed::new(scenario.seed, repeat);
     let map = |&(link, ref fleet): &(usize, std::sync::Arc<Fleet>)| {
         let first = fleet.ships.first().map(|ship| ship.motion.track().at(Instant::ZERO).position);
         ShipMap {

@@ -185,7 +185,8 @@ impl LayerInterface {
         let link = matches!(below, Below::Attachment(_)).then(|| links[hop.link].name.clone());
         let mac = mac_address(hop.link, hop.attachment);
         let rate = links[hop.link].direction(hop.attachment).rate;
-        LowerInterface { name: name.clone(), link, mac, mtu, tags: tags.clone(), rate, is_mesh }
+        let is_radio = links[hop.link].is_radio();
+        LowerInterface { name: name.clone(), link, mac, mtu, tags: tags.clone(), rate, is_mesh, is_radio }
     }
 }
 

@@ -94,6 +94,11 @@ impl Link {
 }
 
 impl Link {
+    /// Whether it is the radios of ships that contend.
+    pub fn is_radio(&self) -> bool {
+        matches!(&self.model, LinkModel::Medium(config) if config.radios.is_some() && matches!(config.mac, Mac::Csma(_)))
+    }
+
     /// The medium, of whose stations each hears only some of the others.
     pub fn partly_heard(&self) -> Option<&MediumConfig> {
         match &self.model {

@@ -182,6 +182,8 @@ pub struct LowerInterface {
     pub rate: Option<Rate>,
     /// Whether it is a mesh's, which is told which groups are wanted above.
     pub is_mesh: bool,
+    /// Whether it is a radio that contends for its medium.
+    pub is_radio: bool,
 }
 
 /// The user of an interface that a service makes.

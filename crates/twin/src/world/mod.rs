@@ -27,7 +27,7 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use hopcast_core::{Duration, Frame, FrameStatus, Instant, Item, Machine, Port, Seed, Slot};
+use hopcast_core::{Duration, Frame, FrameStatus, Instant, Item, Machine, Port, Slot};
 use hopcast_link::{Attachment, Change, Counters, Event, Link};
 use hopcast_stack::PlacedMachine;
 use hopcast_stack::VirtualNode;
@@ -477,12 +477,9 @@ impl World {
         }
     }
 
-    /// The maps of ships, in the first repeat.
+    /// The maps of ships, with the ways of flows.
     fn maps(&self) -> Vec<ShipMap> {
-        if self.repeat > 0 {
-            return Vec::new();
-        }
-        let mut maps = ship_maps(&self.scenario, &Seed::new(self.scenario.seed, self.repeat));
+        let mut maps = ship_maps(&self.scenario, self.repeat);
         for (number, map) in maps.iter_mut().enumerate() {
             for (moment, ways) in map.moments.iter_mut().zip(&self.ways) {
                 moment.ways = ways.get(number).cloned().unwrap_or_default();

@@ -180,7 +180,7 @@ impl Settings {
     /// Whether an interface is a radio.
     fn is_wireless(&self, interface: &LowerInterface) -> bool {
         let is_it = |name: &String| *name == interface.name || Some(name) == interface.link.as_ref();
-        self.wireless.iter().any(|name| name == ALL || is_it(name))
+        interface.is_radio || self.wireless.iter().any(|name| name == ALL || is_it(name))
     }
 
     /// Checks that the names of radios are those of interfaces that it is attached to.

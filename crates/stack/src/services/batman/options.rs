@@ -108,7 +108,7 @@ const FRAGMENTATION: Opt<Settings> = Opt {
 
 const WIRELESS: Opt<Settings> = Opt {
     key: "wireless",
-    about: "Its interfaces that are radios, the name of an interface or link, a list of such names, or `all`. Broadcasts are sent three times there, and a path that enters and leaves a node by the same one is worth less. With `batman-v` the throughput of others is the link's rate, and there a third of the rate at which a neighbour is heard.",
+    about: "Its interfaces that are radios, the name of an interface or link, a list of such names, or `all`; those of a [radio link](#radio) with `csma` are in any case. Broadcasts are sent three times there, and a path that enters and leaves a node by the same one is worth less. With `batman-v` the throughput of others is the link's rate, and there a third of the rate at which a neighbour is heard.",
     form: Form::Names,
     set: |settings, node, key| {
         let names = one_or_list(node).iter().map(|name| text(name, key).map(str::to_owned));
