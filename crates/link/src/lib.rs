@@ -45,9 +45,9 @@
 //! - Radios ([`RadioModel`]) say at any time who hears whom, at which rate, and what is lost; propagation is theirs,
 //!   and `hopcast-radio` has ships'. Who senses a transmission is asked as it begins, and nobody who comes into range
 //!   later does. There is no carrier sense beyond the range of the lowest rate, and a transmission that is too weak to
-//!   be read disturbs nothing. RTS, CTS and acknowledgements take their configured time, are read by all that hear their
-//!   sender as they begin, and are not lost. A sender knows the rate that its receiver can read without asking, and each
-//!   retry is sent at the next lower one: a retry chain in place of a rate control with statistics.
+//!   be read disturbs nothing. RTS, CTS and acknowledgements take their configured time, are read by all that hear
+//!   their sender as they begin, and are not lost. A sender knows the rate that its receiver can read without asking,
+//!   and each retry is sent at the next lower one: a retry chain in place of a rate control with statistics.
 //! - [`Mac::EthernetLike`] is no radio: each pair of stations has a line of its own, whatever others send meanwhile. A
 //!   frame to a group counts as sent when it is copied onto the lines, without airtime on a line that nobody hears.
 
