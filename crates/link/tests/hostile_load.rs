@@ -72,6 +72,15 @@ fn the_hub_and_all_others(from: Attachment, to: Attachment) -> bool {
     (from == 0) != (to == 0)
 }
 
+/// Stations with radios, each of which hears the four on either side at the lowest rate.
+fn radios(mac: Mac) -> Box<dyn Link> {
+    let near = |_, from: Attachment, to: Attachment| (from.abs_diff(to) <= 4).then_some((1, 10.0));
+    let stations = (0..STATIONS).map(|i| Station { address: address(i), ..Station::default() }).collect();
+    let config = common::radios::with_radios(STATIONS, mac, near);
+    let direction = direction(12_000);
+    Box::new(medium(MediumConfig { direction, stations, ..config }, 1))
+}
+
 /// Each frame asks, however short it is.
 fn asking() -> Csma {
     Csma { rts: Some(Rts::ofdm(Bytes::new(0), Rate::from_mbit(12))), ..Csma::default() }
@@ -143,6 +152,8 @@ fn floods() -> Vec<(&'static str, Box<dyn Link>, To, Duration)> {
         ("a hub and hidden stations", air(Csma::default(), Some(the_hub_and_all_others)), To::Hub, ms(5)),
         ("requests of hidden stations", air(asking(), Some(the_hub_and_all_others)), To::Hub, ms(5)),
         ("requests to nobody", air(asking(), Some(nobody)), To::Nobody, ms(5)),
+        ("radios", radios(Mac::Csma(Csma::default())), To::Neighbour, ms(5)),
+        ("a line for each pair", radios(Mac::EthernetLike), To::Neighbour, ms(1)),
         ("a switch", yard(1_000), To::Neighbour, ms(1)),
         ("a switch, to all", yard(200), To::Everybody, ms(5)),
     ]

@@ -191,7 +191,10 @@ impl RadioLink {
         let fixes =
             [0, 1].map(|end: usize| self.ships[end].motion.at(now).ok_or(RadioLinkState::Absent(end)));
         let found = match fixes {
-            [Ok(a), Ok(b)] => self.between(&[a, b]).ok_or(RadioLinkState::NotComparable),
+            [Ok(a), Ok(b)] => match a.position.to(&b.position) {
+                Some(between) => Ok(self.between(&[a, b], &between)),
+                None => Err(RadioLinkState::NotComparable),
+            },
             [Err(absent), _] | [_, Err(absent)] => Err(absent),
         };
         let (path, [forward, back]) = match found {
@@ -202,15 +205,14 @@ impl RadioLink {
         Budget { at: now, names, path, forward, back }
     }
 
-    /// As [`at`](Self::at), where the ships are known; `None` if one is on a plane and the other on the globe.
-    pub(crate) fn between(&mut self, fixes: &[Fix; 2]) -> Option<(Path, [RadioLinkState; 2])> {
-        let between = fixes[0].position.to(&fixes[1].position)?;
+    /// As [`at`](Self::at), where the ships are known, and how one lies from the other.
+    pub(crate) fn between(&mut self, fixes: &[Fix; 2], between: &Separation) -> (Path, [RadioLinkState; 2]) {
         let before = self.selectors.map(|selector| selector.beam());
-        let (mut path, mut states) = self.by_beams(fixes, &between);
+        let (mut path, mut states) = self.by_beams(fixes, between);
         if !states.iter().any(RadioLinkState::is_up) {
             self.forget();
             if before != [None; 2] {
-                (path, states) = self.by_beams(fixes, &between);
+                (path, states) = self.by_beams(fixes, between);
                 let changed =
                     |(end, before): (&End, Option<Beam>)| before.is_some_and(|beam| beam != end.beam);
                 path.handed_over = path.ends.iter().zip(before).any(changed);
@@ -219,13 +221,13 @@ impl RadioLink {
                 self.forget();
             }
         }
-        Some((path, states))
+        (path, states)
     }
 
     /// The same as [`between`](Self::between), without hand-over.
-    pub(crate) fn peek(&mut self, fixes: &[Fix; 2]) -> Option<(Path, [RadioLinkState; 2])> {
+    pub(crate) fn peek(&mut self, fixes: &[Fix; 2], between: &Separation) -> (Path, [RadioLinkState; 2]) {
         let selectors = self.selectors;
-        let found = self.between(fixes);
+        let found = self.between(fixes, between);
         self.selectors = selectors;
         found
     }

@@ -33,6 +33,15 @@ impl Fleet {
         let [a, b] = [a, b].map(|ship| self.ships[ship].clone());
         RadioLink::new(self.channel.clone(), a, b, seed, self.hysteresis)
     }
+
+    /// A distance beyond which two ships do not hear each other with at most this shadowing.
+    fn reach(&self, ends: (usize, usize), shadowing: f64) -> Option<f64> {
+        let radios = [ends.0, ends.1].map(|ship| &self.ships[ship].radio);
+        let gains = radios[0].antennas().max_gain() + radios[1].antennas().max_gain();
+        let power = radios[0].power().max(radios[1].power());
+        // A millionth of a decibel for what sums round.
+        self.channel.law.reach(power + gains + shadowing - self.sensitivity + 1e-6)
+    }
 }
 
 impl RadioSource for Fleet {
@@ -79,6 +88,8 @@ struct Located {
 #[derive(Debug)]
 struct Pair {
     link: RadioLink,
+    /// Distance beyond which there is no link, if one is known.
+    reach: Option<f64>,
     last: Option<Known<[Option<Reading>; 2]>>,
 }
 
@@ -119,28 +130,37 @@ impl FleetRadios {
         let (Some(a), Some(b)) = (self.locate(now, ends.0), self.locate(now, ends.1)) else {
             return [None; 2];
         };
-        let beyond = match a.position.to(&b.position) {
-            Some(between) => self.reach(ends).filter(|&reach| between.metres > reach).map(|reach| {
-                let gap = between.metres - reach - ROUNDING;
-                self.nearer_by(now, ends, gap)
-            }),
-            // A track is on a plane or on the globe, and so are its ships always.
-            None => Some(NEVER),
+        // A track is on a plane or on the globe, and so are its ships always.
+        let Some(between) = a.position.to(&b.position) else {
+            self.keep_apart(ends, NEVER);
+            return [None; 2];
         };
-        if let Some(until) = beyond {
+        let reach = match &self.pairs[place] {
+            Some(pair) => pair.reach,
+            None => self.reach(ends),
+        };
+        if let Some(reach) = reach.filter(|&reach| between.metres > reach) {
+            let until = self.nearer_by(now, ends, between.metres - reach - ROUNDING);
             if let Some(pair) = &mut self.pairs[place] {
                 pair.link.forget();
             }
-            self.apart_until[place] = until;
-            self.apart_until[ends.1 * count + ends.0] = until;
+            self.keep_apart(ends, until);
             return [None; 2];
         }
         let until = earliest(self.rests_until(ends.0), self.rests_until(ends.1));
         let sensitivity = self.fleet.sensitivity;
         let pair = self.pair(ends);
-        let what = read(pair.link.between(&[a, b]), sensitivity);
+        let (_, states) = pair.link.between(&[a, b], &between);
+        let what = states.map(|state| read(state, sensitivity));
         pair.last = Some(Known { at: now, until, what });
         what
+    }
+
+    /// Neither of two ships hears the other before `until`.
+    fn keep_apart(&mut self, ends: (usize, usize), until: Instant) {
+        let count = self.fleet.ships.len();
+        self.apart_until[ends.0 * count + ends.1] = until;
+        self.apart_until[ends.1 * count + ends.0] = until;
     }
 
     /// A time before which two ships are not nearer by `gap` metres.
@@ -158,24 +178,19 @@ impl FleetRadios {
 
     /// A distance beyond which two ships do not hear each other, by any of their beams; `None` if none is known.
     fn reach(&mut self, ends: (usize, usize)) -> Option<f64> {
-        let shadowing = match self.fleet.channel.shadowing {
-            None => 0.0,
-            Some(shadowing) => match shadowing.max() {
-                Some(max) => max,
-                None => self.pair(ends).link.max_shadowing(),
-            },
-        };
-        let Fleet { channel, ships, sensitivity, .. } = &self.fleet;
-        let radios = [ends.0, ends.1].map(|ship| &ships[ship].radio);
-        let gains = radios[0].antennas().max_gain() + radios[1].antennas().max_gain();
-        let power = radios[0].power().max(radios[1].power());
-        channel.law.reach(power + gains + shadowing - *sensitivity + 1e-6)
+        match self.fleet.channel.shadowing.map(|shadowing| shadowing.max()) {
+            None => self.fleet.reach(ends, 0.0),
+            Some(Some(max)) => self.fleet.reach(ends, max),
+            Some(None) => self.pair(ends).reach,
+        }
     }
 
     fn pair(&mut self, ends: (usize, usize)) -> &mut Pair {
         let Self { fleet, seed, pairs, .. } = self;
-        pairs[ends.0 * fleet.ships.len() + ends.1]
-            .get_or_insert_with(|| Box::new(Pair { link: fleet.link(ends.0, ends.1, seed), last: None }))
+        pairs[ends.0 * fleet.ships.len() + ends.1].get_or_insert_with(|| {
+            let link = fleet.link(ends.0, ends.1, seed);
+            Box::new(Pair { reach: fleet.reach(ends, link.max_shadowing()), link, last: None })
+        })
     }
 
     /// Position and heading of a ship at `now`; `None` while it is absent.
@@ -208,14 +223,13 @@ impl FleetRadios {
     }
 }
 
-/// What each end reads, of the first ship and of the second; a rate of 0 of what it only senses.
-fn read(found: Option<(crate::budget::Path, [RadioLinkState; 2])>, sensitivity: f64) -> [Option<Reading>; 2] {
-    let Some((_, states)) = found else { return [None; 2] };
-    states.map(|state| match state {
+/// Reception in one direction; a rate of 0 of what is only sensed.
+fn read(state: RadioLinkState, sensitivity: f64) -> Option<Reading> {
+    match state {
         RadioLinkState::Up { signal, rate, .. } => Some((rate, signal)),
         RadioLinkState::TooWeak { signal, .. } if signal >= sensitivity => Some((Rate::default(), signal)),
         RadioLinkState::TooWeak { .. } | RadioLinkState::Absent(_) | RadioLinkState::NotComparable => None,
-    })
+    }
 }
 
 impl Radios for FleetRadios {
@@ -235,8 +249,10 @@ impl Radios for FleetRadios {
     fn peek(&mut self, now: Instant, from: usize, to: usize) -> Option<Hearing> {
         let ends = self.ends(from, to)?;
         let fixes = [self.locate(now, ends.0)?, self.locate(now, ends.1)?];
+        let between = fixes[0].position.to(&fixes[1].position)?;
         let sensitivity = self.fleet.sensitivity;
-        let readings = read(self.pair(ends).link.peek(&fixes), sensitivity);
+        let (_, states) = self.pair(ends).link.peek(&fixes, &between);
+        let readings = states.map(|state| read(state, sensitivity));
         self.heard(from, to, readings)
     }
 

@@ -85,11 +85,11 @@ impl Dcf {
             };
             let by_radio = stations.radios.is_some();
             let Some(path) = stations.path_mut(from, station) else { continue };
-            let lost = path.channel_lost()
-                | match hearing {
-                    Some(hearing) => path.radio_lost(hearing.loss),
-                    None => by_radio,
-                };
+            let lost = match hearing {
+                None if by_radio => true,
+                None => path.channel_lost(),
+                Some(hearing) => path.channel_lost() | path.radio_lost(hearing.loss),
+            };
             // A frame to others is not retried for this station's sake.
             let loss = match to {
                 _ if !by_radio => DropReason::RetryLimit,

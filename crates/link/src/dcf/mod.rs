@@ -205,7 +205,8 @@ impl Dcf {
         reserved: Instant,
         stations: &mut Stations,
     ) {
-        let mut listeners = self.spare.listeners.pop().unwrap_or_default();
+        let new = || Vec::with_capacity(stations.len());
+        let mut listeners = self.spare.listeners.pop().unwrap_or_else(new);
         listeners.clear();
         let Self { contenders, config, hearers, spare, .. } = self;
         contenders.touch(from).send();
@@ -275,7 +276,10 @@ impl Dcf {
         // Until it has been sent, nobody has missed it for another reason.
         let missed = if stations.radios.is_some() { DropReason::Unheard } else { DropReason::RetryLimit };
         heard.resize(stations.len(), Err(missed));
-        let mut audience = self.spare.audience.pop().unwrap_or_default();
+        // As many as there can be, so that lists stop growing.
+        let count = if stations.radios.is_some() { stations.len() } else { 0 };
+        let new = || Vec::with_capacity(count);
+        let mut audience = self.spare.audience.pop().unwrap_or_else(new);
         audience.clear();
         let airtime = Duration::ZERO;
         Head { frame, to, retries: 0, heard, audience, counted: false, airtime, rate: None }

@@ -172,6 +172,26 @@ fn a_ship_hears_and_is_heard_from_when_it_joins_until_it_leaves() {
 }
 
 #[test]
+fn a_ship_that_its_formation_turns_into_range_is_heard_at_once() {
+    // The leader sails 1 m to the east and back; the other is 8 km to starboard, first in the south and then north.
+    let leader = Motion::along(track(&[(0.0, 0.0, 0.0), (100.0, 1.0, 0.0), (200.0, 0.0, 0.0)]));
+    let outer = leader.beside(0.0, 8_000.0);
+    let ships = fleet(Size::Small, vec![outer, still(0.0, 12_000.0)], Fraction::ZERO);
+    let mut radios = ships.radios(&Seed::new(1, 0));
+    let heard = [1.0, 99.0, 101.0].map(|at| {
+        let mut hearers = Vec::new();
+        radios.hearers(seconds(at), 0, &mut hearers);
+        hearers.len()
+    });
+    assert_eq!(heard, [0, 0, 1]);
+    // A jump has no bound at all.
+    let jump = Motion::along(track(&[(0.0, 0.0, 90e3), (100.0, 0.0, 90e3), (100.0, 0.0, 100.0)]));
+    let ships = fleet(Size::Small, vec![jump, still(0.0, 0.0)], Fraction::ZERO);
+    let mut radios = ships.radios(&Seed::new(1, 0));
+    assert_eq!([1.0, 101.0].map(|at| radios.hearing(seconds(at), 1, 0).is_some()), [false, true]);
+}
+
+#[test]
 fn a_hand_over_loses_no_frame() {
     // A ship sails round another, which hands over from beam to beam: 24 sectors in 100 s.
     let circle = (0..=360).map(|i| {
