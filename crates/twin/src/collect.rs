@@ -421,7 +421,7 @@ fn links(scenario: &Scenario, observed: &Observed) -> Vec<Link> {
     let mut links = Vec::new();
     for (number, (spec, link)) in scenario.links.iter().zip(&observed.links).enumerate() {
         for &((from, to), counters) in &link.window {
-            let rate = spec.direction(from).rate;
+            let takes_time = spec.has_radios() || spec.direction(from).rate.is_some();
             links.push(Link {
                 name: spec.name.clone(),
                 from: scenario.nodes[spec.ends[from]].name.clone(),
@@ -431,7 +431,7 @@ fn links(scenario: &Scenario, observed: &Observed) -> Vec<Link> {
                 delivered_packets: counters.delivered_packets,
                 lost_packets: counters.lost_packets,
                 queue_dropped_packets: counters.queue_dropped_packets,
-                utilisation: rate.map(|_| counters.busy.as_secs_f64() / window),
+                utilisation: takes_time.then(|| counters.busy.as_secs_f64() / window),
                 down_s: down.get(&(number, from)).map_or(0.0, |down| down.as_secs_f64()),
             });
         }

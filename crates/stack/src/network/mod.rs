@@ -94,9 +94,15 @@ impl Link {
 }
 
 impl Link {
-    /// Whether it is the radios of ships that contend.
+    /// Whether its stations have radios, whose signals decide about rates and losses.
+    pub fn has_radios(&self) -> bool {
+        matches!(&self.model, LinkModel::Medium(config) if config.radios.is_some())
+    }
+
+    /// Whether its stations have radios that contend.
     pub fn is_radio(&self) -> bool {
-        matches!(&self.model, LinkModel::Medium(config) if config.radios.is_some() && matches!(config.mac, Mac::Csma(_)))
+        self.has_radios()
+            && matches!(&self.model, LinkModel::Medium(config) if matches!(config.mac, Mac::Csma(_)))
     }
 
     /// The medium, of whose stations each hears only some of the others.

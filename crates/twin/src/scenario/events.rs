@@ -47,6 +47,8 @@ pub(super) const ALLOWED: [&str; 27] = [
     "on",
     "set",
 ];
+/// The changes of what a radio link's signals decide.
+const BY_SIGNAL: [&str; 3] = ["rate", "loss", "to"];
 /// Maximum number of entries of the schedule in words. Chosen: a plot has no room for more.
 const MAX_WORDS: usize = 100;
 /// Maximum number of changes of single links, members and services by all events. Chosen: it bounds the memory that a
@@ -322,13 +324,21 @@ fn targets(
         };
     };
     let all = matches!(&links.kind, Kind::Scalar(text) if text == "all");
+    let of_signal = BY_SIGNAL.into_iter().find_map(|key| Some((key, fields.get(key)?)));
+    let by_signal = |id: &LinkId| topology.links[*id].has_radios() && of_signal.is_some();
     let ids = if all {
-        (0..topology.links.len()).collect()
+        (0..topology.links.len()).filter(|id| !by_signal(id)).collect()
     } else {
         let ids: Result<Vec<_>, _> =
             one_or_several(links, "links")?.iter().map(|node| topology.link(node, "links")).collect();
         ids?
     };
+    if let (Some(id), Some((key, node))) = (ids.iter().find(|id| by_signal(id)), of_signal) {
+        let name = &topology.links[*id].name;
+        return Err(node.error(format!(
+            "`{key}`: rate and loss of the radio link `{name}` follow from its ships' places"
+        )));
+    }
     let Some(from_node) = fields.get("from") else {
         return Ok(ids.into_iter().map(|id| (id, None)).collect());
     };

@@ -18,6 +18,7 @@ mod groups;
 mod groups_at_scale;
 mod headlines;
 mod layer_between;
+mod maritime_studies;
 mod mesh;
 mod mesh_groups;
 mod mesh_lans;

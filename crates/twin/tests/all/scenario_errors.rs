@@ -14,7 +14,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "duration",
         "durration",
-        "bad.yaml:1:1: unknown key `durration` in a scenario: did you mean `duration`? (allowed here: title, seed, duration, measure, topology, neighbours, membership, routing, routes, events, services, groups, flows, exec, variants, roles, capture, sweep, repeats, published, reference, axis, measured, expected, source, quick, include, description, world, notes)",
+        "bad.yaml:1:1: unknown key `durration` in a scenario: did you mean `duration`? (allowed here: title, seed, duration, measure, topology, motion, neighbours, membership, routing, routes, events, services, groups, flows, exec, variants, roles, capture, sweep, repeats, published, reference, axis, measured, expected, source, quick, include, description, world, notes)",
     ),
     (
         "name: bulk,",
@@ -548,7 +548,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "duration: 10s",
         "duration: 10s\n<<: {}",
-        "bad.yaml:2:1: unknown key `<<` in a scenario: YAML's merge key is not part of YAML 1.2; use an alias or `include` (allowed here: title, seed, duration, measure, topology, neighbours, membership, routing, routes, events, services, groups, flows, exec, variants, roles, capture, sweep, repeats, published, reference, axis, measured, expected, source, quick, include, description, world, notes)",
+        "bad.yaml:2:1: unknown key `<<` in a scenario: YAML's merge key is not part of YAML 1.2; use an alias or `include` (allowed here: title, seed, duration, measure, topology, motion, neighbours, membership, routing, routes, events, services, groups, flows, exec, variants, roles, capture, sweep, repeats, published, reference, axis, measured, expected, source, quick, include, description, world, notes)",
     ),
     ("duration: 10s", "--- 1\n--- 2", "bad.yaml:2:1: expected one document, found a second one"),
     (

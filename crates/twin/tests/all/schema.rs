@@ -65,7 +65,8 @@ const WHOLE: &str = "\
 duration: 1s
 measure: {from: 0s @/properties/measure/properties}
 topology:
-  nodes: [a, {name: b @/$defs/topology/properties/nodes/items/anyOf/1/properties}, c]
+  nodes: [a, {name: b @/$defs/topology/properties/nodes/items/anyOf/1/properties}, c, {name: q0, place: {x: 0 m, y: 1 km @/$defs/topology/properties/nodes/items/anyOf/1/properties/place/properties}, power: 20 dBm}, q1,
+    {name: q2, place: {x: 1 nmi, y: 0 m}, power: 20 dBm, height: 5 m, antennas: {beams: 2 @/$defs/topology/properties/nodes/items/anyOf/1/properties/antennas/anyOf/1/properties}}]
   links:
     - {between: [a, b], rate: 1 Mbit/s, backward: {delay: 1ms @/$defs/direction/properties} @/$defs/written-link/anyOf/0/properties}
     - {between: [b, c], loss: {gilbert-elliott: {p: 1 %, r: 1 % @/$defs/loss/anyOf/2/properties/gilbert-elliott/properties}}}
@@ -74,6 +75,10 @@ topology:
        hears: [[a, b], {from: c, to: b @/$defs/written-link/anyOf/1/properties/hears/items/anyOf/1/properties}],
        pairs: [{from: a, to: b, loss: 1 % @/$defs/written-link/anyOf/1/properties/pairs/items/properties}] @/$defs/written-link/anyOf/1/properties}
     - {name: w, switch: [a, b], rate: 1 Mbit/s, stations: {a: {rate: 2 Mbit/s}} @/$defs/written-link/anyOf/2/properties}
+    - {name: r, radio: [q0, q2], mac: {csma: {retries: 1 @/$defs/written-link/anyOf/3/properties/mac/anyOf/1/properties/csma/anyOf/1/properties}}, channel: {law: {log-distance: {reference: 40 dB, exponent: 2 @/$defs/written-link/anyOf/3/properties/channel/anyOf/1/properties/law/anyOf/2/properties/log-distance/properties}},
+        rates: [{signal: -80 dBm, rate: 1 Mbit/s @/$defs/written-link/anyOf/3/properties/channel/anyOf/1/properties/rates/items/properties}], shadowing: {deviation: 3 dB @/$defs/written-link/anyOf/3/properties/channel/anyOf/1/properties/shadowing/properties} @/$defs/written-link/anyOf/3/properties/channel/anyOf/1/properties} @/$defs/written-link/anyOf/3/properties}
+    - {name: r2, radio: [q0, q2], channel: {law: {free-space: {frequency: 5.8 GHz @/$defs/written-link/anyOf/3/properties/channel/anyOf/1/properties/law/anyOf/0/properties/free-space/properties}}, rates: [{signal: -80 dBm, rate: 1 Mbit/s}]}}
+    - {name: r3, radio: [q0, q2], channel: {law: {two-ray: {frequency: 5.8 GHz @/$defs/written-link/anyOf/3/properties/channel/anyOf/1/properties/law/anyOf/1/properties/two-ray/properties}}, rates: [{signal: -80 dBm, rate: 1 Mbit/s}]}}
     - {name: o, between: [a, b], rate: 1 Mbit/s, queue: {drop-tail: {limit: 1 packet @/$defs/queue/anyOf/2/properties/drop-tail/anyOf/1/properties}}}
     - {name: q, between: [a, b], queue: {codel: {target: 1ms @/$defs/queue/anyOf/3/properties/codel/anyOf/2/properties}}}
   chain: {hops: 1, link: {rate: 1 Mbit/s @/$defs/link/properties} @/$defs/topology/properties/chain/properties}
@@ -82,6 +87,7 @@ topology:
   tree: {prefix: t, depth: 1, fanout: 1 @/$defs/topology/properties/tree/properties}
   full: {prefix: f, nodes: 2 @/$defs/topology/properties/full/properties}
   switch: {prefix: w, nodes: 2, link: {name: v, stations: {w0: {rate: 2 Mbit/s}} @/$defs/topology/properties/switch/properties/link/properties} @/$defs/topology/properties/switch/properties}
+motion: [{node: q1, waypoints: [{at: 0 s, x: 0 m, y: 0 m @/properties/motion/items/properties/waypoints/items/properties}] @/properties/motion/items/properties}]
 events: [{at: 0s, links: all, loss: 1 % @/$defs/event/properties}]
 services:
   - {run: vlan, on: [a, b], interfaces: q @/$defs/service/anyOf/0/properties}
@@ -158,9 +164,10 @@ fn the_schema_allows_the_keys_that_the_decoder_allows() {
         let (_, listed) = error.split_once("(allowed here: ").unwrap_or_else(|| panic!("{pointer}: {error}"));
         let mut allowed: BTreeSet<&str> = listed.trim_end_matches(')').split(", ").collect();
         if pointer.starts_with("/$defs/written-link/anyOf/0/") {
-            // They would make it a medium or a switch, which are other kinds.
+            // They would make it a medium, a switch or a radio link, which are other kinds.
             allowed.remove("medium");
             allowed.remove("switch");
+            allowed.remove("radio");
         }
         let known = schema.pointer(pointer).and_then(Value::as_object);
         let known: BTreeSet<&str> = known

@@ -341,6 +341,11 @@ fn mistakes_get_one_line() {
             "channel: { law: { free-space: { frequency: 5.8 GHz } }, rates: [{ signal: -70 dBm, rate: 1 Mbit/s }] }",
             "`radio`: `a` has no `power`, such as `power: 20 dBm`",
         ),
+        (
+            "flows:",
+            "events: [{ at: 1 s, links: sea, loss: 5 % }]\nflows:",
+            "`loss`: rate and loss of the radio link `sea` follow from its ships' places",
+        ),
         ("mac: csma", "lowest-rate: 2 Mbit/s", "`lowest-rate`: expected one of the channel's rates"),
     ] {
         let text = AWAY.replacen(from, to, 1);
