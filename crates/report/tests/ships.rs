@@ -6,7 +6,7 @@
 mod fleet;
 
 use hopcast_report::{Plot, Topology, html, plots, write_run_directory};
-use hopcast_twin::results::{Document, FlowWay, Run, ShipLink, ShipMap, ShipMoment, ShipTrack, Summary};
+use hopcast_twin::results::{Document, FlowRoute, Run, ShipLink, ShipMap, ShipMoment, ShipTrack, Summary};
 use serde_json::{Value, json};
 
 const EVIL: &str = "</text><script>alert(1)</script>\"'&{{manifest}}";
@@ -144,7 +144,7 @@ fn names_are_only_ever_text() {
     let mut map = fleet::map(6, 2, false);
     map.link = EVIL.into();
     map.ships[0].node = EVIL.into();
-    for way in map.moments.iter_mut().flat_map(|moment| &mut moment.ways) {
+    for way in map.moments.iter_mut().flat_map(|moment| &mut moment.routes) {
         way.flow = EVIL.into();
     }
     let document = fleet::document(map);
@@ -183,8 +183,8 @@ fn no_document_can_do_harm() {
         [vec![], vec![usize::MAX], vec![0, 99, 1], vec![1; 5], (0..9999).map(|turn| turn % 4).collect()]
     {
         for arrives in [false, true] {
-            let way = FlowWay { flow: String::new(), ships: ships.clone(), arrives };
-            change(&|map| map.moments[1].ways.push(way.clone()));
+            let way = FlowRoute { flow: String::new(), ships: ships.clone(), arrives };
+            change(&|map| map.moments[1].routes.push(way.clone()));
         }
     }
     for odd in odd {
@@ -245,12 +245,12 @@ fn too_many_of_everything_are_left_out() {
     map.ships = (0..4000).map(|number| map.ships[number % 40].clone()).collect();
     let link = |number: usize| ShipLink { ships: [number % 900, number / 900], ..ShipLink::default() };
     map.moments[0].links = (0..20_000).map(link).collect();
-    let way = |number: usize| FlowWay {
+    let way = |number: usize| FlowRoute {
         flow: format!("flow {number}"),
         ships: vec![number % 40, number % 39, number % 38],
         arrives: true,
     };
-    map.moments[0].ways = (0..2000).map(way).collect();
+    map.moments[0].routes = (0..2000).map(way).collect();
     let moment =
         |number: u32| ShipMoment { at_s: number.into(), ways: vec![way(9999)], ..ShipMoment::default() };
     map.moments.extend((100..20_000).map(moment));

@@ -113,8 +113,9 @@ pub struct ShipTrack {
     pub node: String,
     /// Number of its antennas.
     pub antennas: u8,
-    /// Second, place (metres east and north, or longitude and latitude), and heading in degrees clockwise from north;
-    /// one point of a ship that stands still all the time, none of one that never takes part.
+    /// Second, place (metres east and north, or longitude and latitude), and heading in degrees clockwise from north,
+    /// at a hundred equal steps of the run; one point of a ship that stands still all the time, none of one that is
+    /// there at none of these times.
     pub points: Vec<[f64; 4]>,
 }
 
@@ -125,9 +126,16 @@ pub struct ShipMoment {
     pub at_s: f64,
     /// The pairs of ships that hear each other.
     pub links: Vec<ShipLink>,
-    /// The ways of flows through a mesh at this time.
+    /// Number of weaker ones that there is no room for: a moment has 3000.
+    #[serde(default, skip_serializing_if = "is_none_left_out")]
+    pub left_out: usize,
+    /// The routes of flows through a mesh at this time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub ways: Vec<FlowWay>,
+    pub routes: Vec<FlowRoute>,
+}
+
+fn is_none_left_out(left_out: &usize) -> bool {
+    *left_out == 0
 }
 
 /// A radio link between two ships at one time.
@@ -141,12 +149,12 @@ pub struct ShipLink {
     pub rate_mbps: f64,
 }
 
-/// The way of a flow to one receiver at one time.
+/// The route of a flow to one receiver at one time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct FlowWay {
+pub struct FlowRoute {
     /// The flow.
     pub flow: String,
-    /// The ships on the way, by their numbers among those of the map, from the sender on; it does not end at the
+    /// The ships on the route, by their numbers among those of the map, from the sender on; it does not end at the
     /// receiver if the mesh has no route at that time.
     pub ships: Vec<usize>,
     /// Whether it ends at the receiver.

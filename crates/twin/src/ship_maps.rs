@@ -10,6 +10,13 @@ use crate::scenario::model::Scenario;
 const SPANS: u64 = 100;
 /// Number of spans between the moments.
 const MOMENTS: u64 = 6;
+/// Maximum number of links at one moment. Chosen: the page draws no more, and a case has at most two megabytes of them.
+const MAX_LINKS: usize = 3000;
+
+/// Whether a repeat has maps: the first alone, since the others differ from it by shadowing at most.
+pub(crate) const fn has_maps(repeat: u64) -> bool {
+    repeat == 0
+}
 
 /// The moments at which maps show links.
 pub(crate) fn moments(scenario: &Scenario) -> impl Iterator<Item = Instant> {
@@ -17,9 +24,9 @@ pub(crate) fn moments(scenario: &Scenario) -> impl Iterator<Item = Instant> {
     (0..=MOMENTS).map(move |number| share_of(duration, number, MOMENTS))
 }
 
-/// A map of each radio link of a scenario, in its first repeat and in no other; without the ways of flows.
+/// A map of each radio link of a scenario, in its first repeat and in no other; without the routes of flows.
 pub(crate) fn ship_maps(scenario: &Scenario, repeat: u64) -> Vec<ShipMap> {
-    if repeat > 0 {
+    if !has_maps(repeat) {
         return Vec::new();
     }
     let seed = &Seed::new(scenario.seed, repeat);
@@ -67,10 +74,18 @@ fn moment(fleet: &Fleet, at: Instant, seed: &Seed) -> ShipMoment {
         else {
             return None;
         };
-        let (signal_dbm, rate_mbps) = (forward.min(back), mbps(there.min(and_back)));
+        let signal_dbm = (forward.min(back) * 100.0).round() / 100.0;
+        let rate_mbps = mbps(there.min(and_back));
         Some(ShipLink { ships: [a, b], signal_dbm, rate_mbps })
     };
-    ShipMoment { at_s: at.as_secs_f64(), links: pairs.filter_map(link).collect(), ways: Vec::new() }
+    let mut links: Vec<ShipLink> = pairs.filter_map(link).collect();
+    let left_out = links.len().saturating_sub(MAX_LINKS);
+    if left_out > 0 {
+        // The strongest stay.
+        links.sort_by(|one, other| other.signal_dbm.total_cmp(&one.signal_dbm));
+        links.truncate(MAX_LINKS);
+    }
+    ShipMoment { at_s: at.as_secs_f64(), links, left_out, routes: Vec::new() }
 }
 
 fn mbps(rate: Rate) -> f64 {

@@ -21,6 +21,12 @@ pub(crate) enum NetworkFormat {
 pub(crate) fn export(file: &Path, to: NetworkFormat, overrides: &OverrideOptions) -> Result<(), Failure> {
     let plan = hopcast_runner::load(file, &overrides.resolve()).map_err(Failure::input)?;
     let Some(case) = plan.cases.first() else { return Ok(()) };
+    if let (NetworkFormat::Graphml, Some((link, _))) = (to, case.scenario.fleets.first()) {
+        let name = &case.scenario.links[*link].name;
+        return Err(Failure::input(format!(
+            "GraphML has no radios, such as the link `{name}` of this scenario"
+        )));
+    }
     output::write(match to {
         NetworkFormat::Graphml => scenario::to_graphml(&case.scenario),
         NetworkFormat::Mermaid => scenario::to_mermaid(&case.scenario),

@@ -21,8 +21,11 @@ mod on_kernel;
 mod why;
 
 use std::fmt;
+use std::sync::Arc;
 
 use hopcast_core::{Duration, Instant};
+use hopcast_link::RadioModel;
+use hopcast_radio::{Fleet, Motion, Ship, Track};
 use hopcast_stack::group::Members;
 use serde::Serialize;
 
@@ -31,7 +34,7 @@ pub use links::LinkDirection;
 pub use on_kernel::{KernelChecks, KernelResults};
 
 use crate::WorldError;
-use crate::scenario::model::{Action, Neighbours, NodeId, Scenario};
+use crate::scenario::model::{Action, LinkModel, Neighbours, NodeId, Scenario};
 
 /// Maximum number of frames, requests or datagrams of a check. Chosen: of a path that loses 98 % of them, one gets
 /// through in all but 3 of 10,000 checks; more takes longer where nothing does.
@@ -167,6 +170,18 @@ fn bounded<T>(
     each.into_iter().step_by(step).collect()
 }
 
+/// Ships that stay where they are at `at`; those that are not there never are.
+fn still(fleet: &Fleet, at: Instant) -> Fleet {
+    let ship = |ship: &Arc<Ship>| {
+        let motion = match ship.motion.at(at) {
+            Some(fix) => Motion::along(Track::still(fix.position, fix.heading)),
+            None => ship.motion.clone().leaving(Instant::ZERO),
+        };
+        Arc::new(Ship { motion, ..(**ship).clone() })
+    };
+    Fleet { ships: fleet.ships.iter().map(ship).collect(), ..fleet.clone() }
+}
+
 /// The scenario without its traffic, in which nothing happens after `at`.
 fn frozen(scenario: &Scenario, at: Instant) -> Scenario {
     let mut frozen = scenario.clone();
@@ -192,6 +207,12 @@ fn frozen(scenario: &Scenario, at: Instant) -> Scenario {
     for flow in &mut frozen.flows {
         if let Some(group) = flow.group {
             flow.to.retain(|&to| frozen.groups[group].member(to).is_some());
+        }
+    }
+    for (link, fleet) in &mut frozen.fleets {
+        *fleet = Arc::new(still(fleet, at));
+        if let LinkModel::Medium(config) = &mut frozen.links[*link].model {
+            config.radios = Some(RadioModel(fleet.clone()));
         }
     }
     frozen.neighbours = Neighbours::Resolve;

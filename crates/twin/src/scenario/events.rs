@@ -326,8 +326,8 @@ fn targets(
     let all = matches!(&links.kind, Kind::Scalar(text) if text == "all");
     let of_signal = BY_SIGNAL.into_iter().find_map(|key| Some((key, fields.get(key)?)));
     let by_signal = |id: &LinkId| topology.links[*id].has_radios() && of_signal.is_some();
-    let ids = if all {
-        (0..topology.links.len()).filter(|id| !by_signal(id)).collect()
+    let ids: Vec<LinkId> = if all {
+        (0..topology.links.len()).collect()
     } else {
         let ids: Result<Vec<_>, _> =
             one_or_several(links, "links")?.iter().map(|node| topology.link(node, "links")).collect();

@@ -20,6 +20,8 @@ use super::video_trace::VideoTrace;
 const MAX_SCENARIO: Bytes = Bytes::new(16 << 20);
 /// Maximum size of a file to send or a trace to replay. Chosen: it bounds memory.
 const MAX_CONTENTS: Bytes = Bytes::new(1 << 30);
+/// Maximum size of a file of tracks. Chosen: it bounds memory, of which GPX takes some tens of times its size.
+const MAX_TRACKS: Bytes = Bytes::new(64 << 20);
 /// Maximum number of files of a scenario. Chosen: it bounds the work that nested includes can cause.
 const MAX_FILES: usize = 256;
 
@@ -115,6 +117,9 @@ impl<'f> Contents<'f> {
             return Ok(tracks.clone());
         }
         let contents = self.file(node, key)?;
+        if contents.len() as u64 > MAX_TRACKS.get() {
+            return Err(node.error(format!("`{key}`: `{}` is larger than {MAX_TRACKS}", path.display())));
+        }
         let traces = Traces::read(format, &path.display().to_string(), utf8(&contents, &path)?)?;
         let tracks = traces.tracks.into_iter().map(|(name, track)| (name, Arc::new(track))).collect();
         let tracks = Arc::new(tracks);

@@ -150,10 +150,15 @@ fn check_first_links(
     if let Some(app) = saturating(flow)
         && paths.attachments(flow.from).any(has_no_rate)
     {
-        return Err(written.app.error(format!(
-            "`app`: {app} over `{}` saturates its first link, so the links of `{}` need a rate, for example `rate: 300 Mbit/s`",
-            flow.protocol, segment_map.network.nodes[flow.from].name
-        )));
+        let name = &segment_map.network.nodes[flow.from].name;
+        let is_radio = paths.attachments(flow.from).any(|Crossing { hop, .. }| links[hop.link].has_radios());
+        let hint = match is_radio {
+            true => format!("and the rates of the radios of `{name}` change: give the flow a rate"),
+            false => format!("so the links of `{name}` need a rate, for example `rate: 300 Mbit/s`"),
+        };
+        return Err(written
+            .app
+            .error(format!("`app`: {app} over `{}` saturates its first link, {hint}", flow.protocol)));
     }
     paths
         .attachments(flow.from)

@@ -421,6 +421,11 @@ pub(crate) fn socket(layers: &[Layer]) -> Option<Socket> {
 }
 
 impl Scenario {
+    /// The ships of a radio link.
+    pub fn fleet(&self, link: LinkId) -> Option<&Fleet> {
+        self.fleets.iter().find(|(number, _)| *number == link).map(|(_, fleet)| &**fleet)
+    }
+
     /// The network, as flows are built on it.
     pub fn network(&self) -> Network<'_> {
         Network { nodes: &self.nodes, links: &self.links, roles: &self.roles, services: &self.services }

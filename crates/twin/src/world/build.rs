@@ -78,7 +78,7 @@ impl World {
             capture_interfaces(&scenario, &mut links, capture);
         }
         let joins = flows.iter().flat_map(|flow| flow.joins.iter().copied());
-        let mut script = Script::new(&scenario, joins);
+        let mut script = Script::new(&scenario, repeat, joins);
         let mut agenda = Agenda::new(1 + links.len() + nodes.len());
         agenda.set(0, script.deadline());
         for (index, node) in nodes.iter().enumerate() {
@@ -104,7 +104,7 @@ impl World {
             sent: <[_; 2]>::default(),
             transfer,
             samples,
-            ways: Vec::new(),
+            flow_routes: Vec::new(),
             repeat,
         })
     }

@@ -12,6 +12,7 @@ mod applications;
 mod build;
 mod error;
 mod flow;
+mod flow_routes;
 mod instance;
 mod places;
 mod recording;
@@ -19,7 +20,6 @@ mod route_changes;
 mod script;
 mod snapshot;
 mod tables;
-mod ways;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -40,7 +40,7 @@ use crate::capture::{InterfaceId, PcapngWriter};
 use crate::meter::Meters;
 use crate::monitor::Monitor;
 use crate::observed::{Observed, ObservedFlow, ObservedLink};
-use crate::results::{FlowWay, ServiceTable, ShipMap};
+use crate::results::{FlowRoute, ServiceTable, ShipMap};
 use crate::scenario::model::{Action, Flow, LinkId, NodeId, Scenario};
 use crate::ship_maps::ship_maps;
 use agenda::Agenda;
@@ -77,8 +77,8 @@ pub struct World {
     /// The transfer whose completion is measured.
     transfer: Option<Transfer>,
     samples: Vec<LinkSamples>,
-    /// For each moment of the maps of ships, and each radio link, the ways of flows.
-    ways: Vec<Vec<Vec<FlowWay>>>,
+    /// For each moment of the maps of ships, and each radio link, the routes of flows.
+    flow_routes: Vec<Vec<Vec<FlowRoute>>>,
     /// The number of this repeat.
     repeat: u64,
 }
@@ -374,7 +374,7 @@ impl World {
             Step::Join(Join { node, slot, .. }) => self.wake_machine(node, slot),
             Step::Open => (self.opened, self.sent[0]) = (self.read_counters(), self.sent_so_far()),
             Step::Close => (self.closed, self.sent[1]) = (self.read_counters(), self.sent_so_far()),
-            Step::Ways => self.ways.push(self.flow_ways()),
+            Step::Routings => self.flow_routes.push(self.routes_of_flows()),
             Step::Sample => self.sample(),
         }
     }
@@ -477,12 +477,12 @@ impl World {
         }
     }
 
-    /// The maps of ships, with the ways of flows.
+    /// The maps of ships, with the routes of flows.
     fn maps(&self) -> Vec<ShipMap> {
         let mut maps = ship_maps(&self.scenario, self.repeat);
         for (number, map) in maps.iter_mut().enumerate() {
-            for (moment, ways) in map.moments.iter_mut().zip(&self.ways) {
-                moment.ways = ways.get(number).cloned().unwrap_or_default();
+            for (moment, routes) in map.moments.iter_mut().zip(&self.flow_routes) {
+                moment.routes = routes.get(number).cloned().unwrap_or_default();
             }
         }
         maps

@@ -4,7 +4,7 @@ use hopcast_core::{Duration, Instant};
 use hopcast_stack::flow::Join;
 
 use crate::scenario::model::{Event, Scenario};
-use crate::ship_maps::moments;
+use crate::ship_maps::{has_maps, moments};
 
 /// A step of the script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,8 +19,8 @@ pub(super) enum Step {
     Open,
     /// Close the measurement window.
     Close,
-    /// Note the ways of flows, for a moment of the maps of ships.
-    Ways,
+    /// Note the routes of flows, for a moment of the maps of ships.
+    Routings,
     /// End a step of the time series.
     Sample,
 }
@@ -34,7 +34,7 @@ pub(super) struct Script {
 }
 
 impl Script {
-    pub(super) fn new(scenario: &Scenario, joins: impl Iterator<Item = Join>) -> Self {
+    pub(super) fn new(scenario: &Scenario, repeat: u64, joins: impl Iterator<Item = Join>) -> Self {
         let end = Instant::ZERO + scenario.duration;
         // Events after the end of the run do not happen: in the drain the network does not change.
         let events = scenario.events.iter().enumerate().filter(|(_, event)| event.at <= end);
@@ -48,8 +48,8 @@ impl Script {
         steps.extend(joins.filter(|join| join.at <= end).map(|join| (join.at, Step::Join(join))));
         steps.push((scenario.measure.from, Step::Open));
         steps.push((scenario.measure.to, Step::Close));
-        if !scenario.fleets.is_empty() {
-            steps.extend(moments(scenario).map(|at| (at, Step::Ways)));
+        if !scenario.fleets.is_empty() && has_maps(repeat) {
+            steps.extend(moments(scenario).map(|at| (at, Step::Routings)));
         }
         // Stable, so that events of one instant keep the order of the file and come before the window's edges.
         steps.sort_by_key(|&(at, _)| at);

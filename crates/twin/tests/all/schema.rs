@@ -88,7 +88,7 @@ topology:
   full: {prefix: f, nodes: 2 @/$defs/topology/properties/full/properties}
   switch: {prefix: w, nodes: 2, link: {name: v, stations: {w0: {rate: 2 Mbit/s}} @/$defs/topology/properties/switch/properties/link/properties} @/$defs/topology/properties/switch/properties}
 motion: [{node: q1, waypoints: [{at: 0 s, x: 0 m, y: 0 m @/properties/motion/items/properties/waypoints/items/properties}] @/properties/motion/items/properties}]
-events: [{at: 0s, links: all, loss: 1 % @/$defs/event/properties}]
+events: [{at: 0s, links: m, loss: 1 % @/$defs/event/properties}]
 services:
   - {run: vlan, on: [a, b], interfaces: q @/$defs/service/anyOf/0/properties}
   - {run: bridge, on: a, interfaces: o @/$defs/service/anyOf/1/properties}

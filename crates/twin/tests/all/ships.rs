@@ -163,7 +163,7 @@ fn ships_on_the_globe_link_over_the_date_line_and_at_the_poles() {
 }
 
 #[test]
-fn a_mesh_carries_a_flow_to_a_ship_out_of_range_and_the_map_has_its_way() {
+fn a_mesh_carries_a_flow_to_a_ship_out_of_range_and_the_map_has_its_route() {
     // 5 km each: 1 Mbit/s to the next, and nothing to the one after that.
     let text = "
 duration: 60 s
@@ -183,11 +183,11 @@ flows: [{ name: f, from: a, to: c, over: udp, app: { cbr: { rate: 40 kbit/s, siz
         let reliability = run.flows[0].figures.reliability.unwrap();
         assert!(reliability > 0.98, "{mac}: {reliability}");
         let ShipMap { moments, .. } = &run.maps[0];
-        let ways = |place: usize| {
-            moments[place].ways.iter().map(|way| (&*way.ships, way.arrives)).collect::<Vec<_>>()
+        let routes = |place: usize| {
+            moments[place].routes.iter().map(|route| (&*route.ships, route.arrives)).collect::<Vec<_>>()
         };
-        assert_eq!(ways(0), [(&[0][..], false)], "{mac}: nobody knows anybody yet");
-        assert_eq!(ways(6), [(&[0, 1, 2][..], true)], "{mac}");
+        assert_eq!(routes(0), [(&[0][..], false)], "{mac}: nobody knows anybody yet");
+        assert_eq!(routes(6), [(&[0, 1, 2][..], true)], "{mac}");
     }
 }
 
@@ -230,7 +230,7 @@ flows: [{ name: f, from: a, to: b, over: udp, app: { cbr: { rate: 40 kbit/s, siz
 fn descriptions_name_radios() {
     let plan = load_text(Path::new("test.yaml"), AWAY, &Overrides::default()).unwrap();
     let text = describe(&plan);
-    assert!(text.contains("the radios of 2 stations"), "{text}");
+    assert!(text.contains("the radios of 2 ships: CSMA/CA, delay 1ms, loss 0.2 %"), "{text}");
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn mistakes_get_one_line() {
         (
             "{ name: b }",
             "{ name: b, power: 3 dBm }",
-            "`radio`: `b` has a `power`, which the channel `maritime` does not ask for",
+            "`power`: the channel `maritime` of `b` does not ask for it",
         ),
         (
             "{ name: b }",
@@ -308,9 +308,15 @@ fn mistakes_get_one_line() {
             "a motion has `waypoints` or `follows`, not both",
         ),
         ("motion:", "motion:\n  - { node: b, follows: a, behind: 1 m }", "`b` has a motion already"),
-        ("  - { node: b", "  - { node: a", "`radio`: `b` has neither a `place` nor a `motion`"),
+        ("{ name: a, place: { x: 0 m, y: 0 m } }", "{ name: a }", "`radio`: `a` has neither a `place` nor a `motion`"),
         ("radio: [a, b]", "radio: [a, b], rate: 1 Mbit/s", "unknown key `rate` in a radio link"),
-        ("radio: [a, b]", "radio: [a, b], loss: 120 %", "expected"),
+        ("radio: [a, b]", "radio: [a, b], loss: 120 %", "`loss`: expected"),
+        ("{ name: b }", "{ name: b, heading: 30 }", "`heading` is of a ship that has a `place`"),
+        (
+            "{ name: b }",
+            "{ name: b, place: { x: 0 m, y: 0 m } }",
+            "`b` has a `place`, which this motion would replace",
+        ),
         (
             "mac: csma",
             "mac: csam",

@@ -26,7 +26,7 @@ pub(super) struct Flows<'m> {
 impl<'m> Flows<'m> {
     pub(super) fn of(map: &'m ShipMap) -> Self {
         let mut flows = Self { places: BTreeMap::new(), names: Vec::new() };
-        for way in map.moments.iter().flat_map(|moment| &moment.ways) {
+        for way in map.moments.iter().flat_map(|moment| &moment.routes) {
             let next = flows.names.len();
             if *flows.places.entry(way.flow.as_str()).or_insert(next) == next {
                 flows.names.push(&way.flow);
@@ -56,14 +56,14 @@ pub(super) struct Route<'m> {
 
 /// The ways of a moment, each cut where the document names a ship that is none.
 pub(super) fn routes<'m>(moment: &'m ShipMoment, ships: usize) -> Vec<Route<'m>> {
-    let route = |way: &'m hopcast_twin::results::FlowWay| {
+    let route = |way: &'m hopcast_twin::results::FlowRoute| {
         let mut known: Vec<usize> =
             way.ships.iter().take(MAX_WAY).copied().take_while(|ship| *ship < ships).collect();
         let arrives = way.arrives && known.len() == way.ships.len() && !known.is_empty();
         known.dedup();
         Route { flow: &way.flow, ships: known, arrives }
     };
-    moment.ways.iter().take(MAX_WAYS).map(route).collect()
+    moment.routes.iter().take(MAX_WAYS).map(route).collect()
 }
 
 /// The ways of a moment for a caption: `bulk: n1, n3, n7 (2 hops).`
@@ -96,15 +96,15 @@ pub(super) fn words(routes: &[Route<'_>], fleet: &Fleet<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use hopcast_twin::results::FlowWay;
+    use hopcast_twin::results::FlowRoute;
 
     use super::*;
 
     #[test]
     fn a_way_ends_at_a_ship_that_is_none() {
-        let way = |ships: &[usize]| FlowWay { flow: "f".into(), ships: ships.to_vec(), arrives: true };
+        let way = |ships: &[usize]| FlowRoute { flow: "f".into(), ships: ships.to_vec(), arrives: true };
         let ways = vec![way(&[0, 1, 2]), way(&[0, 9, 2]), way(&[]), way(&[1, 1, 2])];
-        let moment = ShipMoment { ways, ..ShipMoment::default() };
+        let moment = ShipMoment { routes: ways, ..ShipMoment::default() };
         let routes = routes(&moment, 3);
         let found: Vec<(&[usize], bool)> =
             routes.iter().map(|route| (&*route.ships, route.arrives)).collect();

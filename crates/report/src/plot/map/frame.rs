@@ -85,7 +85,7 @@ impl<'m> Sheet<'m> {
     /// The ships at a moment: one with a link is there, even where its track has no such time.
     fn fixes(&self, moment: &ShipMoment) -> Vec<Option<Fix>> {
         let linked: BTreeSet<usize> = moment.links.iter().flat_map(|link| link.ships).collect();
-        let on_way: BTreeSet<usize> = moment.ways.iter().flat_map(|way| &way.ships).copied().collect();
+        let on_way: BTreeSet<usize> = moment.routes.iter().flat_map(|way| &way.ships).copied().collect();
         let fix = |(index, ship): (usize, &super::fleet::Vessel<'_>)| {
             let fix = ship.fix(moment.at_s, self.fleet.projection)?;
             let is_there = fix.on_track || linked.contains(&index) || on_way.contains(&index);

@@ -217,7 +217,7 @@ fn reached(rows: &[Row]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use hopcast_twin::results::{Flow, FlowWay, Receiver, ShipTrack};
+    use hopcast_twin::results::{Flow, FlowRoute, Receiver, ShipTrack};
 
     use super::*;
 
@@ -226,11 +226,14 @@ mod tests {
 
     fn map(moments: &[&[Way<'_>]]) -> ShipMap {
         let ship = |number: usize| ShipTrack { node: format!("n{number}"), ..ShipTrack::default() };
-        let way =
-            |&(flow, ships, arrives): &Way<'_>| FlowWay { flow: flow.into(), ships: ships.to_vec(), arrives };
+        let way = |&(flow, ships, arrives): &Way<'_>| FlowRoute {
+            flow: flow.into(),
+            ships: ships.to_vec(),
+            arrives,
+        };
         let moment = |(at, ways): (u32, &&[Way<'_>])| ShipMoment {
             at_s: at.into(),
-            ways: ways.iter().map(way).collect(),
+            routes: ways.iter().map(way).collect(),
             ..ShipMoment::default()
         };
         let moments = (0..).zip(moments).map(moment).collect();

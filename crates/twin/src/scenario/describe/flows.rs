@@ -17,6 +17,9 @@ pub(super) fn write_flows(out: &mut String, scenario: &Scenario, network: &Descr
         let Flow { name, from, to, protocol, app, ipv6, .. } = flow;
         // With several receivers, the path to the farthest and the bound of the worst placed one.
         let cut = match capacities.min_of_flow(flow) {
+            None if !scenario.fleets.is_empty() => {
+                "unknown: rates of radio links follow from places".to_owned()
+            }
             None => "unbounded".to_owned(),
             Some(bits) => Rate::from_bits_per_sec(bits.round() as u64).to_string(),
         };

@@ -8,6 +8,7 @@ use hopcast_link::{
     Config, Csma, Direction, Duplex, Jitter, Loss, Mac, MediumConfig, PairLoss, Queue, QueueLimit, Rts,
     SwitchConfig,
 };
+use hopcast_radio::{Fleet, Law};
 
 use super::super::capacity::mean_loss;
 use super::super::model::{LinkModel, NodeId, Scenario};
@@ -18,10 +19,13 @@ pub(super) fn write_links(out: &mut String, scenario: &Scenario) -> fmt::Result 
     writeln!(out, "\nLinks: {}", scenario.links.len())?;
     let mut kinds: Vec<(String, Vec<&str>)> = Vec::new();
     let mut places = BTreeMap::new();
-    for link in &scenario.links {
+    for (number, link) in scenario.links.iter().enumerate() {
         let model = match &link.model {
             LinkModel::PointToPoint(config) => point_to_point(config),
-            LinkModel::Medium(config) => medium(config, &link.ends, scenario),
+            LinkModel::Medium(config) => match scenario.fleet(number) {
+                Some(fleet) => radios(config, fleet),
+                None => medium(config, &link.ends, scenario),
+            },
             LinkModel::Switch(config) => switch(config, &link.ends, scenario),
         };
         let place = *places.entry(model).or_insert_with_key(|model| {
@@ -40,9 +44,37 @@ pub(super) fn write_links(out: &mut String, scenario: &Scenario) -> fmt::Result 
     if more > 0 { writeln!(out, "  and {more} more kinds of links") } else { Ok(()) }
 }
 
+/// The radios of ships: their channel, and when and how they send.
+fn radios(config: &MediumConfig, fleet: &Fleet) -> String {
+    let Fleet { channel, ships, loss, hysteresis, .. } = fleet;
+    let rates = channel.rates.rows().iter().map(|row| format!("{} from {} dBm", row.rate, row.signal));
+    let antennas = ships.iter().map(|ship| format!("{} {}", ship.name, ship.radio.antennas().beams()));
+    let law = match channel.law {
+        Law::FreeSpace { .. } => "free space".to_owned(),
+        Law::TwoRay { .. } => "two rays over sea".to_owned(),
+        Law::LogDistance { reference, exponent } => {
+            format!("a loss of {reference} dB at 1 m and {} dB for each tenfold distance", 10.0 * exponent)
+        }
+    };
+    let shadowing =
+        channel.shadowing.map_or_else(String::new, |it| format!(", shadowing of {} dB", it.deviation));
+    let mac = match &config.mac {
+        Mac::Csma(_) => "CSMA/CA",
+        Mac::EthernetLike => "a line for each pair",
+        Mac::Perfect => "a perfect schedule",
+    };
+    format!(
+        "the radios of {} ships: {mac}, delay {}, loss {loss}, hysteresis {hysteresis} dB\nantennas: {}\n{law}{shadowing}\n\
+         rates: {}",
+        ships.len(),
+        config.direction.delay,
+        shortened(&antennas.collect::<Vec<_>>().iter().map(String::as_str).collect::<Vec<_>>()),
+        rates.collect::<Vec<_>>().join(", ")
+    )
+}
+
 fn medium(config: &MediumConfig, ends: &[NodeId], scenario: &Scenario) -> String {
-    let kind = if config.radios.is_some() { "the radios" } else { "a medium" };
-    let mut text = format!("{kind} of {} stations: {}", ends.len(), Words(&config.direction));
+    let mut text = format!("a medium of {} stations: {}", ends.len(), Words(&config.direction));
     // Writing to a string cannot fail.
     let _ = match &config.mac {
         Mac::Perfect => Ok(()),

@@ -26,7 +26,10 @@ pub fn write(scenario: &Scenario) -> String {
             }
             LinkModel::Medium(config) => {
                 let keys = values::direction(&config.direction, &hopcast_link::Direction::default());
-                let label = [link.name.clone(), label(keys)].join("<br/>");
+                let kind = if link.has_radios() { "radio" } else { "" };
+                let parts = [link.name.clone(), kind.to_owned(), label(keys)];
+                let label =
+                    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("<br/>");
                 let _ = writeln!(out, "  m{number}((\"{label}\"))");
                 for end in &link.ends {
                     let _ = writeln!(out, "  n{end} -.- m{number}");

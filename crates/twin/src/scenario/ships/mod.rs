@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 
 use hopcast_config::Diagnostic;
 use hopcast_config::decode::{Fields, number, whole};
-use hopcast_config::yaml::Node;
-use hopcast_radio::maritime::HEIGHT;
+use hopcast_config::yaml::{Node, Span};
 use hopcast_radio::{Motion, Position, Track};
 
 use super::files::Contents;
@@ -29,8 +28,8 @@ pub(crate) struct ShipKeys {
     heading: f64,
     /// Number of antennas, or what they are like.
     antennas: Option<Node>,
-    power: Option<f64>,
-    height: f64,
+    power: Option<(f64, Span)>,
+    height: Option<(f64, Span)>,
 }
 
 impl ShipKeys {
@@ -39,12 +38,15 @@ impl ShipKeys {
         if NODE_KEYS.iter().all(|key| fields.get(key).is_none()) {
             return Ok(None);
         }
+        if let (Some(heading), None) = (fields.get("heading"), fields.get("place")) {
+            return Err(heading.error("`heading` is of a ship that has a `place`: waypoints have their own"));
+        }
         Ok(Some(Self {
             place: fields.read("place", place)?,
             heading: fields.read("heading", number)?.unwrap_or(0.0),
             antennas: fields.get("antennas").cloned(),
-            power: fields.read("power", dbm)?,
-            height: fields.read("height", distance)?.unwrap_or(HEIGHT),
+            power: fields.read("power", |node, key| Ok((dbm(node, key)?, node.span.clone())))?,
+            height: fields.read("height", |node, key| Ok((distance(node, key)?, node.span.clone())))?,
         }))
     }
 }

@@ -31,8 +31,8 @@ const KEYS: [&str; 13] = [
     "leaves",
     "within-track",
 ];
-/// The keys that say how a ship moves.
-const WAYS: [&str; 4] = ["waypoints", "follows", "beside", "trace"];
+/// The keys of which one says how a ship moves.
+const KINDS: [&str; 4] = ["waypoints", "follows", "beside", "trace"];
 const FORMATS: [(&str, Format); 5] = [
     ("setdest", Format::Setdest),
     ("bonnmotion", Format::BonnMotion),
@@ -53,11 +53,11 @@ pub(super) fn read(
     let mut by_others = BTreeMap::new();
     for item in list(node, "motion")? {
         let fields = Fields::of(item, "a motion", &KEYS)?;
-        let ways: Vec<&str> = WAYS.into_iter().filter(|key| fields.get(key).is_some()).collect();
-        if ways.len() > 1 {
-            return Err(fields.error(format!("a motion has `{}` or `{}`, not both", ways[0], ways[1])));
+        let kinds: Vec<&str> = KINDS.into_iter().filter(|key| fields.get(key).is_some()).collect();
+        if kinds.len() > 1 {
+            return Err(fields.error(format!("a motion has `{}` or `{}`, not both", kinds[0], kinds[1])));
         }
-        for (key, ways_of) in [
+        for (key, of) in [
             ("behind", &["follows"][..]),
             ("ahead", &["beside"]),
             ("starboard", &["beside"]),
@@ -66,9 +66,9 @@ pub(super) fn read(
             ("within-track", &["trace", "waypoints"]),
         ] {
             if let (Some(node), false) =
-                (fields.get(key), ways.first().is_some_and(|way| ways_of.contains(way)))
+                (fields.get(key), kinds.first().is_some_and(|kind| of.contains(kind)))
             {
-                return Err(node.error(format!("`{key}` is for a motion with `{}`", ways_of.join("` or `"))));
+                return Err(node.error(format!("`{key}` is for a motion with `{}`", of.join("` or `"))));
             }
         }
         let mut once = |ship: NodeId, place: &Node| {
@@ -79,9 +79,18 @@ pub(super) fn read(
             Err(place.error(format!("`{name}` has a motion already")))
         };
         let times = Times::of(fields)?;
-        if ways.first() == Some(&"trace") {
+        if kinds.first() == Some(&"trace") {
+            if let Some(node) = fields.get("node") {
+                return Err(node.error("`node`: those that a `trace` moves are in `nodes`"));
+            }
             for (ship, place, track) in trace(fields, topology, contents)? {
                 once(ship, place)?;
+                if motions.contains_key(&ship) {
+                    let name = &topology.nodes[ship].name;
+                    return Err(
+                        place.error(format!("`{name}` has a `place`, which this trace would replace"))
+                    );
+                }
                 motions.insert(ship, times.applied(Motion::along(track), fields)?);
             }
             continue;
@@ -89,7 +98,11 @@ pub(super) fn read(
         let named = fields.need("node", "node: ship2")?;
         let ship = topology.node(named, "node")?;
         once(ship, named)?;
-        match ways.first() {
+        if !kinds.is_empty() && motions.contains_key(&ship) {
+            let name = &topology.nodes[ship].name;
+            return Err(named.error(format!("`{name}` has a `place`, which this motion would replace")));
+        }
+        match kinds.first() {
             Some(&"waypoints") => {
                 let waypoints = fields.need("waypoints", "waypoints: [{ at: 0 s, x: 0 m, y: 0 m }]")?;
                 motions.insert(ship, times.applied(Motion::along(waypoints_of(waypoints)?), fields)?);

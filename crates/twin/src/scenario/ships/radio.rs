@@ -82,7 +82,7 @@ pub(crate) fn radio(
             .motion(node)
             .ok_or_else(|| joined.error(format!("`radio`: `{name}` has neither a `place` nor a `motion`")))?;
         let keys = topology.ships.keys.get(&node);
-        let radio = if is_maritime { of_maritime(keys, name, joined) } else { general(keys, name, joined) }?;
+        let radio = if is_maritime { of_maritime(keys, name) } else { general(keys, name, joined) }?;
         Ok(Arc::new(Ship { name: name.as_str().into(), motion: motion.clone(), radio }))
     };
     let ships = ends.iter().map(ship).collect::<Result<Vec<_>, Diagnostic>>()?;
@@ -105,12 +105,13 @@ pub(crate) fn radio(
 }
 
 /// The radio of a ship of MaritimeManet.
-fn of_maritime(keys: Option<&ShipKeys>, name: &str, joined: &Node) -> Result<Radio, Diagnostic> {
+fn of_maritime(keys: Option<&ShipKeys>, name: &str) -> Result<Radio, Diagnostic> {
     let written = keys.and_then(|keys| keys.antennas.as_ref());
-    if keys.is_some_and(|keys| keys.power.is_some()) {
-        return Err(joined.error(format!(
-            "`radio`: `{name}` has a `power`, which the channel `maritime` does not ask for"
-        )));
+    let own = keys.map(|keys| [("power", &keys.power), ("height", &keys.height)]);
+    if let Some((key, (_, span))) =
+        own.into_iter().flatten().find_map(|(key, own)| Some((key, own.as_ref()?)))
+    {
+        return Err(span.error(format!("`{key}`: the channel `maritime` of `{name}` does not ask for it")));
     }
     let Some(node) = written else { return Ok(Size::Small.radio()) };
     let size = Size::of_antennas(antennas(node, "antennas")?);
@@ -124,7 +125,7 @@ fn of_maritime(keys: Option<&ShipKeys>, name: &str, joined: &Node) -> Result<Rad
 
 /// The radio of a ship on another channel.
 fn general(keys: Option<&ShipKeys>, name: &str, joined: &Node) -> Result<Radio, Diagnostic> {
-    let power = keys.and_then(|keys| keys.power).ok_or_else(|| {
+    let power = keys.and_then(|keys| keys.power.as_ref()).map(|(power, _)| *power).ok_or_else(|| {
         joined.error(format!("`radio`: `{name}` has no `power`, such as `power: 20 dBm`: only the channel `maritime` knows its own"))
     })?;
     let antennas = match keys.and_then(|keys| keys.antennas.as_ref()) {
@@ -154,7 +155,7 @@ fn general(keys: Option<&ShipKeys>, name: &str, joined: &Node) -> Result<Radio, 
             )));
         }
     };
-    let height = keys.map_or(maritime::HEIGHT, |keys| keys.height);
+    let height = keys.and_then(|keys| keys.height.as_ref()).map_or(maritime::HEIGHT, |(height, _)| *height);
     Radio::new(power, antennas, height).map_err(|error| joined.error(format!("`{name}`: {error}")))
 }
 
