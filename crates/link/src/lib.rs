@@ -44,10 +44,11 @@
 //!   are of another length.
 //! - Radios ([`RadioModel`]) say at any time who hears whom, at which rate, and what is lost; propagation is theirs,
 //!   and `hopcast-radio` has ships'. Who senses a transmission is asked as it begins, and nobody who comes into range
-//!   later does. A transmission that is too weak to be sensed disturbs nothing. RTS, CTS and
-//!   acknowledgements take their configured time, are read by all that hear their sender as they begin, and are not
-//!   lost. A sender knows the rate that its receiver can read without asking, and each retry is sent at the next lower
-//!   one: a retry chain in place of a rate control with statistics.
+//!   later does. A transmission that is too weak to be sensed disturbs nothing. RTS, CTS and acknowledgements take
+//!   their configured time, are read by all that can read frames of any rate from their sender as they begin, and are
+//!   not lost; to a station that only senses frames they are noise. A sender knows the rate that its receiver can read
+//!   without asking, and each retry is sent at the next lower one: a retry chain in place of a rate control with
+//!   statistics.
 //! - [`Mac::EthernetLike`] is no radio: each pair of stations has a line of its own, whatever others send meanwhile. A
 //!   frame to a group counts as sent when it is copied onto the lines, without airtime on a line that nobody hears.
 

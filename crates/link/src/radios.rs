@@ -53,8 +53,15 @@ pub trait RadioSource: fmt::Debug + Send + Sync {
 }
 
 /// The radios in the configuration of a medium.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct RadioModel(pub Arc<dyn RadioSource>);
+
+/// Only the name: a fleet is part of a scenario, whose text would hold all its waypoints once more.
+impl fmt::Debug for RadioModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RadioModel")
+    }
+}
 
 /// Two are equal if they are the same.
 impl PartialEq for RadioModel {

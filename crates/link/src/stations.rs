@@ -130,14 +130,15 @@ impl Stations {
         self.addresses.addressee(from, frame)
     }
 
-    /// A station begins to send a frame: at its rate, or at the highest that a radio's receiver can read.
+    /// A station begins to send a frame: at its rate, or at the highest that a radio's receiver can read. Without a
+    /// receiver that reads frames of any rate, that is the lowest.
     pub(crate) fn start(&mut self, now: Instant, from: Attachment, frame: Buffer) {
         let to = self.addressee(from, &frame);
         let sender = &mut self.senders[from];
         let rate = match &mut self.radios {
             None => sender.rate(),
             Some(radios) => {
-                let found = to.and_then(|to| radios.hearing(now, from, to));
+                let found = to.and_then(|to| radios.hearing(now, from, to)).filter(Hearing::reads);
                 found.map(|hearing| hearing.rate).or(radios.rates().last().copied())
             }
         };

@@ -56,9 +56,8 @@ pub struct Channel {
 
 /// The link between two ships: its beams now, and its shadowing.
 ///
-/// While there is a link, its ends hand over with hysteresis. One that would be too weak in both directions with the
-/// beams that it has takes the best ones whatever the hysteresis; if it is too weak with those, it begins with the best
-/// ones when there is a link again.
+/// While there is a link, its ends hand over with hysteresis. If the current beams give no link in either direction,
+/// both ends choose the best beams at once. If these give none either, the link forgets its beams.
 #[derive(Clone, Debug)]
 pub struct RadioLink {
     channel: Arc<Channel>,

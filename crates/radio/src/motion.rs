@@ -86,6 +86,11 @@ impl Motion {
         &self.track
     }
 
+    /// The same track, as all ships on it share it: two of one track have the same [`Arc`].
+    pub const fn shared_track(&self) -> &Arc<Track> {
+        &self.track
+    }
+
     /// A bound of how far it gets; `None` if there is none, because the track jumps.
     pub fn drift(&self) -> Option<Drift> {
         // Beside its leader's track a ship is at any bearing after a turn, which takes no time.

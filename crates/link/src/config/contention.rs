@@ -13,6 +13,7 @@ pub enum Mac {
     /// Carrier sense with random back-off.
     Csma(Csma),
     /// A line of its own for each pair of stations, as between two Ethernet interfaces; for stations with radios.
+    /// Without [radios](super::MediumConfig::radios) it is the same as [`Mac::Perfect`].
     EthernetLike,
 }
 

@@ -40,7 +40,8 @@ impl Dcf {
             Kind::Cts | Kind::Ack => return,
         };
         if stations.radios.is_some()
-            && let Some(to) = to.filter(|&to| transmission.listener(to).is_none())
+            && let Some(to) =
+                to.filter(|&to| !transmission.listener(to).is_some_and(|listener| listener.reads))
             && let Some(head) = &mut self.contenders.touch(from).head
             && head.heard[to].is_err()
         {

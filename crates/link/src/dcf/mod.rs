@@ -192,8 +192,8 @@ impl Dcf {
         }
     }
 
-    /// A transmission begins, with its time on the air and the rate that a radio must read: the stations that hear it
-    /// sense it, and lose what they were receiving.
+    /// A transmission begins, with its time on the air and the rate that a radio must read, if not any: the stations
+    /// that hear it sense it, and lose what they were receiving.
     #[allow(clippy::too_many_arguments, reason = "each is a field of the transmission")]
     fn begin(
         &mut self,
@@ -220,7 +220,7 @@ impl Dcf {
                 spare.hearings.clear();
                 radios.hearers(now, from, &mut spare.hearings);
                 for hearing in &spare.hearings {
-                    listen(hearing.to, rate.is_none_or(|rate| hearing.rate >= rate));
+                    listen(hearing.to, hearing.reads() && rate.is_none_or(|rate| hearing.rate >= rate));
                 }
             }
         }

@@ -27,10 +27,10 @@ impl Link for Lines {
         }
         if let Some(to) = self.addresses.addressee(from, &frame) {
             let rate = self.radios.hearing(now, from, to).filter(Hearing::reads).map(|hearing| hearing.rate);
-            return self.put(now, from, to, frame, rate);
+            return self.enqueue(now, from, to, frame, rate);
         }
         let group = is_group(&frame);
-        if !self.spread(now, from, &frame, |station| group || station.promiscuous) && !group {
+        if !self.flood(now, from, &frame, |station| group || station.promiscuous) && !group {
             return self.drop(now, from, frame, DropReason::Unheard);
         }
         let own = &mut self.stations[from];
@@ -60,8 +60,8 @@ impl Link for Lines {
             return None;
         }
         let frame = self.flight.pop()?;
-        if let Some(place) = self.place(frame.from(), frame.to())
-            && let Some(line) = &mut self.lines[place]
+        if let Some(index) = self.index(frame.from(), frame.to())
+            && let Some(line) = &mut self.lines[index]
         {
             line.path.delivered(&frame);
         }
@@ -113,7 +113,7 @@ impl Link for Lines {
 
     fn quality(&mut self, now: Instant, from: Attachment, to: Attachment) -> Option<Quality> {
         self.advance(now);
-        self.place(from, to)?;
+        self.index(from, to)?;
         if self.stations[from].down {
             return None;
         }

@@ -24,10 +24,10 @@ use line::Line;
 /// that are promiscuous: bridges, behind which are others.
 #[derive(Debug)]
 pub(crate) struct Lines {
-    stations: Vec<Own>,
+    stations: Vec<LineStation>,
     addresses: Addresses,
     radios: Box<dyn Radios>,
-    /// Whatever decides about the frames of each pair; see [`Lines::place`].
+    /// Whatever decides about the frames of each pair; see [`Lines::index`].
     streams: Vec<Stream>,
     /// Made when first used: of many stations few pairs ever hear each other.
     lines: Vec<Option<Box<Line>>>,
@@ -41,9 +41,9 @@ pub(crate) struct Lines {
     hearers: Vec<Hearing>,
 }
 
-/// A station.
+/// A station, with what all its lines have in common.
 #[derive(Debug)]
-struct Own {
+struct LineStation {
     config: Station,
     /// The configuration of its lines that are made from now on.
     direction: Direction,
@@ -61,13 +61,13 @@ impl Lines {
     ) -> Self {
         let direction = Direction { rate: None, loss: Loss::None, ..direction.clone() };
         let n = stations.len();
-        let own = |&config: &Station| {
+        let station = |&config: &Station| {
             let (direction, counters) = (direction.clone(), Counters::default());
-            Own { config, direction, down: false, counters }
+            LineStation { config, direction, down: false, counters }
         };
         let mut all = Self {
             addresses: Addresses::new(stations.iter().map(|station| station.address)),
-            stations: stations.iter().map(own).collect(),
+            stations: stations.iter().map(station).collect(),
             radios,
             streams: (0..n * n).map(|pair| stream(pair / n, pair % n)).collect(),
             lines: (0..n * n).map(|_| None).collect(),
@@ -81,14 +81,14 @@ impl Lines {
         all
     }
 
-    /// The place of the line from a station to another; `None` without such a pair.
-    fn place(&self, from: Attachment, to: Attachment) -> Option<usize> {
+    /// The index of the line from a station to another; `None` without such a pair.
+    fn index(&self, from: Attachment, to: Attachment) -> Option<usize> {
         let n = self.stations.len();
         (from < n && to < n && from != to).then(|| from * n + to)
     }
 
     fn line(&self, from: Attachment, to: Attachment) -> Option<&Line> {
-        self.lines[self.place(from, to)?].as_deref()
+        self.lines[self.index(from, to)?].as_deref()
     }
 
     /// The lines of a station that are in use.
@@ -100,20 +100,20 @@ impl Lines {
 
     /// Sends all that is sent by `now`, in the order of time.
     fn advance(&mut self, now: Instant) {
-        while let Some(&Reverse((end, place))) = self.ends.peek()
+        while let Some(&Reverse((end, index))) = self.ends.peek()
             && end <= now
         {
             self.ends.pop();
-            self.finish(end, place);
+            self.finish(end, index);
         }
     }
 
     /// The frame of a line has left at `end`, unless it was cut off, and the next begins.
-    fn finish(&mut self, end: Instant, place: usize) {
+    fn finish(&mut self, end: Instant, index: usize) {
         let n = self.stations.len();
-        let (from, to) = (place / n, place % n);
+        let (from, to) = (index / n, index % n);
         let Self { lines, reports, radios, flight, ends, stations, .. } = self;
-        let Some(line) = &mut lines[place] else { return };
+        let Some(line) = &mut lines[index] else { return };
         if line.sender.end() != Some(end) {
             return;
         }
@@ -127,17 +127,17 @@ impl Lines {
             flight.launch(Fate { at: end, twice: false, flip: None }, frame, from, from, true, None);
         }
         if let Some(end) = line.start_next(end, hearing, reports) {
-            ends.push(Reverse((end, place)));
+            ends.push(Reverse((end, index)));
         }
     }
 
     /// Puts a frame onto the line from a station to one that hears it, or does not.
-    fn put(&mut self, now: Instant, from: Attachment, to: Attachment, frame: Buffer, rate: Option<Rate>) {
-        let Some(place) = self.place(from, to) else { return };
+    fn enqueue(&mut self, now: Instant, from: Attachment, to: Attachment, frame: Buffer, rate: Option<Rate>) {
+        let Some(index) = self.index(from, to) else { return };
         let Self { lines, stations, streams, reports, ends, .. } = self;
-        let line = lines[place].get_or_insert_with(|| {
+        let line = lines[index].get_or_insert_with(|| {
             let (own, address) = (&stations[from], stations[to].config.address);
-            Box::new(Line::new(from, (to, address), &own.direction, streams[place].clone()))
+            Box::new(Line::new(from, (to, address), &own.direction, streams[index].clone()))
         });
         let Some(rate) = rate else {
             return line.sender.discard(now, frame, DropReason::Unheard, reports);
@@ -145,12 +145,12 @@ impl Lines {
         let free = line.sender.end().is_none();
         if let Some(frame) = line.sender.admit(now, frame, free, reports) {
             line.sender.start_at(now, frame, Some(rate));
-            ends.extend(line.sender.end().map(|end| Reverse((end, place))));
+            ends.extend(line.sender.end().map(|end| Reverse((end, index))));
         }
     }
 
     /// Copies a frame onto the line of each station that hears its sender, of those for which `takes` says so.
-    fn spread(
+    fn flood(
         &mut self,
         now: Instant,
         from: Attachment,
@@ -163,7 +163,7 @@ impl Lines {
         let takes = |hearing: &Hearing| self.stations.get(hearing.to).is_some_and(|own| takes(&own.config));
         hearers.retain(|hearing| hearing.reads() && takes(hearing));
         for hearing in &hearers {
-            self.put(now, from, hearing.to, frame.clone(), Some(hearing.rate));
+            self.enqueue(now, from, hearing.to, frame.clone(), Some(hearing.rate));
         }
         let any = !hearers.is_empty();
         self.hearers = hearers;
@@ -178,7 +178,7 @@ impl Lines {
 
     fn measure_min_delay(&mut self) {
         let echoes = self.stations.iter().any(|station| station.config.echo);
-        let min = |station: &Own| min_delay(station.direction.delay, station.direction.jitter);
+        let min = |station: &LineStation| min_delay(station.direction.delay, station.direction.jitter);
         let min = self.stations.iter().map(min).min().filter(|_| !echoes);
         self.min_delay = min.unwrap_or(Duration::ZERO);
     }

@@ -2,9 +2,9 @@
 
 use crate::common::radios::*;
 use crate::common::*;
-use hopcast_core::{Buffer, Duration, FrameOutcome, Instant, Rate};
+use hopcast_core::{Buffer, Bytes, Duration, FrameOutcome, Instant, Rate};
 use hopcast_link::{
-    Attachment, Change, Csma, DropReason, Event, Link, Loss, Mac, Medium, MediumConfig, Station,
+    Attachment, Change, Csma, DropReason, Event, Link, Loss, Mac, Medium, MediumConfig, Rts, Station,
 };
 
 const LEN: usize = 1_200;
@@ -331,4 +331,69 @@ fn a_perfect_schedule_has_the_rates_and_losses_of_the_radios() {
     assert_eq!((a[0], a[1]), (b[0], b[1]));
     assert_eq!(a[2].0, second + time(1) + time(1));
     assert_eq!(drops(&said), [(0, Some(2), DropReason::Lost), (1, Some(0), DropReason::Unheard)]);
+}
+
+/// 1 only senses what 0 sends, and 2 reads it.
+fn sensed(_: Instant, from: Attachment, to: Attachment) -> Option<(u64, f64)> {
+    Some((if (from, to) == (0, 1) { 0 } else { 64 }, 0.0))
+}
+
+#[test]
+fn who_only_senses_a_sender_gets_none_of_its_frames_and_holds_up_nobody() {
+    let csma = Csma { retries: 1, ..exact() };
+    // A frame on a line that is not used never leaves; the others are sent, in vain, at the lowest rate.
+    let lowest = RATES[3];
+    let time = |mbit| Rate::from_mbit(mbit).time_for(LEN as u64);
+    let contended = air(lowest, LEN) * 3 + air(64, LEN);
+    for (mac, missed_by, busy) in [
+        (Mac::Csma(csma), Some(1), contended),
+        (Mac::EthernetLike, None, time(64) * 2),
+        (Mac::Perfect, Some(1), time(lowest) * 2 + time(64)),
+    ] {
+        let mut link = medium(with_radios(3, mac.clone(), sensed), 1);
+        link.report_sent(true);
+        let offers = [to(1, 7, LEN), to(2, 8, LEN), frame(9, LEN)].map(|frame| offer(START, 0, frame));
+        let said = run(&mut link, &offers, END);
+        let arrived: Vec<_> = arrivals(&said).into_iter().map(|(_, from, to, id)| (from, to, id)).collect();
+        assert_eq!(arrived, [(0, 2, 8), (0, 2, 9)], "{mac:?}");
+        assert_eq!(drops(&said), [(0, missed_by, DropReason::Unheard)], "{mac:?}");
+        assert_eq!(link.sender_counters(END, 0).busy, busy, "{mac:?}");
+        assert_eq!(link.deadline(), None, "{mac:?}");
+        assert!(link.quality(END, 0, 1).is_none() && link.quality(END, 1, 0).is_some(), "{mac:?}");
+    }
+}
+
+#[test]
+fn who_only_senses_a_request_to_send_does_not_answer_it() {
+    let times = Rts { threshold: Bytes::new(100), ..Rts::ofdm(Bytes::new(0), Rate::from_mbit(12)) };
+    let mut link = link(3, Csma { retries: 2, rts: Some(times), ..exact() }, sensed);
+    let said = run(&mut link, &[offer(START, 0, to(1, 7, LEN)), offer(millis(100), 0, to(2, 8, LEN))], END);
+    let second = millis(100) + times.rts + exact().sifs + times.cts + exact().sifs + air(64, LEN);
+    let arrived = arrivals(&said);
+    assert_eq!((arrived.len(), arrived[0].1, arrived[0].2, arrived[0].3), (1, 0, 2, 8));
+    assert!((second..second + exact().slot).contains(&arrived[0].0), "{arrived:?}");
+    assert_eq!(drops(&said), [(0, Some(1), DropReason::Unheard)]);
+    // Three requests without an answer, and one with one.
+    assert_eq!(link.sender_counters(END, 0).busy, times.rts * 4 + air(64, LEN));
+    assert_eq!(link.sender_counters(END, 1).busy, Duration::ZERO);
+}
+
+#[test]
+fn who_only_senses_an_exchange_defers_and_has_eifs_after_its_acknowledgement() {
+    // 2 reads, or only senses, the exchange of 0 and 1.
+    for (mbit, pause) in [(64, exact().difs), (0, exact().eifs())] {
+        let rates = move |_, from: Attachment, to| Some((if from < 2 && to == 2 { mbit } else { 64 }, 0.0));
+        let mut link = link(4, exact(), rates);
+        let late = START + Duration::from_micros(30);
+        let said = run(&mut link, &[offer(START, 0, to(1, 7, LEN)), offer(late, 2, to(3, 9, 100))], END);
+        let first = START + air(64, LEN);
+        let second = first + exact().sifs + exact().ack + pause + air(64, 100);
+        assert_eq!(arrivals(&said), [(first, 0, 1, 7), (second, 2, 3, 9)]);
+    }
+}
+
+#[test]
+fn a_medium_in_text_does_not_have_its_fleet() {
+    let text = format!("{:?}", with_radios(2, Mac::Perfect, sensed));
+    assert!(text.contains("RadioModel") && !text.contains("FixedRadios"), "{text}");
 }

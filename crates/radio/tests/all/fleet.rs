@@ -11,8 +11,8 @@ use hopcast_link::{
 use hopcast_radio::maritime::{DELAY, LOSS_PERCENT, Size, channel};
 use hopcast_radio::propagation::{Correlation, Polarisation, Sea, SeaState};
 use hopcast_radio::{
-    Channel, Fleet, Frequency, Law, Motion, Pattern, Position, Radio, RateRow, RateTable, Shadowing, Ship,
-    Sunflower, Track, Waypoint,
+    Channel, Fleet, Frequency, Law, Motion, Pattern, Position, Radio, RadioLinkState, RateRow, RateTable,
+    Shadowing, Ship, Sunflower, Track, Waypoint,
 };
 use proptest::prelude::*;
 
@@ -327,8 +327,12 @@ fn fleets() -> impl Strategy<Value = Fleet> {
         4 => ships(true),
         1 => (ships(false), ships(true)).prop_map(|(mut one, two)| { one.extend(two); one }),
     ];
-    (channels(), ships, 0.0f64..30.0).prop_map(|(channel, ships, hysteresis)| {
-        let ship = |(number, (motion, radio)): (usize, _)| {
+    let one_power = proptest::bool::ANY;
+    (channels(), ships, 0.0f64..30.0, one_power).prop_map(|(channel, ships, hysteresis, one_power)| {
+        let first = ships[0].1.power();
+        let ship = |(number, (motion, radio)): (usize, (Motion, Radio))| {
+            let power = if one_power { first } else { radio.power() };
+            let radio = Radio::new(power, *radio.antennas(), radio.height()).unwrap();
             Arc::new(Ship { name: format!("s{number}").into(), motion, radio })
         };
         let ships = ships.into_iter().enumerate().map(ship).collect();
@@ -352,15 +356,23 @@ fn questions() -> impl Strategy<Value = Vec<(Instant, usize)>> {
     })
 }
 
-/// The hearers of a ship by the budgets of all its pairs, each by a link of its own that is asked at every question.
-fn by_budgets(fleet: &Fleet, seed: &Seed, now: Instant, from: usize) -> Vec<usize> {
-    let hears = |&to: &usize| {
-        to != from && {
-            let budget = fleet.link(from.min(to), from.max(to), seed).at(now);
-            if from < to { budget.forward.is_up() } else { budget.back.is_up() }
+/// The hearers of a ship, and whether they read and do not only sense its frames, by the budgets of all its pairs, each
+/// by a link of its own that is new at every question.
+fn by_budgets(fleet: &Fleet, seed: &Seed, now: Instant, from: usize) -> Vec<(usize, bool)> {
+    let hears = |to: usize| {
+        let budget = fleet.link(from.min(to), from.max(to), seed).at(now);
+        match if from < to { budget.forward } else { budget.back } {
+            RadioLinkState::Up { .. } => Some((to, true)),
+            RadioLinkState::TooWeak { signal, .. } => (signal >= fleet.sensitivity).then_some((to, false)),
+            RadioLinkState::Absent(_) | RadioLinkState::NotComparable => None,
         }
     };
-    (0..fleet.ships.len()).filter(hears).collect()
+    (0..fleet.ships.len()).filter(|&to| to != from).filter_map(hears).collect()
+}
+
+/// The hearers, and whether they read and do not only sense.
+fn readers(hearers: &[Hearing]) -> Vec<(usize, bool)> {
+    hearers.iter().map(|hearing| (hearing.to, hearing.reads())).collect()
 }
 
 proptest! {
@@ -388,7 +400,7 @@ proptest! {
             let fresh = by_budgets(&fleet, &seed, now, from);
             let asymmetric = fleet.ships.iter().any(|ship| ship.radio.power() != fleet.ships[0].radio.power());
             if !asymmetric {
-                prop_assert_eq!(found.iter().map(|hearing| hearing.to).collect::<Vec<_>>(), fresh);
+                prop_assert_eq!(readers(&found), fresh);
             }
         }
     }
@@ -402,8 +414,7 @@ proptest! {
             let from = from % fleet.ships.len();
             let mut found = Vec::new();
             radios.hearers(now, from, &mut found);
-            let found: Vec<usize> = found.iter().map(|hearing| hearing.to).collect();
-            prop_assert_eq!(found, by_budgets(&fleet, &seed, now, from));
+            prop_assert_eq!(readers(&found), by_budgets(&fleet, &seed, now, from));
         }
     }
 

@@ -1,6 +1,8 @@
 //! Tracks and motions: where a ship is when.
 #![allow(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
+use std::sync::Arc;
+
 use crate::common::*;
 use hopcast_core::Instant;
 use hopcast_radio::track::TrackError;
@@ -166,6 +168,15 @@ fn a_ship_is_there_from_when_it_joins_until_it_leaves() {
     assert_eq!([9.9, 10.0, 19.9, 20.0].map(|at| there(&traced, at)), [false, true, true, false]);
     // Followers stay when the leader has left.
     assert!(there(&some.followed_at(50.0), 40.0) && there(&some.beside(1.0, 1.0), 40.0));
+}
+
+#[test]
+fn ships_of_one_formation_share_one_track_and_equal_tracks_are_not_one() {
+    let path = track(&[(0.0, 0.0, 0.0), (10.0, 100.0, 0.0)]);
+    let lead = Motion::along(path.clone());
+    let same = |other: &Motion| Arc::ptr_eq(lead.shared_track(), other.shared_track());
+    assert!(same(&lead.followed_at(50.0)) && same(&lead.beside(1.0, 1.0).joining(seconds(5.0))));
+    assert!(!same(&Motion::along(path)));
 }
 
 #[test]

@@ -12,12 +12,13 @@ use hopcast_link::{
 /// From the highest to the lowest; the tests' frames take whole nanoseconds at each.
 pub const RATES: [u64; 4] = [64, 16, 8, 1];
 
-/// The rate in Mbit/s at which one station hears another at a time, and the percentage that is lost.
+/// The rate in Mbit/s at which one station hears another at a time, 0 if it only senses it, and the percentage that is
+/// lost.
 type Air = dyn Fn(Instant, Attachment, Attachment) -> Option<(u64, f64)> + Send + Sync;
 
 /// Radios of stations that hear each other as a function says.
 #[derive(Clone)]
-struct Told {
+struct FixedRadios {
     stations: usize,
     air: Arc<Air>,
     rates: Vec<Rate>,
@@ -25,12 +26,12 @@ struct Told {
 }
 
 /// The radios of this number of stations, which hear each other as `air` says.
-pub fn told(
+pub fn fixed_radios(
     stations: usize,
     air: impl Fn(Instant, Attachment, Attachment) -> Option<(u64, f64)> + Send + Sync + 'static,
 ) -> Option<RadioModel> {
     let rates = RATES.map(Rate::from_mbit).to_vec();
-    Some(RadioModel(Arc::new(Told { stations, air: Arc::new(air), rates, last: Instant::ZERO })))
+    Some(RadioModel(Arc::new(FixedRadios { stations, air: Arc::new(air), rates, last: Instant::ZERO })))
 }
 
 /// Stations with radios: their addresses end in their numbers.
@@ -50,7 +51,7 @@ pub fn with_radios(
             .map(|i| Station { address: [2, 0, 0, 0, 0, i as u8], ..Station::default() })
             .collect(),
         mac,
-        radios: told(stations, air),
+        radios: fixed_radios(stations, air),
         ..MediumConfig::default()
     }
 }
@@ -67,19 +68,19 @@ pub fn to(destination: u8, id: u64, len: usize) -> Buffer {
     frame
 }
 
-impl std::fmt::Debug for Told {
+impl std::fmt::Debug for FixedRadios {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Told")
+        f.write_str("FixedRadios")
     }
 }
 
-impl RadioSource for Told {
+impl RadioSource for FixedRadios {
     fn radios(&self, _: &Seed) -> Box<dyn Radios> {
         Box::new(self.clone())
     }
 }
 
-impl Told {
+impl FixedRadios {
     fn find(&self, now: Instant, from: Attachment, to: Attachment) -> Option<Hearing> {
         let (mbit, loss) = (self.air)(now, from, to).filter(|_| from != to)?;
         let signal = Some(Dbm::new(-90.0 + mbit as f64 / 10.0));
@@ -87,7 +88,7 @@ impl Told {
     }
 }
 
-impl Radios for Told {
+impl Radios for FixedRadios {
     fn rates(&self) -> &[Rate] {
         &self.rates
     }
@@ -150,7 +151,8 @@ impl Radios for Stateful {
         }
         let bits = *sum >> 33;
         let loss = [0.0, 30.0, 100.0][(bits >> 8) as usize % 3];
-        let rate = self.rates[(bits >> 4) as usize % self.rates.len()];
+        // Some only sense each other.
+        let rate = self.rates.get((bits >> 4) as usize % (self.rates.len() + 1)).copied().unwrap_or_default();
         (bits % 4 > 0).then(|| Hearing { to, rate, loss: percent(loss), signal: None })
     }
 

@@ -5,13 +5,14 @@ use std::f64::consts::PI;
 use crate::number::plain;
 use crate::plot::canvas::Point;
 
-/// Metres of a degree of latitude on a sphere with the Earth's mean radius, 6371 km (IUGG).
+/// Metres of a degree of latitude on a sphere with the Earth's mean radius (IUGG), rounded to 6371 km. A track is
+/// measured with `hopcast-radio`'s 6,371,008.8 m; on a map the difference, 1.4 millionths, is far below a pixel.
 const DEGREE: f64 = 6_371_000.0 * PI / 180.0;
 /// Maximum distance of a place from the origin, in metres. Chosen: 25 times the way round the Earth; what is farther
 /// away is a mistake, and would shrink all else to one point.
 const FARTHEST: f64 = 1e9;
 /// Minimum of the cosine of the latitude. Chosen: that of 89.4 degrees; at the poles a map would have no width.
-const LEAST_COSINE: f64 = 0.01;
+const MIN_COSINE: f64 = 0.01;
 
 /// Cylindrical projection with the true scale at the middle latitude, or the plane as it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,7 +42,7 @@ impl Projection {
             (south, north) = (south.min(latitude), north.max(latitude));
         }
         let middle = if south <= north { f64::midpoint(south, north) } else { 0.0 };
-        Self::Degrees { cut: widest_gap(&is_used), cosine: middle.to_radians().cos().max(LEAST_COSINE) }
+        Self::Degrees { cut: widest_gap(&is_used), cosine: middle.to_radians().cos().max(MIN_COSINE) }
     }
 
     /// A place on the plane; `None` for one that is none.
