@@ -45,7 +45,7 @@ fn budgets_explain_a_link_and_the_lack_of_one() {
     std::fs::write(dir.path().join("away.yaml"), AWAY).unwrap();
     let budget = |arguments: &[&str]| {
         let output = hopcast(dir.path(), &[&["link-budget", "away.yaml"], arguments].concat());
-        (output.status.code(), text(&output.stdout).to_owned(), text(&output.stderr).to_owned())
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
     };
     let (code, there, _) = budget(&["a", "b", "--at", "1s"]);
     assert_eq!(code, Some(0));

@@ -61,6 +61,12 @@ impl Motion {
         }
     }
 
+    /// The same place by another track.
+    #[must_use]
+    pub fn on(self, track: impl Into<Arc<Track>>) -> Self {
+        Self { track: track.into(), ..self }
+    }
+
     /// The same motion of a ship that joins at `at`.
     #[must_use]
     pub fn joining(self, at: Instant) -> Self {

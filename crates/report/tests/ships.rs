@@ -252,7 +252,7 @@ fn too_many_of_everything_are_left_out() {
     };
     map.moments[0].routes = (0..2000).map(way).collect();
     let moment =
-        |number: u32| ShipMoment { at_s: number.into(), ways: vec![way(9999)], ..ShipMoment::default() };
+        |number: u32| ShipMoment { at_s: number.into(), routes: vec![way(9999)], ..ShipMoment::default() };
     map.moments.extend((100..20_000).map(moment));
     map.rates_mbps = (1..5000).map(f64::from).collect();
     let document = fleet::document(map);

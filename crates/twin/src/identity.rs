@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::sync::{Arc, Mutex};
 
+use hopcast_radio::{Fleet, Motion, Position, Ship, Track};
 use sha2::{Digest, Sha256};
 
 use crate::scenario::model::{Case, Plan, Scenario};
@@ -72,6 +73,7 @@ impl Identities {
     pub fn case(&self, case: &Case) -> Identity {
         let mut hash = Sha256::new();
         let scenario = self.without_contents(&case.scenario);
+        let scenario = without_tracks(scenario, &mut hash);
         // Each part is in quotes or brackets, so that no two sequences of parts have the same text.
         let _ = write!(Hashed(&mut hash), "{:?}{:?}{scenario:?}", self.version, case.parameters);
         Identity(hash.finalize().into())
@@ -95,6 +97,31 @@ impl Identities {
         let mut known = self.contents.lock().expect("no thread panics with the lock held");
         *known.entry(key).or_insert_with(|| Sha256::digest(contents).into())
     }
+}
+
+/// The scenario with the number of its track in place of the track of each ship; each track is hashed once, since the
+/// ships of a convoy share one.
+fn without_tracks<'s>(mut scenario: Cow<'s, Scenario>, hash: &mut Sha256) -> Cow<'s, Scenario> {
+    if scenario.fleets.is_empty() {
+        return scenario;
+    }
+    let mut numbers = BTreeMap::new();
+    let mut numbered = |motion: &Motion| {
+        let track = motion.shared_track();
+        let next = numbers.len();
+        let number = *numbers.entry(Arc::as_ptr(track).addr()).or_insert_with(|| {
+            let _ = write!(Hashed(hash), "{track:?}");
+            next
+        });
+        let place = Position::Plane { x: number as f64, y: 0.0 };
+        motion.clone().on(Track::still(place, 0.0))
+    };
+    for (_, fleet) in &mut scenario.to_mut().fleets {
+        let ship = |ship: &Arc<Ship>| Arc::new(Ship { motion: numbered(&ship.motion), ..(**ship).clone() });
+        let ships = fleet.ships.iter().map(ship).collect();
+        *fleet = Arc::new(Fleet { ships, ..(**fleet).clone() });
+    }
+    scenario
 }
 
 /// A text sink that hashes what is written, without a copy in memory.
@@ -121,7 +148,9 @@ flows: [{ name: f, from: n0, to: n2, over: udp, app: bulk }]
 ";
 
     fn identity(text: &str, version: &str) -> Identity {
-        let files = [("a", "hello"), ("b", "hello"), ("c", "hallo")].into_iter().collect::<MemoryFiles>();
+        let tracks = [("t", "0 0 0 40 400 0\n"), ("u", "0 0 0 40 401 0\n")];
+        let files = [("a", "hello"), ("b", "hello"), ("c", "hallo")].into_iter().chain(tracks);
+        let files = files.collect::<MemoryFiles>();
         let plan = load_text(&files, Path::new("test.yaml"), text, &Overrides::default()).unwrap();
         Identities::new(version).case(&plan.cases[0])
     }
@@ -149,6 +178,31 @@ flows: [{ name: f, from: n0, to: n2, over: udp, app: bulk }]
         };
         assert_eq!(of("a"), of("b"));
         assert_ne!(of("a"), of("c"));
+    }
+
+    #[test]
+    fn tracks_of_ships_count_and_so_do_places_on_them() {
+        let text = "
+duration: 1s
+topology:
+  nodes: [a, b, c]
+  links: [{ name: sea, radio: all }]
+motion:
+  - { trace: t, format: bonnmotion, nodes: { a: 0 } }
+  - { node: b, follows: a, behind: 10 m }
+  - { node: c, follows: b, behind: 10 m, joins: 100 ms }
+flows: [{ name: f, from: a, to: b, over: udp, app: { cbr: { rate: 1 Mbit/s, size: 500 B } } }]
+";
+        let ours = identity(text, "1");
+        assert_eq!(ours, identity(&text.replace("10 m,", "0.01 km,"), "1"));
+        for (from, to) in [
+            ("trace: t", "trace: u"),
+            ("10 m }", "11 m }"),
+            ("100 ms", "101 ms"),
+            ("radio: all", "radio: all, loss: 1 %"),
+        ] {
+            assert_ne!(ours, identity(&text.replace(from, to), "1"), "{to}");
+        }
     }
 
     #[test]

@@ -308,7 +308,11 @@ fn mistakes_get_one_line() {
             "a motion has `waypoints` or `follows`, not both",
         ),
         ("motion:", "motion:\n  - { node: b, follows: a, behind: 1 m }", "`b` has a motion already"),
-        ("{ name: a, place: { x: 0 m, y: 0 m } }", "{ name: a }", "`radio`: `a` has neither a `place` nor a `motion`"),
+        (
+            "{ name: a, place: { x: 0 m, y: 0 m } }",
+            "{ name: a }",
+            "`radio`: `a` has neither a `place` nor a `motion`",
+        ),
         ("radio: [a, b]", "radio: [a, b], rate: 1 Mbit/s", "unknown key `rate` in a radio link"),
         ("radio: [a, b]", "radio: [a, b], loss: 120 %", "`loss`: expected"),
         ("{ name: b }", "{ name: b, heading: 30 }", "`heading` is of a ship that has a `place`"),

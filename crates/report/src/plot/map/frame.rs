@@ -105,8 +105,8 @@ impl<'m> Sheet<'m> {
             .map(|link| (link.ships, self.rates.step(link.rate_mbps)))
             .collect();
         links.sort_by_key(|(ships, step)| (*step, *ships));
-        let (count, hidden) = (links.len(), links.len().saturating_sub(MAX_LINKS));
-        links.drain(..hidden);
+        let count = links.len().saturating_add(moment.left_out);
+        links.drain(..links.len().saturating_sub(MAX_LINKS));
         let routes = routes(moment, self.fleet.ships.len());
         let link = clipped(&self.map.link, 400.0, 13.0);
         let title = format!("{link} at {}", seconds(moment.at_s));
@@ -116,7 +116,7 @@ impl<'m> Sheet<'m> {
         let there = fixes.iter().flatten().filter(|fix| fix.on_track).count();
         let mut caption =
             format!("The ships of {title}: {}, {}.", number(there, "ship"), number(count, "link"));
-        if hidden > 0 {
+        if count > links.len() {
             caption.push_str(&format!(" The {} links of the highest rates are drawn.", links.len()));
         }
         if self.fleet.left_out > 0 {

@@ -231,12 +231,15 @@ fn waypoints_of(node: &Node) -> Result<Track, Diagnostic> {
     })
 }
 
+/// A ship, its name in the file of tracks, and its track.
+type Traced<'n> = (NodeId, &'n Node, Arc<Track>);
+
 /// The ships that a file of tracks moves, with their places in the file, and their tracks.
 fn trace<'n>(
     fields: Fields<'n>,
     topology: &Topology,
     contents: &mut Contents<'_>,
-) -> Result<Vec<(NodeId, &'n Node, Arc<Track>)>, Diagnostic> {
+) -> Result<Vec<Traced<'n>>, Diagnostic> {
     let file = fields.need("trace", "trace: ships.gpx")?;
     let written = fields.need("format", "format: gpx")?;
     let names = FORMATS.map(|(name, _)| name);
