@@ -5,11 +5,12 @@ use hopcast_radio::{Fleet, Position, RadioLinkState};
 
 use crate::results::{ShipLink, ShipMap, ShipMoment, ShipTrack};
 use crate::scenario::model::Scenario;
+use crate::scenario::usual_step;
 
 /// Number of spans between the points of a track. Chosen: curves look smooth, and 200 ships take half a megabyte.
 const SPANS: u64 = 100;
-/// Number of spans between the moments.
-const MOMENTS: u64 = 6;
+/// Maximum number of spans between the moments. Chosen: their pictures are looked at one after the other.
+const MOMENTS: u64 = 8;
 /// Maximum number of links at one moment. Chosen: the page draws no more, and a case has at most two megabytes of them.
 const MAX_LINKS: usize = 3000;
 
@@ -20,8 +21,11 @@ pub(crate) const fn has_maps(repeat: u64) -> bool {
 
 /// The moments at which maps show links.
 pub(crate) fn moments(scenario: &Scenario) -> impl Iterator<Item = Instant> {
-    let duration = scenario.duration;
-    (0..=MOMENTS).map(move |number| share_of(duration, number, MOMENTS))
+    let (duration, step) = (scenario.duration, usual_step(scenario.duration, MOMENTS));
+    (0..=MOMENTS)
+        .map(move |number| step * number)
+        .take_while(move |&at| at <= duration)
+        .map(|at| Instant::ZERO + at)
 }
 
 /// A map of each radio link of a scenario, in its first repeat and in no other; without the routes of flows.

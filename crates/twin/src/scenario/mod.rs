@@ -51,4 +51,4 @@ pub use studies::studies;
 pub use worlds::{needs_live, needs_virtual_time};
 
 pub(crate) use capacity::{Ferry, TooMuchWork};
-pub(crate) use plan::TOP;
+pub(crate) use plan::{TOP, usual_step};

@@ -335,7 +335,7 @@ fn scenario(root: &Node, contents: &mut Contents) -> Result<(Scenario, Vec<Strin
 
 fn measure(node: Option<&Node>, duration: Duration) -> Result<Measure, Diagnostic> {
     let end = Instant::ZERO + duration;
-    let mut measure = Measure { from: Instant::ZERO, to: end, interval: usual_step(duration) };
+    let mut measure = Measure { from: Instant::ZERO, to: end, interval: usual_step(duration, 100) };
     let Some(node) = node else { return Ok(measure) };
     let fields = Fields::of(node, "`measure`", &["from", "to", "interval"])?;
     let time = |node: &Node, key: &str| Ok(Instant::ZERO + decode::duration(node, key)?);
@@ -360,9 +360,9 @@ fn measure(node: Option<&Node>, duration: Duration) -> Result<Measure, Diagnosti
     Ok(measure)
 }
 
-/// The default step of the time series: the smallest of 1, 2, 5, 10, … with at most a hundred steps.
-fn usual_step(duration: Duration) -> Duration {
-    let wanted = (duration.as_nanos() / 100).max(MIN_STEP.as_nanos());
+/// The smallest of 10, 20, 50, 100 ms and so on by which a time has at most so many parts.
+pub(crate) fn usual_step(duration: Duration, parts: u64) -> Duration {
+    let wanted = duration.as_nanos().div_ceil(parts).max(MIN_STEP.as_nanos());
     let mut decade = MIN_STEP.as_nanos();
     loop {
         for step in [decade, 2 * decade, 5 * decade] {
