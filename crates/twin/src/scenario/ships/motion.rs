@@ -107,10 +107,7 @@ pub(super) fn read(
                 let waypoints = fields.need("waypoints", "waypoints: [{ at: 0 s, x: 0 m, y: 0 m }]")?;
                 motions.insert(ship, times.applied(Motion::along(waypoints_of(waypoints)?), fields)?);
             }
-            Some(_) => {
-                motions.remove(&ship);
-                by_others.insert(ship, (item, times));
-            }
+            Some(_) => _ = by_others.insert(ship, (item, times)),
             None => match motions.remove(&ship) {
                 Some(motion) if times.are_given() => _ = motions.insert(ship, times.applied(motion, fields)?),
                 Some(_) | None => {
