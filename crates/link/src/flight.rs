@@ -5,6 +5,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use hopcast_core::{Buffer, Instant, Reception};
 
+use crate::reports::Reports;
 use crate::{Attachment, Event};
 
 /// The frames under way, in the order of their arrival; those that arrive at one instant in the order in which they
@@ -107,6 +108,20 @@ impl<R: Copy> Flight<R> {
         }
     }
 
+    /// Takes whichever comes first by `now`, the next report or the next arrival; of both at one time, the report.
+    pub(crate) fn take_due(&mut self, reports: &mut Reports, now: Instant) -> Option<Due<R>> {
+        let arrival = self.next();
+        if let Some(report) = reports.next().filter(|&report| report <= now)
+            && arrival.is_none_or(|arrival| report <= arrival)
+        {
+            return reports.pop().map(Due::Report);
+        }
+        if arrival? > now {
+            return None;
+        }
+        self.pop().map(Due::Arrival)
+    }
+
     /// The frames that have arrived by `now`, in any order.
     pub(crate) fn due(&self, now: Instant) -> impl Iterator<Item = &Arriving<R>> {
         let (line, heap) = match self {
@@ -131,6 +146,15 @@ impl<R: Copy> Flight<R> {
             }
         }
     }
+}
+
+/// The next that is due on a link.
+#[derive(Debug)]
+pub(crate) enum Due<R> {
+    /// A report.
+    Report(Event),
+    /// An arrival.
+    Arrival(Arriving<R>),
 }
 
 impl<R> Arriving<R> {

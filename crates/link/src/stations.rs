@@ -6,7 +6,7 @@ use hopcast_core::{Buffer, Duration, Fraction, Instant, Reception, Seed, Stream,
 
 use crate::address::{Addresses, is_for, is_group};
 use crate::config::{Direction, DropReason, Loss, Mac, MediumConfig, PairLoss, Station, SwitchConfig};
-use crate::flight::{Fate, Flight};
+use crate::flight::{Due, Fate, Flight};
 use crate::path::Path;
 use crate::reports::Reports;
 use crate::sender::Sender;
@@ -237,17 +237,10 @@ impl Stations {
 
     /// The next arrival or report up to `now`.
     pub(crate) fn poll(&mut self, now: Instant) -> Option<Event> {
-        let Self { flight, reports, .. } = self;
-        let arrival = flight.next();
-        if let Some(report) = reports.next().filter(|&report| report <= now)
-            && arrival.is_none_or(|arrival| report <= arrival)
-        {
-            return reports.pop();
-        }
-        if arrival? > now {
-            return None;
-        }
-        let frame = flight.pop()?;
+        let frame = match self.flight.take_due(&mut self.reports, now)? {
+            Due::Report(event) => return Some(event),
+            Due::Arrival(frame) => frame,
+        };
         if let Some(path) = self.path_mut(frame.from(), frame.to()) {
             path.delivered(&frame);
         }

@@ -81,15 +81,8 @@ impl LiveObservations {
             None => sent_on_pairs(scenario, &links),
         };
         let hosts = services.into_iter().filter(|&(_, count)| count > 0).collect();
-        let observed = Observed {
-            flows,
-            links,
-            network_bytes,
-            transfer_bytes,
-            hosts,
-            tables,
-            maps: ship_maps(scenario, repeat),
-        };
+        let observed =
+            Observed { flows, links, network_bytes, transfer_bytes, hosts, tables, flow_routes: Vec::new() };
         let mut run = Run { live: Some(live), ..collect(case, repeat, bounds, observed) };
         for ProgramResult { flow: number, figures, receivers, series, latency, counters, .. } in programs {
             let cuts = bounds.of_flow(scenario, number);
@@ -190,7 +183,7 @@ pub(crate) fn collect(case: &Case, repeat: u64, bounds: &Bounds, observed: Obser
         series: series(scenario, &observed),
         hosts: observed.hosts,
         tables: observed.tables,
-        maps: observed.maps,
+        maps: ship_maps(scenario, repeat, &observed.flow_routes),
         latency,
     }
 }

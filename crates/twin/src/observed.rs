@@ -6,7 +6,7 @@ use hopcast_core::Instant;
 use hopcast_link::{Attachment, Counters};
 
 use crate::meter::Meter;
-use crate::results::{ServiceTable, ShipMap};
+use crate::results::{FlowRoute, ServiceTable};
 
 /// The observations of a run, in either world.
 pub(crate) struct Observed {
@@ -23,8 +23,8 @@ pub(crate) struct Observed {
     pub(crate) hosts: BTreeMap<String, u64>,
     /// The tables of services in the end.
     pub(crate) tables: Vec<ServiceTable>,
-    /// The maps of ships.
-    pub(crate) maps: Vec<ShipMap>,
+    /// For each moment of the maps of ships, and each radio link, the routes of flows; empty if they are not known.
+    pub(crate) flow_routes: Vec<Vec<Vec<FlowRoute>>>,
 }
 
 /// The observations of a flow.

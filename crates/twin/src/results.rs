@@ -127,15 +127,11 @@ pub struct ShipMoment {
     /// The pairs of ships that hear each other.
     pub links: Vec<ShipLink>,
     /// Number of weaker ones that there is no room for: a moment has 3000.
-    #[serde(default, skip_serializing_if = "is_none_left_out")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub left_out: usize,
     /// The routes of flows through a mesh at this time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub routes: Vec<FlowRoute>,
-}
-
-fn is_none_left_out(left_out: &usize) -> bool {
-    *left_out == 0
 }
 
 /// A radio link between two ships at one time.
@@ -498,6 +494,6 @@ fn is_nothing(number: &f64) -> bool {
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // as serde wants it
-fn is_zero(number: &u64) -> bool {
-    *number == 0
+fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
+    *number == T::default()
 }

@@ -1,10 +1,12 @@
 //! Maps of ships: their tracks, and at some moments the links between them.
 
+use std::sync::Arc;
+
 use hopcast_core::{Duration, Instant, Rate, Seed};
 use hopcast_radio::{Fleet, Position, RadioLinkState};
 
-use crate::results::{ShipLink, ShipMap, ShipMoment, ShipTrack};
-use crate::scenario::model::Scenario;
+use crate::results::{FlowRoute, ShipLink, ShipMap, ShipMoment, ShipTrack};
+use crate::scenario::model::{LinkId, Scenario};
 use crate::scenario::usual_step;
 
 /// Number of spans between the points of a track. Chosen: curves look smooth, and 200 ships take half a megabyte.
@@ -28,23 +30,32 @@ pub(crate) fn moments(scenario: &Scenario) -> impl Iterator<Item = Instant> {
         .map(|at| Instant::ZERO + at)
 }
 
-/// A map of each radio link of a scenario, in its first repeat and in no other; without the routes of flows.
-pub(crate) fn ship_maps(scenario: &Scenario, repeat: u64) -> Vec<ShipMap> {
+/// A map of each radio link of a scenario, in its first repeat and in no other, with the routes of flows at each moment
+/// and on each radio link, where they are known.
+pub(crate) fn ship_maps(
+    scenario: &Scenario,
+    repeat: u64,
+    flow_routes: &[Vec<Vec<FlowRoute>>],
+) -> Vec<ShipMap> {
     if !has_maps(repeat) {
         return Vec::new();
     }
     let seed = &Seed::new(scenario.seed, repeat);
-    let map = |&(link, ref fleet): &(usize, std::sync::Arc<Fleet>)| {
+    let map = |(number, (link, fleet)): (usize, &(LinkId, Arc<Fleet>))| {
         let first = fleet.ships.first().map(|ship| ship.motion.track().at(Instant::ZERO).position);
+        let moment = |(place, at)| {
+            let routes = flow_routes.get(place).and_then(|links: &Vec<_>| links.get(number)).cloned();
+            ShipMoment { routes: routes.unwrap_or_default(), ..moment(fleet, at, seed) }
+        };
         ShipMap {
-            link: scenario.links[link].name.clone(),
+            link: scenario.links[*link].name.clone(),
             degrees: matches!(first, Some(Position::Globe { .. })),
             rates_mbps: fleet.channel.rates.rows().iter().map(|row| mbps(row.rate)).collect(),
             ships: (0..fleet.ships.len()).map(|ship| track(fleet, ship, scenario.duration)).collect(),
-            moments: moments(scenario).map(|at| moment(fleet, at, seed)).collect(),
+            moments: moments(scenario).enumerate().map(moment).collect(),
         }
     };
-    scenario.fleets.iter().map(map).collect()
+    scenario.fleets.iter().enumerate().map(map).collect()
 }
 
 fn track(fleet: &Fleet, ship: usize, duration: Duration) -> ShipTrack {

@@ -7,7 +7,7 @@ use hopcast_core::{Buffer, Fraction, Instant, earliest};
 use super::Lines;
 use crate::address::is_group;
 use crate::config::DropReason;
-use crate::flight::Fate;
+use crate::flight::{Due, Fate};
 use crate::sender::ETHERNET_HEADER;
 use crate::{Attachment, Change, Counters, Event, Hearing, Link, Quality, QueueSnapshot};
 
@@ -50,16 +50,10 @@ impl Link for Lines {
 
     fn poll(&mut self, now: Instant) -> Option<Event> {
         self.advance(now);
-        let arrival = self.flight.next();
-        if let Some(report) = self.reports.next().filter(|&report| report <= now)
-            && arrival.is_none_or(|arrival| report <= arrival)
-        {
-            return self.reports.pop();
-        }
-        if arrival? > now {
-            return None;
-        }
-        let frame = self.flight.pop()?;
+        let frame = match self.flight.take_due(&mut self.reports, now)? {
+            Due::Report(event) => return Some(event),
+            Due::Arrival(frame) => frame,
+        };
         if let Some(index) = self.index(frame.from(), frame.to())
             && let Some(line) = &mut self.lines[index]
         {

@@ -185,7 +185,7 @@ fn a_frame_to_an_unknown_address_goes_to_the_bridges_in_range() {
     link.report_sent(true);
     let offers = [offer(millis(0), 0, radios_to(9, 7)), offer(millis(0), 0, radios_to(1, 8))];
     let said = run(&mut link, &offers, END);
-    // What is for another does not come by: it is on another pair of beams.
+    // A frame to another does not come by: it is on another pair of beams.
     assert_eq!(arrivals(&said), [(millis(2), 0, 1, 8), (millis(2), 0, 2, 7)]);
     assert_eq!(link.counters(END, 0, 2).overheard_packets, 1);
     assert_eq!(link.sender_counters(END, 0).sent_packets, 2);

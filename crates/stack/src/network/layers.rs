@@ -185,7 +185,7 @@ impl LayerInterface {
         let link = matches!(below, Below::Attachment(_)).then(|| links[hop.link].name.clone());
         let mac = mac_address(hop.link, hop.attachment);
         let rate = links[hop.link].direction(hop.attachment).rate;
-        let is_radio = links[hop.link].is_radio();
+        let is_radio = links[hop.link].has_contending_radios();
         LowerInterface { name: name.clone(), link, mac, mtu, tags: tags.clone(), rate, is_mesh, is_radio }
     }
 }

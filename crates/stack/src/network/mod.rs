@@ -100,9 +100,8 @@ impl Link {
     }
 
     /// Whether its stations have radios that contend.
-    pub fn is_radio(&self) -> bool {
-        self.has_radios()
-            && matches!(&self.model, LinkModel::Medium(config) if matches!(config.mac, Mac::Csma(_)))
+    pub fn has_contending_radios(&self) -> bool {
+        matches!(self.model, LinkModel::Medium(MediumConfig { radios: Some(_), mac: Mac::Csma(_), .. }))
     }
 
     /// The medium, of whose stations each hears only some of the others.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hopcast_core::{Duration, Instant};
 use hopcast_stack::network::{MacAddress, MeshNode, NetworkPlan};
-use hopcast_stack::service::{ORIGINATORS, StatusCell};
+use hopcast_stack::service::StatusCell;
 
 use super::{Check, Findings, SETTLING, Stage, bounded};
 use crate::WorldError;
@@ -64,10 +64,7 @@ pub(super) fn check(scenario: &Scenario, at: Instant, findings: &mut Findings) -
 
 /// The time of the last message of an originator that a node of a mesh knows a way to.
 fn last_message(world: &World, at: MeshNode, originator: MacAddress) -> Option<Instant> {
-    let tables = world.service_tables(at.node);
-    let (.., table) =
-        tables.iter().find(|(place, _, table)| *place == at.service && table.name == ORIGINATORS)?;
-    table.rows.iter().find_map(|row| match row.as_slice() {
+    world.originators(&at)?.rows.iter().find_map(|row| match row.as_slice() {
         [StatusCell::Address(address), StatusCell::Time(seen), ..] if *address == originator => Some(*seen),
         _ => None,
     })

@@ -315,9 +315,7 @@ impl Topology {
         let (key, what) = kind.words();
         let mut allowed: Vec<&str> = vec!["name", "prefix"];
         allowed.extend(if kind == Written::Pair { KINDS.as_slice() } else { std::slice::from_ref(&key) });
-        if kind != Written::Radio {
-            allowed.extend(link::DIRECTION);
-        }
+        allowed.extend(link::DIRECTION.iter().filter(|key| kind != Written::Radio || **key != "rate"));
         allowed.extend(kind.own_keys());
         let fields = Fields::of(item, what, &allowed)?;
         let joined = fields.need(key, "[a, b]")?;

@@ -105,7 +105,6 @@ impl World {
             transfer,
             samples,
             flow_routes: Vec::new(),
-            repeat,
         })
     }
 }

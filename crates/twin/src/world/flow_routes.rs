@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hopcast_stack::network::{MacAddress, MeshNode, NetworkPlan};
-use hopcast_stack::service::{ORIGINATORS, StatusCell};
+use hopcast_stack::service::StatusCell;
 
 use super::World;
 use crate::results::FlowRoute;
@@ -11,6 +11,11 @@ use crate::scenario::model::NodeId;
 
 /// Maximum number of routes at one time. Chosen: a map with more shows nothing.
 const MAX_ROUTES: usize = 50;
+
+/// The next hop to each originator.
+type NextHops = BTreeMap<MacAddress, MacAddress>;
+/// Those of each node that was asked, and of each of its meshes.
+type KnownHops = BTreeMap<(NodeId, usize), NextHops>;
 
 impl World {
     /// The routes of flows between the ships of each radio link, from each sender to each receiver.
@@ -24,6 +29,8 @@ impl World {
             owners
                 .extend(spec.ends.iter().enumerate().map(|(end, &node)| (NetworkPlan::mac(link, end), node)));
         }
+        // Flows share nodes, and a node's tables are long.
+        let mut known = KnownHops::new();
         let of_link = |&(link, _): &(usize, _)| {
             let ships = &scenario.links[link].ends;
             let mut routes = Vec::new();
@@ -34,7 +41,7 @@ impl World {
                     let Some(mesh) = mesh.filter(|_| routes.len() < MAX_ROUTES && flow.from != to) else {
                         continue;
                     };
-                    let nodes = self.route(mesh, &owners, (flow.from, to));
+                    let nodes = self.route(mesh, (&owners, &mut known), (flow.from, to));
                     let arrives = nodes.last() == Some(&to);
                     let known = nodes.iter().map(|node| ships.iter().position(|ship| ship == node));
                     // A part of the route may be over other links.
@@ -52,14 +59,14 @@ impl World {
     fn route(
         &self,
         mesh: &[MeshNode],
-        owners: &BTreeMap<MacAddress, NodeId>,
+        (owners, known): (&BTreeMap<MacAddress, NodeId>, &mut KnownHops),
         (from, to): (NodeId, NodeId),
     ) -> Vec<NodeId> {
         let mut route = vec![from];
         let Some(target) = at(mesh, to) else { return route };
         while let Some(node) = route.last().and_then(|&last| at(mesh, last)).filter(|node| node.node != to) {
-            let next = self.next_hop(node, target.address).and_then(|next| owners.get(&next));
-            match next {
+            let next_hops = known.entry((node.node, node.service)).or_insert_with(|| self.next_hops(node));
+            match next_hops.get(&target.address).and_then(|next| owners.get(next)) {
                 Some(next) if !route.contains(next) => route.push(*next),
                 _ => break,
             }
@@ -67,17 +74,16 @@ impl World {
         route
     }
 
-    /// The next hop of a node of a mesh to an originator.
-    fn next_hop(&self, at: &MeshNode, originator: MacAddress) -> Option<MacAddress> {
-        let tables = self.service_tables(at.node);
-        let (.., table) =
-            tables.iter().find(|(place, _, table)| *place == at.service && table.name == ORIGINATORS)?;
-        table.rows.iter().find_map(|row| match row.as_slice() {
-            [StatusCell::Address(address), _, _, StatusCell::Address(next), ..] if *address == originator => {
-                Some(*next)
+    /// The next hops of a node of a mesh, by originator.
+    fn next_hops(&self, at: &MeshNode) -> NextHops {
+        let rows = self.originators(at).map_or_else(Vec::new, |table| table.rows);
+        let next_hop = |row: &Vec<StatusCell>| match row.as_slice() {
+            [StatusCell::Address(originator), _, _, StatusCell::Address(next), ..] => {
+                Some((*originator, *next))
             }
             _ => None,
-        })
+        };
+        rows.iter().filter_map(next_hop).collect()
     }
 }
 

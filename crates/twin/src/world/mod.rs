@@ -33,16 +33,15 @@ use hopcast_stack::PlacedMachine;
 use hopcast_stack::VirtualNode;
 use hopcast_stack::flow::Join;
 use hopcast_stack::group::Shown;
-use hopcast_stack::network::{GlobalRoutes, Hop};
-use hopcast_stack::service::StatusTable;
+use hopcast_stack::network::{GlobalRoutes, Hop, MeshNode};
+use hopcast_stack::service::{ORIGINATORS, StatusTable};
 
 use crate::capture::{InterfaceId, PcapngWriter};
 use crate::meter::Meters;
 use crate::monitor::Monitor;
 use crate::observed::{Observed, ObservedFlow, ObservedLink};
-use crate::results::{FlowRoute, ServiceTable, ShipMap};
+use crate::results::{FlowRoute, ServiceTable};
 use crate::scenario::model::{Action, Flow, LinkId, NodeId, Scenario};
-use crate::ship_maps::ship_maps;
 use agenda::Agenda;
 use recording::Recording;
 use script::{Script, Step};
@@ -79,8 +78,6 @@ pub struct World {
     samples: Vec<LinkSamples>,
     /// For each moment of the maps of ships, and each radio link, the routes of flows.
     flow_routes: Vec<Vec<Vec<FlowRoute>>>,
-    /// The number of this repeat.
-    repeat: u64,
 }
 
 /// A flow of bounded size that is the run's only one.
@@ -473,19 +470,8 @@ impl World {
             transfer_bytes: self.sent_in_transfer(None),
             hosts,
             tables: self.tables(),
-            maps: self.maps(),
+            flow_routes: self.flow_routes.clone(),
         }
-    }
-
-    /// The maps of ships, with the routes of flows.
-    fn maps(&self) -> Vec<ShipMap> {
-        let mut maps = ship_maps(&self.scenario, self.repeat);
-        for (number, map) in maps.iter_mut().enumerate() {
-            for (moment, routes) in map.moments.iter_mut().zip(&self.flow_routes) {
-                moment.routes = routes.get(number).cloned().unwrap_or_default();
-            }
-        }
-        maps
     }
 
     fn flow_counters(&self, flow: &RunningFlow) -> BTreeMap<String, u64> {
@@ -520,6 +506,14 @@ impl World {
             all.extend(status.tables().into_iter().map(|table| (place, &*placed.name, table)));
         }
         all
+    }
+
+    /// The table of the originators that a node of a mesh knows.
+    pub(crate) fn originators(&self, at: &MeshNode) -> Option<StatusTable> {
+        let mut tables = self.service_tables(at.node).into_iter();
+        let (.., table) =
+            tables.find(|(place, _, table)| *place == at.service && table.name == ORIGINATORS)?;
+        Some(table)
     }
 
     /// The tables of all nodes' services, as the document has them.

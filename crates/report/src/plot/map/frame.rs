@@ -32,7 +32,7 @@ const MAX_FLOWS: usize = 10;
 /// Width of a track to come, in widths of one that was sailed.
 pub(super) const FAINT: f64 = 1.8;
 
-/// What all moments of a map share.
+/// The parts of a map that all its moments share.
 pub(super) struct Sheet<'m> {
     map: &'m ShipMap,
     fleet: Fleet<'m>,
@@ -60,7 +60,7 @@ pub(super) struct Frame<'s, 'm> {
 }
 
 impl<'m> Sheet<'m> {
-    /// What these moments of a map share.
+    /// The parts that these moments of a map share.
     pub(super) fn of(map: &'m ShipMap, fleet: Fleet<'m>, moments: &[&ShipMoment]) -> Self {
         let count = fleet.ships.len();
         let is_stopped = |moment: &&ShipMoment| routes(moment, count).iter().any(|route| !route.arrives);
@@ -207,7 +207,7 @@ impl Frame<'_, '_> {
 
     fn draw_tracks(&self, canvas: &mut Canvas<'_>, view: &View, pens: &Pens) {
         let draw = |canvas: &mut Canvas<'_>, lines: &[Vec<Point>], ink: Ink| {
-            // What is faint is wider, so that it is no line of the grid.
+            // A faint track is wider, so that nobody takes it for a line of the grid.
             let width = pens.track * if ink == Ink::Grid { FAINT } else { 1.0 };
             for line in lines {
                 let places: Vec<Point> = line.iter().map(|place| view.place(*place)).collect();

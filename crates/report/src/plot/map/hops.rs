@@ -175,7 +175,7 @@ fn rows_of(flow: usize, name: &str, columns: &[Vec<&Route<'_>>], map: &ShipMap, 
     let mut rows: Vec<Row> = Vec::new();
     let mut places: BTreeMap<usize, usize> = BTreeMap::new();
     let node = |ship: usize| map.ships.get(ship).map_or("?", |ship| ship.node.as_str());
-    // What a receiver without a route has at each moment.
+    // The state of a receiver without a route, at each moment.
     let without = |routes: &Vec<&Route<'_>>| if routes.is_empty() { Cell::Nothing } else { Cell::NoRoute };
     let empty: Vec<Cell> = columns.iter().map(without).collect();
     let mut receivers = Vec::new();

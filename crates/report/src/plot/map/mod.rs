@@ -1,5 +1,5 @@
-//! Maps of ships: where they are, which links there are between them and at which rates, and the ways of flows, at each
-//! moment; and below them the hops of the flows over time.
+//! Maps of ships: where they are, which links there are between them and at which rates, and the routes of flows, at
+//! each moment; and below them the hops of the flows over time.
 //!
 //! A [`Fleet`] is the document's tracks on a plane, a [`View`](view::View) the part of the plane that all
 //! moments share, and a [`Frame`](frame::Frame) one of the moments. The document may come from a file that anybody

@@ -22,21 +22,8 @@ use crate::scenario::model::NodeId;
 use crate::scenario::shared::csma;
 use crate::scenario::topology::Topology;
 
-/// The keys of a radio link beside its name, prefix and stations.
-pub(crate) const KEYS: [&str; 12] = [
-    "channel",
-    "mac",
-    "lowest-rate",
-    "loss",
-    "hysteresis",
-    "delay",
-    "jitter",
-    "reorder",
-    "duplicate",
-    "corrupt",
-    "queue",
-    "mtu",
-];
+/// The keys of a radio link beside its name, prefix and stations, and those of a direction but for its rate.
+pub(crate) const KEYS: [&str; 4] = ["channel", "mac", "lowest-rate", "hysteresis"];
 const MACS: [&str; 2] = ["csma", "ethernet-like"];
 const LAWS: [&str; 3] = ["free-space", "two-ray", "log-distance"];
 /// Rate of control frames and MAC headers with contention: the lowest mandatory one of 802.11's OFDM.
