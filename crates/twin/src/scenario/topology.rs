@@ -266,11 +266,10 @@ impl Topology {
         match fields.get("count") {
             None => _ = self.add_node(own, position, &named.span)?,
             Some(count) => {
-                for key in ["position", "place"] {
-                    if let Some(node) = fields.get(key) {
-                        let why = "several nodes have several, and `count` makes several";
-                        return Err(node.error(format!("`{key}`: {why}")));
-                    }
+                if let Some(node) = fields.get("position") {
+                    return Err(
+                        node.error("`position`: several nodes have several, and `count` makes several")
+                    );
                 }
                 let nodes = whole(count, "count", 1..=MAX_ELEMENTS)?;
                 check_name(&format!("{own}{}", nodes - 1), "name", &named.span)?;
@@ -279,8 +278,9 @@ impl Topology {
                 }
             }
         }
-        if let Some(keys) = ShipKeys::of(fields)? {
-            (first..self.nodes.len()).for_each(|node| self.ships.add(node, keys.clone()));
+        let ships = ShipKeys::of(fields, (self.nodes.len() - first) as u64)?;
+        for (node, keys) in (first..).zip(ships) {
+            self.ships.add(node, keys);
         }
         if let Some(claims) = fields.get("claims") {
             let address = |node: &Node| {

@@ -62,6 +62,39 @@ fn datagrams_arrive_until_a_ship_is_out_of_range() {
 }
 
 #[test]
+fn ships_keep_the_places_that_they_have_in_their_formation_and_in_their_convoy() {
+    let scenario = scenario(
+        "
+duration: 100 s
+topology:
+  nodes:
+    - { name: a, count: 5, columns: 2, spacing: 1 km, place: { x: 5 km, y: 5 km }, heading: 90, class: escort }
+    - { name: c, count: 2, class: convoy }
+  links: [{ name: sea, radio: all }]
+motion:
+  - { node: convoy, follows: a1, behind: 100 m }
+  - { node: escort, waypoints: [{ at: 0 s, x: 0 m, y: 0 m }, { at: 100 s, x: 0 m, y: 1 km }] }
+flows: [{ name: f, from: a0, to: a1, over: udp, app: { cbr: { rate: 40 kbit/s, size: 500 B } } }]
+",
+    );
+    let at = |ship, seconds| {
+        let now = Instant::ZERO + Duration::from_secs(seconds);
+        let budget = link_budget(&scenario, ["a0", ship], None, now).unwrap();
+        let path = budget.path.unwrap();
+        (path.metres.round(), path.ends[0].bearing.round() % 360.0)
+    };
+    // In the file they head east, so that the second is to the south of the first; they sail north.
+    for seconds in [0, 50, 100] {
+        let expected = [("a1", 1000.0, 90.0), ("a2", 1000.0, 180.0), ("a4", 2000.0, 180.0)];
+        for (ship, metres, bearing) in expected {
+            assert_eq!(at(ship, seconds), (metres, bearing), "{ship} at {seconds} s");
+        }
+    }
+    assert_eq!(at("c0", 100), (100.0f64.hypot(1000.0).round(), 96.0));
+    assert_eq!(at("c1", 100), (200.0f64.hypot(1000.0).round(), 101.0));
+}
+
+#[test]
 fn budgets_say_what_there_is_between_two_ships() {
     let scenario = scenario(AWAY);
     let at = |seconds| {
@@ -264,7 +297,37 @@ fn mistakes_get_one_line() {
         (
             "{ name: b }",
             "{ name: b, count: 2, place: { x: 0 m, y: 0 m } }",
-            "`place`: several nodes have several, and `count` makes several",
+            "ships with a `place` in a `count` need a `spacing`",
+        ),
+        (
+            "{ name: b }",
+            "{ name: b, spacing: 1 km }",
+            "`spacing` is of several ships, with a `count` and a `place`",
+        ),
+        (
+            "{ node: b, waypoints",
+            "{ node: [b, a], waypoints",
+            "`b` has no `place`, by which it would have one beside the others",
+        ),
+        (
+            "node: b, waypoints: [{ at: 0 s, x: 6 km, y: 0 m }, { at: 100 s, x: 7 km, y: 0 m }]",
+            "node: [b, c], beside: a",
+            "there is no node `c`",
+        ),
+        (
+            "node: b, waypoints: [{ at: 0 s, x: 6 km, y: 0 m }, { at: 100 s, x: 7 km, y: 0 m }]",
+            "node: all, beside: a",
+            "`a` has a `place`, which this motion would replace",
+        ),
+        (
+            "- { node: b, waypoints: [{ at: 0 s, x: 6 km, y: 0 m }, { at: 100 s, x: 7 km, y: 0 m }] }",
+            "- { node: [b, b], beside: a }",
+            "`node`: `b` is listed twice",
+        ),
+        (
+            "{ name: b }\n  links: [{ name: sea, radio: [a, b], mac: csma }]\nmotion:\n  - { node: b, waypoints: [{ at: 0 s, x: 6 km, y: 0 m }, { at: 100 s, x: 7 km, y: 0 m }] }",
+            "{ name: b, count: 2, class: boats }\n  links: [{ name: sea, radio: all }]\nmotion: [{ node: boats, beside: a }]",
+            "`beside` is of one ship; several with `waypoints` keep the places that they have",
         ),
         (
             "{ node: b, waypoints",

@@ -13,13 +13,14 @@ use hopcast_radio::{Motion, Position, Track};
 
 use super::files::Contents;
 use super::model::NodeId;
-use super::topology::Topology;
+use super::topology::{MAX_ELEMENTS, Topology};
 use units::{dbm, distance, metres};
 
 pub(super) use radio::{KEYS, radio};
 
 /// The keys of a node that is a ship, beside those of any.
-pub(super) const NODE_KEYS: [&str; 5] = ["place", "heading", "antennas", "power", "height"];
+pub(super) const NODE_KEYS: [&str; 7] =
+    ["place", "heading", "antennas", "power", "height", "columns", "spacing"];
 
 /// A node's place and antennas, as they are written.
 #[derive(Clone, Debug)]
@@ -33,21 +34,46 @@ pub(crate) struct ShipKeys {
 }
 
 impl ShipKeys {
-    /// The keys of a node; `None` without any.
-    pub(super) fn of(fields: Fields<'_>) -> Result<Option<Self>, Diagnostic> {
+    /// The keys of a node, or of as many as its `count` says; empty without any.
+    pub(super) fn of(fields: Fields<'_>, count: u64) -> Result<Vec<Self>, Diagnostic> {
         if NODE_KEYS.iter().all(|key| fields.get(key).is_none()) {
-            return Ok(None);
+            return Ok(Vec::new());
         }
         if let (Some(heading), None) = (fields.get("heading"), fields.get("place")) {
             return Err(heading.error("`heading` is of a ship that has a `place`: waypoints have their own"));
         }
-        Ok(Some(Self {
+        let first = Self {
             place: fields.read("place", place)?,
             heading: fields.read("heading", number)?.unwrap_or(0.0),
             antennas: fields.get("antennas").cloned(),
             power: fields.read("power", |node, key| Ok((dbm(node, key)?, node.span.clone())))?,
             height: fields.read("height", |node, key| Ok((distance(node, key)?, node.span.clone())))?,
-        }))
+        };
+        let columns = fields.read("columns", |node, key| whole(node, key, 1..=MAX_ELEMENTS))?;
+        let spacing = fields.read("spacing", distance)?;
+        let several = fields.get("count").is_some();
+        let of_several = first.place.is_some() && several;
+        for key in ["columns", "spacing"] {
+            if let (Some(node), false) = (fields.get(key), of_several) {
+                return Err(node.error(format!("`{key}` is of several ships, with a `count` and a `place`")));
+            }
+        }
+        let Some(place) = first.place.filter(|_| several) else {
+            return Ok((0..count).map(|_| first.clone()).collect());
+        };
+        let Some(spacing) = spacing else {
+            return Err(
+                fields.error("ships with a `place` in a `count` need a `spacing`, such as `spacing: 1 km`")
+            );
+        };
+        let columns = columns.unwrap_or(count);
+        let in_formation = |number: u64| {
+            let (column, row) = (number % columns, number / columns);
+            let place = place.moved(first.heading + 90.0, column as f64 * spacing);
+            let place = place.moved(first.heading + 180.0, row as f64 * spacing);
+            Self { place: Some(place), ..first.clone() }
+        };
+        Ok((0..count).map(in_formation).collect())
     }
 }
 

@@ -96,27 +96,48 @@ pub(super) fn read(
             continue;
         }
         let named = fields.need("node", "node: ship2")?;
-        let ship = topology.node(named, "node")?;
-        once(ship, named)?;
-        if !kinds.is_empty() && motions.contains_key(&ship) {
+        let ships = topology.node_list(named, "node")?;
+        ships.iter().try_for_each(|&ship| once(ship, named))?;
+        let has_place = ships.iter().find(|ship| motions.contains_key(ship));
+        if let (Some(kind), Some(&ship)) = (kinds.first(), has_place)
+            && (*kind != "waypoints" || ships.len() == 1)
+        {
             let name = &topology.nodes[ship].name;
             return Err(named.error(format!("`{name}` has a `place`, which this motion would replace")));
         }
         match kinds.first() {
             Some(&"waypoints") => {
                 let waypoints = fields.need("waypoints", "waypoints: [{ at: 0 s, x: 0 m, y: 0 m }]")?;
-                motions.insert(ship, times.applied(Motion::along(waypoints_of(waypoints)?), fields)?);
-            }
-            Some(_) => _ = by_others.insert(ship, (item, times)),
-            None => match motions.remove(&ship) {
-                Some(motion) if times.are_given() => _ = motions.insert(ship, times.applied(motion, fields)?),
-                Some(_) | None => {
-                    return Err(fields.error(
-                        "this motion says nothing: expected `waypoints`, `follows`, `beside` or `trace`, or `joins` or \
-                         `leaves` of a node that has a `place`",
-                    ));
+                let leader = Motion::along(waypoints_of(waypoints)?);
+                for (ship, motion) in formation(&ships, leader, topology, motions, named)? {
+                    motions.insert(ship, times.applied(motion, fields)?);
                 }
-            },
+            }
+            Some(&"beside") if ships.len() > 1 => {
+                return Err(named.error(
+                    "`beside` is of one ship; several with `waypoints` keep the places that they have",
+                ));
+            }
+            Some(_) => {
+                // Several are a convoy, each as far behind the one before it as the first behind its own.
+                let ranked = ships.iter().zip(1..);
+                by_others.extend(ranked.map(|(&ship, rank)| (ship, Beside { item, times, rank })));
+            }
+            None => {
+                for ship in ships {
+                    match motions.remove(&ship) {
+                        Some(motion) if times.are_given() => {
+                            motions.insert(ship, times.applied(motion, fields)?);
+                        }
+                        Some(_) | None => {
+                            return Err(fields.error(
+                                "this motion says nothing: expected `waypoints`, `follows`, `beside` or `trace`, or \
+                                 `joins` or `leaves` of a node that has a `place`",
+                            ));
+                        }
+                    }
+                }
+            }
         }
     }
     let mut under_way = BTreeSet::new();
@@ -126,10 +147,49 @@ pub(super) fn read(
     Ok(())
 }
 
+/// The motions of ships of which the first moves as `leader` says, and the others keep their places beside it: those in
+/// which the file has them all, where the first heads as it does there.
+fn formation(
+    ships: &[NodeId],
+    leader: Motion,
+    topology: &Topology,
+    motions: &BTreeMap<NodeId, Motion>,
+    named: &Node,
+) -> Result<Vec<(NodeId, Motion)>, Diagnostic> {
+    let [first, others @ ..] = ships else { return Ok(Vec::new()) };
+    let place = |ship: &NodeId| {
+        motions.get(ship).and_then(|motion| motion.at(Instant::ZERO)).ok_or_else(|| {
+            let name = &topology.nodes[*ship].name;
+            named.error(format!("`{name}` has no `place`, by which it would have one beside the others"))
+        })
+    };
+    let mut all = Vec::with_capacity(ships.len());
+    if !others.is_empty() {
+        let from = place(first)?;
+        for ship in others {
+            let Some(apart) = from.position.to(&place(ship)?.position) else {
+                return Err(named.error("one of these places is in metres, and another in degrees"));
+            };
+            let (starboard, ahead) = (apart.bearing - from.heading).to_radians().sin_cos();
+            all.push((*ship, leader.beside(ahead * apart.metres, starboard * apart.metres)));
+        }
+    }
+    all.push((*first, leader));
+    Ok(all)
+}
+
+/// An entry of a ship that keeps a place by another.
+struct Beside<'n> {
+    item: &'n Node,
+    times: Times,
+    /// Its number in a convoy, from 1.
+    rank: u32,
+}
+
 /// Finds the motion of a ship that keeps a place by another, after that of the other.
 fn place_by_other(
     ship: NodeId,
-    by_others: &BTreeMap<NodeId, (&Node, Times)>,
+    by_others: &BTreeMap<NodeId, Beside<'_>>,
     topology: &Topology,
     motions: &mut BTreeMap<NodeId, Motion>,
     under_way: &mut BTreeSet<NodeId>,
@@ -137,7 +197,7 @@ fn place_by_other(
     // A convoy may be long: no recursion.
     let mut chain = vec![ship];
     while let Some(&ship) = chain.last() {
-        let (item, times) = &by_others[&ship];
+        let Beside { item, times, rank } = &by_others[&ship];
         let fields = Fields::of(item, "a motion", &KEYS)?;
         let key = if fields.get("follows").is_some() { "follows" } else { "beside" };
         let named = fields.need(key, "follows: ship1")?;
@@ -147,7 +207,8 @@ fn place_by_other(
         } else if let Some(of_other) = motions.get(&other) {
             let motion = match key {
                 "follows" => {
-                    of_other.followed_at(distance(fields.need("behind", "behind: 500 m")?, "behind")?)
+                    let behind = distance(fields.need("behind", "behind: 500 m")?, "behind")?;
+                    of_other.followed_at(behind * f64::from(*rank))
                 }
                 _ => {
                     let ahead = fields.read("ahead", metres)?.unwrap_or(0.0);
