@@ -108,3 +108,25 @@ fn a_mesh_follows_a_ship_within_three_seconds_by_shorter_intervals() {
         }
     }
 }
+
+#[test]
+fn a_chart_comes_to_fifty_ships_in_little_more_time_than_to_the_farthest() {
+    // Lines of pairs: 5 MB at 26 Mbit/s are the least that any path allows.
+    let document = study("maritime-chart", &[]);
+    let least = 5e6 * 8.0 / 26e6;
+    for run in document.runs.iter().filter(|run| run.flows[0].protocol.ends_with("-fixed")) {
+        let figures = &run.flows[0].figures;
+        assert_eq!(figures.reliability, Some(1.0), "{}", run.flows[0].protocol);
+        let all = figures.completed_s.unwrap();
+        assert!(all <= 1.5 * least, "{}: {all} s", run.flows[0].protocol);
+    }
+    // One medium: the farthest ship alone, and then all of them, without a mesh that sends a copy to each.
+    let alone = ["seed=2", "topology.links.sea.mac=csma", "flows.chart.over=brtp", "flows.chart.to=e4"];
+    let alone = study("maritime-chart", &[&alone[..], &["duration=120s", "measure.to=120s"]].concat());
+    let alone = alone.runs[0].flows[0].figures.completed_s.unwrap();
+    let document = study("maritime-chart-hops", &["seed=2", "flows.chart.over=3-mbit"]);
+    let all = &document.runs[0].flows[0].figures;
+    let last = all.latency_ms.as_ref().unwrap().max / 1000.0;
+    assert_eq!(all.reliability, Some(1.0));
+    assert!(last <= 1.5 * alone, "{last} s to all, {alone} s to the farthest");
+}
