@@ -89,7 +89,7 @@ fn served(tree: &Tree) -> Vec<Vec<Ipv6Addr>> {
 
 /// Packets from below a place, and of it, as few of them as is worth it.
 fn combine(mut packets: Vec<Packet>, sizes: &Sizes<'_>, form: &Form, hops: u32) -> Vec<Packet> {
-    packets.sort_by(|one, other| other.bytes.cmp(&one.bytes));
+    packets.sort_by_key(|packet| std::cmp::Reverse(packet.bytes));
     let mut full = Vec::new();
     let mut bins: Vec<Packet> = Vec::new();
     for packet in packets {

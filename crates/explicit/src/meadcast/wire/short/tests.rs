@@ -156,7 +156,7 @@ proptest! {
         let mut read = List::default();
         let parsed = Packet::parse(&bytes, &mut read).unwrap();
         prop_assert_eq!(parsed.payload, &payload[..]);
-        prop_assert_eq!(read, list.clone());
+        prop_assert_eq!(&read, &list);
         let source = at("2001:db8::1").octets();
         prop_assert_eq!(bytes.len(), 40 + overhead(&source, list.sections()) + payload.len());
     }
