@@ -189,11 +189,12 @@ pub(crate) fn shown_key(key: Option<Key>) -> String {
 
 impl Delivery for Config {
     fn refuses(&self, reach: &GroupReach<'_>) -> Option<String> {
-        match () {
-            () if !reach.ipv6 => Some("`meadcast` is a protocol of IPv6: add `ip: 6` to the flow".to_owned()),
-            () if is_too_long(self) => Some(TOO_LONG.to_owned()),
-            () => None,
-        }
+        let reason = match reach.ipv6 {
+            false => "`meadcast` is a protocol of IPv6: add `ip: 6` to the flow",
+            true if is_too_long(self) => TOO_LONG,
+            true => return None,
+        };
+        Some(reason.to_owned())
     }
 
     fn overhead(&self) -> u64 {
