@@ -131,6 +131,7 @@ end
 
 -- The address whose first bytes are those of `before`, of which there are `common`, and whose others are in a range.
 local function completed(before, common, range)
+    if common == 0 then return range:bytes() end
     local bytes = before:subset(0, common)
     bytes:append(range:bytes())
     return bytes
@@ -178,7 +179,7 @@ local function short_list(tvb, root)
             root:add(m.prefix_shared, tvb(place + 1, 1), common)
             root:add(m.prefix_len, tvb(place + 1, 1), prefix_len)
             runs_left = has_bit(tvb(place, 1), 0)
-            local prefix = before:subset(0, common)
+            local prefix = before
             if prefix_len > common then prefix = completed(before, common, tvb(place + 2, prefix_len - common)) end
             place = place + 2 + prefix_len - common
             for _ = 1, count do

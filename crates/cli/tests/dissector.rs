@@ -343,7 +343,7 @@ fn every_field_of_a_short_list_is_what_was_sent() {
         octets(&["2001:db8:0:a:1122:3344:5566:7788", "2001:db8:0:a:99aa:bbcc:ddee:ff00"]),
         octets(&["2001:db8:0:b::2", "2001:db8:0:b::3", "2001:db8:0:c::2"]),
     ];
-    let (source, destination) = (at("2001:db8::1"), at("2001:db8:0:a::1"));
+    let (source, destination) = (at("fd14::1"), at("2001:db8:0:a::1"));
     let mut packet = Buffer::copy_from(&segment(destination, 9000, b"lists"));
     let head =
         short::Packet { traffic: 0, hop_limit: 63, source, destination, hops: 5, protocol: 17, payload: &[] };
@@ -355,9 +355,9 @@ fn every_field_of_a_short_list_is_what_was_sent() {
     let mut expected = fields([
         ("meadcast.version", "0x81".to_owned()),
         ("meadcast.hops", "5".to_owned()),
-        ("meadcast.sections_len", "55".to_owned()),
+        ("meadcast.sections_len", "62".to_owned()),
         ("meadcast.branch", "0,3".to_owned()),
-        ("meadcast.router_shared", "7,7".to_owned()),
+        ("meadcast.router_shared", "0,7".to_owned()),
         ("meadcast.count", "2,2,1".to_owned()),
         ("meadcast.prefix_shared", "8,15,7".to_owned()),
         ("meadcast.prefix_len", "8,15,15".to_owned()),
