@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv6Addr};
 
 use arbitrary::Arbitrary;
-use hopcast_core::{Buffer, Datagram, Duration, Egress, Instant, Item, Machine, Port, Transit};
+use hopcast_core::{Buffer, Datagram, Duration, Egress, Instant, Item, Machine, Port, Seed, Transit};
 use hopcast_explicit::Bitmap;
 use hopcast_explicit::meadcast::router::{Config, Router};
-use hopcast_explicit::meadcast::sender::{self, Sender};
-use hopcast_explicit::meadcast::wire::{Kind, MAX_LIST, NO_NEXT_HEADER, Packet};
+use hopcast_explicit::meadcast::sender::{self, Grouping, Sender};
+use hopcast_explicit::meadcast::wire::{Kind, MAX_LIST, NO_NEXT_HEADER, Packet, short};
 use hopcast_fuzz::internet::mend;
 use hopcast_wire::{ip, udp};
 use libfuzzer_sys::fuzz_target;
@@ -33,26 +33,54 @@ enum What {
         list: Vec<(u8, bool)>,
         delivery: u32,
         hops: u8,
+        hold: u8,
         hop_limit: u8,
         has_ports: bool,
+    },
+    /// Of each section its branch, its router's last byte and those of its receivers.
+    Short {
+        sections: Vec<(u8, u8, Vec<u8>)>,
+        hops: u8,
+        to_receiver: bool,
     },
     Discovery {
         router: u8,
         receiver: u8,
         hops: u8,
         is_response: bool,
+        nonce: u64,
     },
     Bytes(Vec<u8>),
 }
 
-fuzz_target!(|steps: Vec<Step>| {
+/// Parts of the revision that the sender uses.
+#[derive(Arbitrary, Debug)]
+struct Parts {
+    hold: bool,
+    next_hop: bool,
+    short_lists: bool,
+    by_bytes: bool,
+}
+
+fuzz_target!(|input: (Parts, Vec<Step>)| {
+    let (parts, steps) = input;
     let own: IpAddr = address(1).into();
     let config =
         Config { min_dsts: 2, copies_per_second: 2000, responses_per_second: 50, ..Config::default() };
     let mut router = Router::new(config, &[own]);
-    let config =
-        sender::Config { delay: Duration::ZERO, max: 4, merge: 1, min_leaves: 1, ..Default::default() };
-    let mut sender = Sender::new(config, address(9), GROUP.into(), RECEIVERS.map(address));
+    let config = sender::Config {
+        delay: Duration::ZERO,
+        max: 4,
+        merge: 1,
+        min_leaves: 1,
+        hold: parts.hold,
+        next_hop: parts.next_hop,
+        short_lists: parts.short_lists,
+        grouping: if parts.by_bytes { Grouping::LeastBytes } else { Grouping::DepthFirst },
+        ..Default::default()
+    };
+    let random = Seed::new(1, 0).stream(&["sender"], 0);
+    let mut sender = Sender::new(config, address(9), GROUP.into(), RECEIVERS.map(address), random);
     let mut now = Instant::ZERO;
     for step in steps {
         now += Duration::from_millis(step.wait.into());
@@ -67,7 +95,7 @@ fuzz_target!(|steps: Vec<Step>| {
         }
         send(&mut sender, now, bytes.clone());
         let most = read(&bytes);
-        let is_packet = Packet::parse(&bytes).is_ok();
+        let is_packet = Packet::parse(&bytes).is_ok() || short::Packet::parse(&bytes, &mut short::List::default()).is_ok();
         router.handle(now, Port::Below(0), Item::Transit(Transit::arrived(bytes, 1)));
         let mut sent = 0;
         while let Some((port, item)) = router.poll(now) {
@@ -78,7 +106,7 @@ fuzz_target!(|steps: Vec<Step>| {
                     assert!(!is_packet || ip::parse(&packet).is_ok());
                 }
                 Item::Packet(packet) => {
-                    assert!(Packet::parse(&packet).is_ok_and(|it| it.kind == Kind::Response))
+                    assert!(Packet::parse(&packet).is_ok_and(|it| matches!(it.kind, Kind::Response { .. })))
                 }
                 other => panic!("{other:?}"),
             }
@@ -106,6 +134,13 @@ fn send(sender: &mut Sender, now: Instant, arrived: Buffer) {
             assert!(receivers.insert(header.destination));
             continue;
         }
+        if short::is_short(&packet) {
+            let mut list = short::List::default();
+            short::Packet::parse(&packet, &mut list).expect("a packet with a short list");
+            let listed = list.sections().flat_map(|section| section.receivers);
+            listed.for_each(|listed| assert!(receivers.insert(Ipv6Addr::from(*listed).into())));
+            continue;
+        }
         let packet = Packet::parse(&packet).expect("a packet of MEADcast");
         let Kind::Data { routers, .. } = packet.kind else { panic!("{packet:?}") };
         for (place, listed) in packet.list.iter().enumerate() {
@@ -118,13 +153,20 @@ fn send(sender: &mut Sender, now: Instant, arrived: Buffer) {
 
 /// Maximum number of packets that one may cause: the receivers in its list; of discovery itself and a response.
 fn read(bytes: &[u8]) -> usize {
+    let mut list = short::List::default();
+    if let Ok(packet) = short::Packet::parse(bytes, &mut list) {
+        let mut emitted = Buffer::copy_from(packet.payload);
+        packet.prepend(&mut emitted, list.sections());
+        assert_eq!(emitted[..], bytes[..emitted.len()]);
+        return list.addresses.len() - list.routers.len();
+    }
     let Ok(packet) = Packet::parse(bytes) else { return 1 };
     let emitted = packet.emit();
     assert_eq!(emitted[..], bytes[..emitted.len()]);
     assert_eq!(emitted.len(), packet.header_len() + packet.payload.len());
     match packet.kind {
         Kind::Data { routers, .. } => packet.list.len() - routers.len(),
-        Kind::Request | Kind::Response => 2,
+        Kind::Request { .. } | Kind::Response { .. } => 2,
     }
 }
 
@@ -138,8 +180,9 @@ fn packet(what: &What) -> Buffer {
         hop_limit: 64,
         source: address(2),
         destination: address(3),
-        kind: Kind::Request,
+        kind: Kind::Request { nonce: 0 },
         hops: 0,
+        hold: 0,
         reserved: 0,
         list: &[],
         ports: None,
@@ -147,7 +190,7 @@ fn packet(what: &What) -> Buffer {
         payload: &[],
     };
     match what {
-        What::Data { list, delivery, hops, hop_limit, has_ports } => {
+        What::Data { list, delivery, hops, hold, hop_limit, has_ports } => {
             let list = &list[..list.len().min(MAX_LIST)];
             let places = list.iter().enumerate().filter(|(_, (_, is_router))| *is_router);
             let routers = places.fold(Bitmap::EMPTY, |map, (place, _)| map.with(place));
@@ -161,6 +204,7 @@ fn packet(what: &What) -> Buffer {
             udp::prepend(&mut payload, (address(2), 7).into(), (address(3), 7).into());
             let packet = Packet {
                 hops: *hops,
+                hold: *hold,
                 hop_limit: *hop_limit,
                 kind: Kind::Data { delivery, routers },
                 list: &list,
@@ -171,14 +215,37 @@ fn packet(what: &What) -> Buffer {
             };
             packet.emit()
         }
-        What::Discovery { router, receiver, hops, is_response } => {
+        What::Discovery { router, receiver, hops, is_response, nonce } => {
             let list = [address(*receiver).octets()];
             let (kind, destination) = match is_response {
-                true => (Kind::Response, address(9)),
-                false => (Kind::Request, address(*receiver)),
+                true => (Kind::Response { nonce: *nonce, code: None }, address(9)),
+                false => (Kind::Request { nonce: *nonce }, address(*receiver)),
             };
             Packet { kind, source: address(*router), destination, hops: *hops, list: &list, ..discovery }
                 .emit()
+        }
+        What::Short { sections, hops, to_receiver } => {
+            let mut list = short::List::default();
+            for (branch, router, receivers) in sections.iter().take(8) {
+                list.routers = list.routers.with(list.addresses.len());
+                list.branches.push(*branch);
+                list.addresses.push(address(*router).octets());
+                list.addresses.extend(receivers.iter().take(8).map(|last| address(*last).octets()));
+            }
+            let mut payload = Buffer::copy_from(b"payload");
+            udp::prepend(&mut payload, (address(2), 7).into(), (address(3), 7).into());
+            let destination = list.addresses.get(usize::from(*to_receiver)).copied().unwrap_or_default();
+            let packet = short::Packet {
+                traffic: 0,
+                hop_limit: 64,
+                source: address(2),
+                destination: destination.into(),
+                hops: *hops,
+                protocol: ip::UDP,
+                payload: &[],
+            };
+            packet.prepend(&mut payload, list.sections());
+            payload
         }
         What::Bytes(bytes) => Buffer::copy_from(bytes),
     }

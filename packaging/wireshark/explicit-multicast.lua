@@ -8,7 +8,7 @@
 -- its order. The formats are drawn in crates/explicit/src/meadcast/wire, xcast/wire and xcast/router/plus.rs. Wireshark
 -- itself shows the first four bytes of a routing header, and what is behind the headers (UDP, TCP, ICMPv6).
 
-local MEADCAST_ROUTING_TYPE, MEADCAST_PORTS = 253, 0x1e
+local MEADCAST_ROUTING_TYPE, MEADCAST_PORTS, SHORT_LISTS = 253, 0x1e, 0x81
 local XCAST_ROUTING_TYPE, XCAST_PORTS = 254, 0x5e
 local XCAST_PLUS_PORT = 1022
 local DESTINATION_OPTIONS = 60
@@ -26,7 +26,10 @@ local m = {
     response = ProtoField.bool("meadcast.response", "Response", 8, nil, 0x40),
     kind = ProtoField.uint8("meadcast.kind", "Kind", base.DEC, kinds, 0xc0),
     hops = ProtoField.uint8("meadcast.hops", "Hops", base.DEC, nil, 0x3f),
-    reserved = ProtoField.uint16("meadcast.reserved", "Reserved", base.HEX),
+    hold = ProtoField.uint8("meadcast.hold", "Routers before it is copied", base.DEC),
+    reserved = ProtoField.uint8("meadcast.reserved", "Reserved", base.HEX),
+    nonce = ProtoField.uint64("meadcast.nonce", "Nonce", base.HEX),
+    code = ProtoField.bytes("meadcast.code", "Authentication code"),
     delivery_map = ProtoField.uint32("meadcast.delivery_map", "Delivery map", base.HEX),
     router_map = ProtoField.uint32("meadcast.router_map", "Router map", base.HEX),
     entry = ProtoField.none("meadcast.entry", "Address"),
@@ -36,6 +39,13 @@ local m = {
     is_router = ProtoField.bool("meadcast.is_router", "Is a router"),
     deliver = ProtoField.bool("meadcast.deliver", "Receivers behind it have not been served"),
     port = ProtoField.uint16("meadcast.port", "Port", base.DEC),
+    version = ProtoField.uint8("meadcast.version", "Version", base.HEX),
+    sections_len = ProtoField.uint16("meadcast.sections_len", "Bytes of sections", base.DEC),
+    branch = ProtoField.uint8("meadcast.branch", "Hops at which it parts from the section before", base.DEC),
+    router_shared = ProtoField.uint8("meadcast.router_shared", "Bytes in common with the router before", base.DEC),
+    count = ProtoField.uint8("meadcast.count", "Receivers in the run", base.DEC),
+    prefix_shared = ProtoField.uint8("meadcast.prefix_shared", "Bytes in common with the address before", base.DEC),
+    prefix_len = ProtoField.uint8("meadcast.prefix_len", "Bytes of the prefix", base.DEC),
 }
 meadcast.fields = m
 
@@ -87,9 +97,9 @@ local function routing_header()
     return last.source, last.offset
 end
 
--- Whether the bit for a place, counted from 0 on the left, is in a range of bytes.
+-- Whether the bit for a place, counted from 0 on the left, is in a range of bytes; in none it is not.
 local function has_bit(range, place)
-    return range:bitfield(place, 1) == 1
+    return range ~= nil and range:bitfield(place, 1) == 1
 end
 
 -- The ranges of a list of `count` ports behind a routing header of `len` bytes; empty if there is none.
@@ -119,10 +129,78 @@ local function is_checksum_right(range)
     return sum == 0xffff
 end
 
+-- The address whose first bytes are those of `before`, of which there are `common`, and whose others are in a range.
+local function completed(before, common, range)
+    if common == 0 then return range:bytes() end
+    local bytes = before:subset(0, common)
+    bytes:append(range:bytes())
+    return bytes
+end
+
+-- Shows a short list, whose addresses are compressed: what is not there as bytes is shown as generated.
+local function short_list(tvb, root)
+    local packet, at = routing_header()
+    local len = tvb:len() >= 4 and tvb(2, 2):uint() or 0
+    if packet == nil or len == 0 or 4 + len > tvb:len() then
+        root:add_proto_expert_info(not_meadcast)
+        return tvb:len()
+    end
+    root:add(m.version, tvb(0, 1))
+    root:add(m.hops, tvb(1, 1))
+    root:add(m.sections_len, tvb(2, 2))
+    local place, last, addresses, runs_left = 4, 4 + len, 0, false
+    local router, before = packet(at - 32, 16):bytes(), nil
+    local function entry(bytes, range, field, name)
+        local address = bytes:tvb(name)(0, 16)
+        local item = root:add(m.entry, range)
+        item:set_text(("%s %s"):format(name, tostring(address:ipv6())))
+        item:add(m.address, address):set_generated()
+        item:add(field, address):set_generated()
+        item:add(m.is_router, range, field == m.router):set_generated()
+        addresses = addresses + 1
+        return item
+    end
+    while place < last do
+        if place + 2 > last then break end
+        if not runs_left then
+            local common = tvb(place + 1, 1):bitfield(0, 4)
+            if place + 2 + 16 - common > last then break end
+            router = completed(router, common, tvb(place + 2, 16 - common))
+            local item = entry(router, tvb(place, 18 - common), m.router, "Router")
+            item:add(m.branch, tvb(place, 1))
+            item:add(m.router_shared, tvb(place + 1, 1), common)
+            place, before, runs_left = place + 18 - common, router, true
+        else
+            local count, common, prefix_len =
+                tvb(place, 1):bitfield(1, 7), tvb(place + 1, 1):bitfield(0, 4), tvb(place + 1, 1):bitfield(4, 4)
+            local size = 2 + prefix_len - common + count * (16 - prefix_len)
+            if count == 0 or common > prefix_len or place + size > last then break end
+            root:add(m.count, tvb(place, 1), count)
+            root:add(m.prefix_shared, tvb(place + 1, 1), common)
+            root:add(m.prefix_len, tvb(place + 1, 1), prefix_len)
+            runs_left = has_bit(tvb(place, 1), 0)
+            local prefix = before
+            if prefix_len > common then prefix = completed(before, common, tvb(place + 2, prefix_len - common)) end
+            place = place + 2 + prefix_len - common
+            for _ = 1, count do
+                local rest = tvb(place, 16 - prefix_len)
+                before = completed(prefix, prefix_len, rest)
+                entry(before, rest, m.receiver, "Receiver")
+                place = place + 16 - prefix_len
+            end
+        end
+    end
+    if place ~= last or runs_left then root:add_proto_expert_info(not_meadcast) end
+    root:append_text((", short list, %d hops, %d addresses"):format(tvb(1, 1):uint(), addresses))
+    return tvb:len()
+end
+
 function meadcast.dissector(tvb, pinfo, tree)
     local count = tvb:len() > 0 and tvb(0, 1):uint() or 0
     local root = tree:add(meadcast, tvb())
-    if count < 1 or count > 32 or tvb:len() ~= 12 + 16 * count then
+    if count == SHORT_LISTS then return short_list(tvb, root) end
+    local has_code = tvb:len() == 12 + 16 * count + 16 and tvb(1, 1):bitfield(0, 2) == 3
+    if count < 1 or count > 32 or (tvb:len() ~= 12 + 16 * count and not has_code) then
         root:add_proto_expert_info(not_meadcast)
         return tvb:len()
     end
@@ -134,10 +212,18 @@ function meadcast.dissector(tvb, pinfo, tree)
     root:add(m.response, tvb(1, 1))
     root:add(m.kind, tvb(1, 1))
     root:add(m.hops, tvb(1, 1))
-    root:add(m.reserved, tvb(2, 2))
+    root:add(m.hold, tvb(2, 1))
+    root:add(m.reserved, tvb(3, 1))
+    local is_discovery = has_bit(tvb(1, 1), 0)
     local delivery, routers = tvb(4, 4), tvb(8, 4)
-    root:add(m.delivery_map, delivery)
-    root:add(m.router_map, routers)
+    if is_discovery then
+        root:add(m.nonce, tvb(4, 8))
+        if has_code then root:add(m.code, tvb(12 + 16 * count, 16)) end
+        delivery, routers = nil, nil
+    else
+        root:add(m.delivery_map, delivery)
+        root:add(m.router_map, routers)
+    end
     local receivers = 0
     for place = 0, count - 1 do
         if not has_bit(routers, place) then receivers = receivers + 1 end
@@ -152,8 +238,9 @@ function meadcast.dissector(tvb, pinfo, tree)
         entry:set_text(("%s %s"):format(is_router and "Router" or "Receiver", tostring(address:ipv6())))
         entry:add(m.address, address)
         entry:add(is_router and m.router or m.receiver, address)
-        entry:add(m.is_router, routers(math.floor(place / 8), 1), is_router)
-        entry:add(m.deliver, delivery(math.floor(place / 8), 1), deliver)
+        local function of(map) return map ~= nil and map(math.floor(place / 8), 1) or address end
+        entry:add(m.is_router, of(routers), is_router)
+        entry:add(m.deliver, of(delivery), deliver)
         if is_router and deliver then entry:append_text(", to be delivered") end
         if not is_router then
             receiver = receiver + 1

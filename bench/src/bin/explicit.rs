@@ -83,6 +83,7 @@ fn mead_packet(routers: &[usize]) -> Buffer {
         destination,
         kind: meadcast::Kind::Data { delivery: places, routers: places },
         hops: 0,
+        hold: 0,
         reserved: 0,
         list: &list,
         ports: None,

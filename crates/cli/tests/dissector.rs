@@ -18,13 +18,16 @@ use hopcast_wire::udp;
 use pcap_file::pcapng::{Block, PcapNgReader};
 
 /// Fields of MEADcast's header and of its list.
-const MEADCAST: [&str; 14] = [
+const MEADCAST: [&str; 17] = [
     "meadcast.num_dst",
     "meadcast.discovery",
     "meadcast.response",
     "meadcast.kind",
     "meadcast.hops",
+    "meadcast.hold",
     "meadcast.reserved",
+    "meadcast.nonce",
+    "meadcast.code",
     "meadcast.delivery_map",
     "meadcast.router_map",
     "meadcast.address",
@@ -118,8 +121,15 @@ fn of_meadcast(packet: &meadcast::wire::Packet<'_>) -> Fields {
     use meadcast::wire::Kind;
     let (kind, [delivery, routers]) = match packet.kind {
         Kind::Data { delivery, routers } => (0, [delivery, routers]),
-        Kind::Request => (2, [Bitmap::EMPTY; 2]),
-        Kind::Response => (3, [Bitmap::EMPTY; 2]),
+        Kind::Request { .. } => (2, [Bitmap::EMPTY; 2]),
+        Kind::Response { .. } => (3, [Bitmap::EMPTY; 2]),
+    };
+    let (maps, nonce, code) = match packet.kind {
+        Kind::Data { .. } => (Some(()), String::new(), String::new()),
+        Kind::Request { nonce } => (None, format!("{nonce:#018x}"), String::new()),
+        Kind::Response { nonce, code } => {
+            (None, format!("{nonce:#018x}"), code.map(|code| hex(&code)).unwrap_or_default())
+        }
     };
     let listed = || packet.list.iter().enumerate();
     let of = |is_router: bool| {
@@ -131,9 +141,12 @@ fn of_meadcast(packet: &meadcast::wire::Packet<'_>) -> Fields {
         ("meadcast.response", bit(kind & 1 != 0)),
         ("meadcast.kind", kind.to_string()),
         ("meadcast.hops", packet.hops.to_string()),
-        ("meadcast.reserved", format!("{:#06x}", packet.reserved)),
-        ("meadcast.delivery_map", map(delivery)),
-        ("meadcast.router_map", map(routers)),
+        ("meadcast.hold", packet.hold.to_string()),
+        ("meadcast.reserved", format!("{:#04x}", packet.reserved)),
+        ("meadcast.nonce", nonce),
+        ("meadcast.code", code),
+        ("meadcast.delivery_map", maps.map(|()| map(delivery)).unwrap_or_default()),
+        ("meadcast.router_map", maps.map(|()| map(routers)).unwrap_or_default()),
         ("meadcast.address", addresses(packet.list)),
         ("meadcast.router", of(true)),
         ("meadcast.receiver", of(false)),
@@ -260,7 +273,7 @@ fn every_field_of_meadcast_in_a_run_is_what_its_nodes_sent() {
             kind => {
                 let around = around(packet.destination, packet.hop_limit, 0, &[]);
                 expected.extend(around.into_iter().filter(|(name, _)| name.starts_with("ipv6")));
-                kinds[1 + usize::from(kind == meadcast::wire::Kind::Response)] += 1;
+                kinds[1 + usize::from(matches!(kind, meadcast::wire::Kind::Response { .. }))] += 1;
             }
         }
         assert_eq!(found.remove(&number), Some(expected), "frame {number}");
@@ -284,7 +297,8 @@ fn every_field_of_meadcast_is_read_at_its_limits_too() {
             destination,
             kind: meadcast::wire::Kind::Data { delivery, routers },
             hops: 63,
-            reserved: 0xa55a,
+            hold: 0xa5,
+            reserved: 0x5a,
             list: &list[..count],
             ports,
             protocol: 17,
@@ -318,6 +332,52 @@ fn every_field_of_meadcast_is_read_at_its_limits_too() {
     write(&file, &[past, packets[1].clone(), cut]);
     let bad = dissected(&file, "meadcast.malformed", &[]).unwrap();
     assert_eq!(bad.into_iter().map(|(number, _)| number).collect::<Vec<_>>(), [1, 3]);
+}
+
+#[test]
+fn every_field_of_a_short_list_is_what_was_sent() {
+    use meadcast::wire::short;
+    let octets = |texts: &[&str]| texts.iter().map(|text| at(text).octets()).collect::<Vec<_>>();
+    let routers = octets(&["2001:db8:0:a::1", "2001:db8:0:b::1"]);
+    let receivers = [
+        octets(&["2001:db8:0:a:1122:3344:5566:7788", "2001:db8:0:a:99aa:bbcc:ddee:ff00"]),
+        octets(&["2001:db8:0:b::2", "2001:db8:0:b::3", "2001:db8:0:c::2"]),
+    ];
+    let (source, destination) = (at("fd14::1"), at("2001:db8:0:a::1"));
+    let mut packet = Buffer::copy_from(&segment(destination, 9000, b"lists"));
+    let head =
+        short::Packet { traffic: 0, hop_limit: 63, source, destination, hops: 5, protocol: 17, payload: &[] };
+    let sections = routers.iter().zip(&receivers).zip([0, 3]);
+    let sections = sections.map(|((router, receivers), branch)| short::Section { branch, router, receivers });
+    head.prepend(&mut packet, sections);
+    let all =
+        routers.iter().zip(&receivers).flat_map(|(router, receivers)| [router].into_iter().chain(receivers));
+    let mut expected = fields([
+        ("meadcast.version", "0x81".to_owned()),
+        ("meadcast.hops", "5".to_owned()),
+        ("meadcast.sections_len", "62".to_owned()),
+        ("meadcast.branch", "0,3".to_owned()),
+        ("meadcast.router_shared", "0,7".to_owned()),
+        ("meadcast.count", "2,2,1".to_owned()),
+        ("meadcast.prefix_shared", "8,15,7".to_owned()),
+        ("meadcast.prefix_len", "8,15,15".to_owned()),
+        ("meadcast.address", addresses(all)),
+        ("meadcast.router", addresses(&routers)),
+        ("meadcast.receiver", addresses(receivers.iter().flatten())),
+        ("meadcast.is_router", "1,0,0,1,0,0,0".to_owned()),
+    ]);
+    let wanted: Vec<&str> = expected.keys().copied().chain(OTHERS).collect();
+    expected.extend(around(destination, 63, 9000, b"lists"));
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("short.pcapng");
+    // One whose sections end in the middle of an address.
+    let mut cut = packet.clone();
+    cut[47] -= 1;
+    write(&file, &[packet, cut]);
+    let Some(found) = dissected(&file, "meadcast and not meadcast.malformed", &wanted) else { return };
+    assert_eq!(found, [(1, expected)]);
+    let bad = dissected(&file, "meadcast.malformed", &[]).unwrap();
+    assert_eq!(bad.into_iter().map(|(number, _)| number).collect::<Vec<_>>(), [2]);
 }
 
 #[test]

@@ -79,7 +79,7 @@ impl Bitmap {
     }
 
     /// The places, in their order.
-    pub fn places(self) -> impl Iterator<Item = usize> {
+    pub fn places(self) -> impl Iterator<Item = usize> + Clone {
         let mut rest = self.0;
         std::iter::from_fn(move || {
             let place = rest.leading_zeros();

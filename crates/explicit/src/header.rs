@@ -63,13 +63,15 @@ impl<'a> Read<'a> {
         (self.routing[0], self.rest)
     }
 
-    /// Upper layer behind the routing header: a transport's segment, perhaps behind a list of `count` ports in this
-    /// option.
+    /// Upper layer behind the routing header: a transport's segment, perhaps behind a list of ports, if there may be
+    /// one, in this option and of this length.
     #[inline]
-    pub(crate) fn upper_layer(&self, option: u8, count: usize) -> Result<UpperLayer<'a>, Refusal> {
+    pub(crate) fn upper_layer(&self, may_have_ports: Option<(u8, usize)>) -> Result<UpperLayer<'a>, Refusal> {
         let (protocol, payload) = self.next();
         let mut upper = UpperLayer { ports: None, protocol, payload };
-        if protocol == ports::DESTINATION_OPTIONS {
+        if let Some((option, count)) = may_have_ports
+            && protocol == ports::DESTINATION_OPTIONS
+        {
             let read = ports::parse(payload, option, count)?;
             upper = UpperLayer { ports: Some(read.list), protocol: read.next_header, payload: read.rest };
         }

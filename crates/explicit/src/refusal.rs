@@ -69,6 +69,9 @@ pub enum Refusal {
     /// Tunnels within tunnels.
     #[error("a tunnel is within a tunnel")]
     NestedTunnel,
+    /// The nonce or the authentication code of a response is not the right one.
+    #[error("it is forged")]
+    Forged,
     /// More copies or answers than the router makes in that time.
     #[error("the rate is beyond its bound")]
     Rate,
@@ -76,7 +79,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// Every reason, with the name of its counter.
-    pub const ALL: [(Self, &'static str); 23] = [
+    pub const ALL: [(Self, &'static str); 24] = [
         (Self::Packet, "refused_packet"),
         (Self::NoHeader, "refused_no_header"),
         (Self::NestedRouting, "refused_nested_routing"),
@@ -99,6 +102,7 @@ impl Refusal {
         (Self::Hops, "refused_hops"),
         (Self::HopLimit, "refused_hop_limit"),
         (Self::NestedTunnel, "refused_nested_tunnel"),
+        (Self::Forged, "refused_forged"),
         (Self::Rate, "refused_rate"),
     ];
 }

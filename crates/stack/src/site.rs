@@ -362,7 +362,8 @@ mod tests {
         let [own, to, member] = ["fd00::1", "ff18::1", "fd00::2"].map(|text| text.parse().unwrap());
         let refused = |members| layer.delivery().refuses(&SiteGroup { own, to, members }).is_some();
         assert_eq!([&[member][..], &[member, own]].map(refused), [false, true]);
-        let sender = layer.delivery().sender(&SiteGroup { own, to, members: &[member] });
+        let random = hopcast_core::Seed::new(1, 0).stream(&["site"], 0);
+        let sender = layer.delivery().sender(&SiteGroup { own, to, members: &[member] }, random);
         assert_eq!((sender.shown)(), "sender\n  - fd00::2\nunicast: fd00::2\n");
         assert!(!sender.hooks.is_empty());
     }

@@ -13,6 +13,23 @@
 //! original implementation of the MEADcast Router", chapter 4), after Danciu and Tran, "MEADcast: Explicit Multicast
 //! with Privacy Aspects" (International Journal on Advances in Security, 2019).
 
+//!
+//! # The revision
+//!
+//! The thesis proposes a revision (section 5.2.4), each part of which a sender may use or not; routers take part in all
+//! of them. Without them, all is as the thesis has it.
+//!
+//! | part of [`Config`](sender::Config) | what it changes |
+//! |---|---|
+//! | `hold` | a packet is not copied before the paths of its receivers part |
+//! | `next_hop` | packets are addressed to the router that is to handle them: if it fails, no receiver gets a list |
+//! | `short_lists` | a [header](wire::short) whose list is compressed by prefix, and parts where the tree does |
+//! | `nonce`, `key` | forged responses to discovery are [refused](Key) |
+//! | `grouping` | packets are chosen so that links carry [few bytes](sender::Grouping); not in the thesis |
+
+mod key;
 pub mod router;
 pub mod sender;
 pub mod wire;
+
+pub use key::{Key, Statement};

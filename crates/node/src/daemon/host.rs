@@ -57,7 +57,7 @@ impl Stack {
         for sender in &config.senders {
             let HostSender { to, from, members, interfaces, over, .. } = sender;
             let group = SiteGroup { own: *from, to: *to, members };
-            let SiteSender { machine, hooks, shown } = over.delivery().sender(&group);
+            let SiteSender { machine, hooks, shown } = over.delivery().sender(&group, random.fork());
             let slot = self.machines.add(machine);
             let end = (slot, Port::Below(1));
             hooked.push((hooks, Hooked { interfaces, end, is_service: false }));

@@ -2,16 +2,21 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use hopcast_config::decode::{duration, flag, some_duration, whole};
-use hopcast_core::Shared;
+use hopcast_config::Diagnostic;
+use hopcast_config::decode::{duration, flag, some_duration, text, whole};
+use hopcast_config::yaml::Node;
+use hopcast_core::{Shared, Stream};
+use hopcast_explicit::meadcast::Key;
 use hopcast_explicit::meadcast::router::HOOKS;
-use hopcast_explicit::meadcast::sender::{Config, Sender};
+use hopcast_explicit::meadcast::sender::{Config, Grouping, Sender};
+use hopcast_explicit::meadcast::wire::MAX_LIST;
 
 use super::receivers::TimedSender;
 use crate::group::{
     Delivery, DeliveryMachines, DeliveryRow, GroupEnd, GroupReach, SiteDelivery, SiteGroup, SiteSender,
 };
-use crate::table::{Form, Opt, Options, Worlds, on_off, shown};
+use crate::services::per_second;
+use crate::table::{Form, Opt, Options, Worlds, on_off, one_of, shown, word_of};
 
 pub(super) static MEADCAST: DeliveryRow = DeliveryRow {
     name: "meadcast",
@@ -21,6 +26,10 @@ pub(super) static MEADCAST: DeliveryRow = DeliveryRow {
     read: |row, options| OPTIONS.delivery(row, options, Config::default()),
 };
 
+const GROUPINGS: [(&str, Grouping); 2] =
+    [("depth-first", Grouping::DepthFirst), ("least-bytes", Grouping::LeastBytes)];
+
+/// The thesis' options, and those of its revision from `hold` on.
 static OPTIONS: Options<Config> = Options(&[
     Opt {
         key: "delay",
@@ -52,16 +61,16 @@ static OPTIONS: Options<Config> = Options(&[
     },
     Opt {
         key: "max",
-        about: "Maximum number of addresses in a packet, routers and receivers, 2 to 32. With fewer, there are more packets; with more, longer headers.",
-        form: Form::Numbers(2, 32),
-        set: |config, node, key| whole(node, key, 2..=32).map(|found| config.max = found as usize),
+        about: "Maximum number of addresses in a packet, routers and receivers, 2 to 32, and to 128 with `short-lists`. With fewer, there are more packets; with more, longer headers.",
+        form: Form::Numbers(2, 128),
+        set: |config, node, key| whole(node, key, 2..=128).map(|found| config.max = found as usize),
         show: |config| shown(&config.max),
     },
     Opt {
         key: "ok",
-        about: "Number of addresses with which a packet ends, 2 to 32; 80 % of `max` unless given.",
-        form: Form::Numbers(2, 32),
-        set: |config, node, key| whole(node, key, 2..=32).map(|found| config.ok = Some(found as usize)),
+        about: "Number of addresses with which a packet ends, 2 to 128; 80 % of `max` unless given.",
+        form: Form::Numbers(2, 128),
+        set: |config, node, key| whole(node, key, 2..=128).map(|found| config.ok = Some(found as usize)),
         show: |config| shown(&config.ok()),
     },
     Opt {
@@ -92,11 +101,100 @@ static OPTIONS: Options<Config> = Options(&[
         set: |config, node, key| flag(node, key).map(|found| config.split = found),
         show: |config| on_off(config.split),
     },
+    Opt {
+        key: "hold",
+        about: "Whether packets are not copied before the paths of their receivers part; off, the first router makes a copy for each router of the list.",
+        form: Form::Flag,
+        set: |config, node, key| flag(node, key).map(|found| config.hold = found),
+        show: |config| on_off(config.hold),
+    },
+    Opt {
+        key: "next-hop",
+        about: "Whether packets are addressed to the router that is to handle them. Off, a router that has stopped hands its first receiver the list; on, none of its receivers gets the packet.",
+        form: Form::Flag,
+        set: |config, node, key| flag(node, key).map(|found| config.next_hop = found),
+        show: |config| on_off(config.next_hop),
+    },
+    Opt {
+        key: "short-lists",
+        about: "Whether lists are compressed by prefix, lose what was served and are split where the tree parts; off, they are those of the thesis.",
+        form: Form::Flag,
+        set: |config, node, key| flag(node, key).map(|found| config.short_lists = found),
+        show: |config| on_off(config.short_lists),
+    },
+    Opt {
+        key: "list-bytes",
+        about: "Maximum length of the header with a short list, 48 to 2048 bytes; as long as other lists of `max` addresses unless given. With fewer, there are more packets; with more, less is left to data.",
+        form: Form::Numbers(48, 2048),
+        set: |config, node, key| {
+            whole(node, key, 48..=2048).map(|found| config.list_bytes = Some(found as usize))
+        },
+        show: |config| shown(&config.longest_header()),
+    },
+    Opt {
+        key: "nonce",
+        about: "Whether responses of discovery have to repeat a number of the request, which refuses those of whoever does not see requests.",
+        form: Form::Flag,
+        set: |config, node, key| flag(node, key).map(|found| config.nonce = found),
+        show: |config| on_off(config.nonce),
+    },
+    Opt {
+        key: "key",
+        about: KEY,
+        form: Form::Word,
+        set: |config, node, key| self::key(node, key).map(|found| config.key = found),
+        show: |config| shown_key(config.key),
+    },
+    Opt {
+        key: "grouping",
+        about: "How members are put into packets: `depth-first`, the thesis' algorithm; `least-bytes`, by few bytes on the links of the tree, to which `ok`, `merge`, `min-leaves`, `min-routers` and `split` do not apply.",
+        form: Form::OneOf(&["depth-first", "least-bytes"]),
+        set: |config, node, key| one_of(node, key, &GROUPINGS).map(|found| config.grouping = found),
+        show: |config| word_of(config.grouping, &GROUPINGS).to_owned(),
+    },
+    Opt {
+        key: "payload",
+        about: "Length of the data that `least-bytes` reckons with, 1 to 65535 bytes. Far more than data has, and lists are longer than they are worth; far less, and there are more packets.",
+        form: Form::Numbers(1, 65_535),
+        set: |config, node, key| whole(node, key, 1..=65_535).map(|found| config.payload = found as usize),
+        show: |config| shown(&config.payload),
+    },
+    Opt {
+        key: "requests-per-second",
+        about: "Maximum number of requests of discovery in a second, a tenth of them at once. With more, routers leave some without a response; with fewer, discovery of large groups takes longer.",
+        form: Form::Count,
+        set: |config, node, key| per_second(node, key).map(|found| config.requests_per_second = found),
+        show: |config| shown(&config.requests_per_second),
+    },
 ]);
+
+pub(crate) const KEY: &str = "Key of senders and routers, 32 hexadecimal digits or `none`, under which responses of discovery are authenticated. A sender with one finds only routers with the same.";
+
+/// A key, or `none`.
+pub(crate) fn key(node: &Node, key: &str) -> Result<Option<Key>, Diagnostic> {
+    match text(node, key)? {
+        "none" => Ok(None),
+        digits => match digits.parse() {
+            Ok(found) => Ok(Some(found)),
+            // Not what was found, which may be a secret.
+            Err(expected) => Err(node.error(format!("`{key}`: expected {expected} or `none`"))),
+        },
+    }
+}
+
+/// Whether there is a key, which is not shown.
+pub(crate) fn shown_key(key: Option<Key>) -> String {
+    if key.is_some() { "given" } else { "none" }.to_owned()
+}
 
 impl Delivery for Config {
     fn refuses(&self, reach: &GroupReach<'_>) -> Option<String> {
-        (!reach.ipv6).then(|| "`meadcast` is a protocol of IPv6: add `ip: 6` to the flow".to_owned())
+        let reason = match reach.ipv6 {
+            false => "`meadcast` is a protocol of IPv6: add `ip: 6` to the flow",
+            true if is_too_long(self) => TOO_LONG,
+            true => return None,
+        };
+        Some(reason.to_owned())
     }
 
     fn overhead(&self) -> u64 {
@@ -110,7 +208,7 @@ impl Delivery for Config {
             return none;
         }
         let sender = TimedSender::at(end, [Sender::join, Sender::leave], |receivers| {
-            Sender::new(*self, own, end.address(), receivers)
+            Sender::new(*self, own, end.address(), receivers, end.random.clone())
         });
         let sender = Shared::new(sender);
         let seen = sender.clone();
@@ -126,6 +224,9 @@ impl Delivery for Config {
 
 impl SiteDelivery for Config {
     fn refuses(&self, group: &SiteGroup<'_>) -> Option<String> {
+        if is_too_long(self) {
+            return Some(TOO_LONG.to_owned());
+        }
         let of_ipv4 = [&group.own, &group.to].into_iter().chain(group.members).find(|it| it.is_ipv4());
         if let Some(address) = of_ipv4 {
             return Some(format!("is a protocol of IPv6, which {address} is no address of"));
@@ -136,10 +237,10 @@ impl SiteDelivery for Config {
         })
     }
 
-    fn sender(&self, group: &SiteGroup<'_>) -> SiteSender {
+    fn sender(&self, group: &SiteGroup<'_>, random: Stream) -> SiteSender {
         let v6 = |address: &IpAddr| if let IpAddr::V6(address) = address { Some(*address) } else { None };
         let own = v6(&group.own).unwrap_or(Ipv6Addr::UNSPECIFIED);
-        let sender = Sender::new(*self, own, group.to, group.members.iter().filter_map(v6));
+        let sender = Sender::new(*self, own, group.to, group.members.iter().filter_map(v6), random);
         let sender = Shared::new(sender);
         let seen = sender.clone();
         SiteSender {
@@ -148,6 +249,13 @@ impl SiteDelivery for Config {
             shown: Box::new(move || tree_and_lists(&seen.get())),
         }
     }
+}
+
+const TOO_LONG: &str = "`max`: lists of more than 32 addresses need `short-lists: on`";
+
+/// Whether lists have more addresses than their form allows.
+const fn is_too_long(config: &Config) -> bool {
+    config.max > MAX_LIST && !config.short_lists
 }
 
 /// The tree that a sender has found, and its lists.

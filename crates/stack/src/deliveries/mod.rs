@@ -4,7 +4,7 @@
 
 mod broadcast;
 mod ip_multicast;
-mod meadcast;
+pub(crate) mod meadcast;
 mod one_hop;
 mod receivers;
 mod unicast;

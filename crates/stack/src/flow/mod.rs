@@ -125,6 +125,7 @@ impl<'a> FlowBuilder<'a> {
             plan: flow.plan,
             mtu: flow.mtu,
             routes: self.nodes.routes(node),
+            random: flow.delivery_random(node),
         };
         let machines = to_group.group.delivery.settings().machines(&end);
         let DeliveryMachines { member, sender, hooks, shown } = machines;

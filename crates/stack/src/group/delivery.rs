@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hopcast_config::Diagnostic;
 use hopcast_config::yaml::Node;
-use hopcast_core::Machine;
+use hopcast_core::{Machine, Stream};
 use hopcast_host::Hook;
 
 use super::{GroupEnd, GroupReach, MemberMachine};
@@ -81,8 +81,8 @@ pub trait SiteDelivery {
     /// The reason why it cannot serve a group, as the end of a sentence about it; `None` if it can.
     fn refuses(&self, group: &SiteGroup<'_>) -> Option<String>;
 
-    /// The sender to a group.
-    fn sender(&self, group: &SiteGroup<'_>) -> SiteSender;
+    /// The sender to a group, with a random stream of its own.
+    fn sender(&self, group: &SiteGroup<'_>, random: Stream) -> SiteSender;
 }
 
 /// A group of hosts to which programs of a site's host send.

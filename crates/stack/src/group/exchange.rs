@@ -3,6 +3,8 @@
 use std::net::IpAddr;
 use std::rc::Rc;
 
+use hopcast_core::Stream;
+
 use super::{Group, Member};
 use crate::network::{Network, NetworkPlan, NodeId, Segments};
 use crate::service::ServiceRoutes;
@@ -108,6 +110,8 @@ pub struct GroupEnd<'a> {
     pub mtu: u32,
     /// The node's routes, which a machine may keep.
     pub routes: Rc<dyn ServiceRoutes>,
+    /// Random stream of the delivery's machine.
+    pub random: Stream,
 }
 
 impl GroupEnd<'_> {

@@ -8,6 +8,7 @@ use hopcast_explicit::meadcast::router::{Config, HOOKS, Router};
 use hopcast_host::Hook;
 
 use super::{COPIES_PER_SECOND, per_second};
+use crate::deliveries::meadcast::{KEY, key as key_of, shown_key};
 use crate::service::{HostConfig, LowerInterface, Service, ServiceRoutes, ServiceRow};
 use crate::table::{Form, Opt, Options, Worlds, on_off, shown};
 
@@ -49,6 +50,13 @@ static OPTIONS: Options<Config> = Options(&[
         form: Form::Count,
         set: |config, node, key| per_second(node, key).map(|found| config.responses_per_second = found),
         show: |config| shown(&config.responses_per_second),
+    },
+    Opt {
+        key: "key",
+        about: KEY,
+        form: Form::Word,
+        set: |config, node, key| key_of(node, key).map(|found| config.key = found),
+        show: |config| shown_key(config.key),
     },
 ]);
 

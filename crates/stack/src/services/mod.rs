@@ -49,6 +49,6 @@ pub fn find(run: &Node, name: &str) -> Result<&'static ServiceRow, Diagnostic> {
 const COPIES_PER_SECOND: &str = "Maximum number of copies and plain packets in a second, a tenth of them at once. With fewer, data is dropped; with more, a forged packet costs more.";
 
 /// Reads a maximum number of packets in a second.
-fn per_second(node: &Node, key: &str) -> Result<u32, Diagnostic> {
+pub(crate) fn per_second(node: &Node, key: &str) -> Result<u32, Diagnostic> {
     whole(node, key, 10..=1_000_000_000).map(|found| found as u32)
 }

@@ -190,6 +190,11 @@ impl<'a> FlowPlan<'a> {
         self.seed.stream(&["flow", self.spec.name, &self.network.nodes[node].name], depth as u64)
     }
 
+    /// The random stream of the group's delivery at a node.
+    pub(crate) fn delivery_random(&self, node: NodeId) -> Stream {
+        self.seed.stream(&["delivery", self.spec.name, &self.network.nodes[node].name], 0)
+    }
+
     /// The random stream of a machine on one link of a node.
     pub(crate) fn random_on_link(&self, node: NodeId, link: &str) -> Stream {
         self.seed.stream(&["flow", self.spec.name, &self.network.nodes[node].name, link], 0)

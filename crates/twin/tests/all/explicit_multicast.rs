@@ -118,6 +118,64 @@ fn a_router_that_stops_costs_no_more_than_the_time_to_the_next_discovery() {
     assert!(copies > data * 3 / 2, "then r0 serves them, with a packet for each: {copies} of {data}");
 }
 
+const REVISION: &str = "{ meadcast: { delay: 0s, interval: 0s, hold: on, next-hop: on, short-lists: on, \
+                        grouping: least-bytes, key: 00112233445566778899aabbccddeeff } }";
+
+fn routers_with(options: &str) -> String {
+    ROUTERS.replace("run: meadcast-router,", &format!("run: meadcast-router, {options},"))
+}
+
+#[test]
+fn the_revision_delivers_as_lists_do_with_fewer_bytes() {
+    let routers = routers_with("key: 00112233445566778899aabbccddeeff");
+    let run = tree(REVISION, &routers);
+    assert_eq!(run.flows[0].figures.reliability, Some(1.0));
+    let (data, unicast) = (counter(&run, "meadcast_sender_data"), counter(&run, "meadcast_sender_unicast"));
+    let in_lists = data - unicast / 5;
+    assert_eq!(counter(&run, "meadcast_sender_packets"), in_lists);
+    assert_eq!(frames(&run, "r0", "r1"), unicast / 5 * 3 + in_lists + 3);
+    assert_eq!(
+        (service(&run, "meadcast_unicast"), service(&run, "meadcast_copies")),
+        (5 * in_lists, 2 * in_lists)
+    );
+    // Two routers and five receivers, whose addresses are the same but for a byte: 24 bytes, and not 128.
+    assert_eq!(counter(&run, "meadcast_sender_header_bytes"), 24 * in_lists);
+}
+
+#[test]
+fn a_sender_with_a_key_sends_by_unicast_where_routers_have_none_or_another() {
+    for routers in [ROUTERS.to_owned(), routers_with("key: ffeeddccbbaa99887766554433221100")] {
+        let run = tree(REVISION, &routers);
+        assert_eq!(run.flows[0].figures.reliability, Some(1.0));
+        assert_eq!(counter(&run, "meadcast_sender_packets"), 0);
+        // Of two routers on the way to each of five receivers.
+        assert_eq!(counter(&run, "refused_forged"), 10);
+    }
+}
+
+/// Where packets go to the first receiver, that one gets the list of all (above).
+#[test]
+fn no_receiver_of_a_router_that_stops_gets_a_list_by_the_next_hop() {
+    let routers = format!("{ROUTERS}\nevents: [{{ at: 10 s, service: mead, stop: true, on: [r1] }}]");
+    let delivery = "{ meadcast: { delay: 0s, interval: 0s, next-hop: on } }";
+    let run = tree(delivery, &routers);
+    // Behind r1 three of five get nothing from then on, for which the sender hears that the port is unreachable.
+    let arrived = run.flows[0].figures.reliability.unwrap();
+    assert!((arrived - (1.0 - 21.0 / 30.0 * 3.0 / 5.0)).abs() < 0.02, "{arrived}");
+    let served = frames(&run, "r1", "a");
+    assert!((895..=905).contains(&served), "{served}");
+}
+
+#[test]
+fn a_list_of_more_than_its_header_can_have_is_refused_in_one_line() {
+    let text = text_of_tree(&[("all", "[a]", "{ meadcast: { max: 33 } }")], ROUTERS);
+    let error = load_text(Path::new("bad.yaml"), &text, &Overrides::default()).unwrap_err().to_string();
+    assert!(error.ends_with("`max`: lists of more than 32 addresses need `short-lists: on`"), "{error}");
+    let text = text_of_tree(&[("all", "[a]", "{ meadcast: { key: 0123 } }")], ROUTERS);
+    let error = load_text(Path::new("bad.yaml"), &text, &Overrides::default()).unwrap_err().to_string();
+    assert!(error.ends_with("`key`: expected 32 hexadecimal digits or `none`"), "{error}");
+}
+
 /// Each flow has a sender with a hook of its own, and hears the responses to the other; b and c are in both groups.
 #[test]
 fn two_groups_of_one_node_are_both_sent_in_lists() {

@@ -1,5 +1,7 @@
 //! The settings of a router.
 
+use crate::meadcast::Key;
+
 /// The settings of a router. The first two have the names that the thesis' kernel has for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -19,6 +21,9 @@ pub struct Config {
     pub responses_per_second: u32,
     /// Hop limit of responses. Default: 255, as in the thesis. Too low, and they do not reach the sender.
     pub hop_limit: u8,
+    /// Key of the domain, with which responses to requests that have a nonce are authenticated. Default: none, and
+    /// senders that have one do not learn of this router.
+    pub key: Option<Key>,
 }
 
 impl Default for Config {
@@ -29,6 +34,7 @@ impl Default for Config {
             copies_per_second: 1_000_000,
             responses_per_second: 10_000,
             hop_limit: 255,
+            key: None,
         }
     }
 }

@@ -13,6 +13,8 @@ pub(super) struct Counters {
     pub(super) data: u64,
     /// Copies for other routers.
     pub(super) copies: u64,
+    /// Packets that went on whole, since the paths of their receivers part farther on.
+    pub(super) held: u64,
     /// Plain packets to receivers.
     pub(super) unicast: u64,
     /// Of these, those to receivers of other routers.
@@ -31,6 +33,7 @@ impl Counters {
         report("meadcast_responses", self.responses);
         report("meadcast_data", self.data);
         report("meadcast_copies", self.copies);
+        report("meadcast_held", self.held);
         report("meadcast_unicast", self.unicast);
         report("meadcast_premature", self.premature);
         report("meadcast_passed", self.passed);

@@ -18,6 +18,10 @@ pub(super) struct Data {
     /// Number of addresses in its list.
     listed: usize,
     has_ports: bool,
+    /// Number of MEADcast routers that pass it on before it is copied.
+    hold: u8,
+    /// Whether it is addressed to a router of its list.
+    to_router: bool,
     protocol: u8,
     /// Bytes of all headers in front of the payload, and of the packet.
     header_len: usize,
@@ -32,6 +36,8 @@ impl Data {
             routers,
             listed: packet.list.len(),
             has_ports: packet.ports.is_some(),
+            hold: packet.hold,
+            to_router: routers.places().any(|router| packet.list[router] == packet.destination.octets()),
             protocol: packet.protocol,
             header_len,
             len: header_len + packet.payload.len(),
@@ -51,36 +57,38 @@ impl Data {
 }
 
 /// Copies of a packet: what they have in common.
-struct Copies {
+pub(super) struct Copies {
     ingress: Option<u32>,
-    readdressing: Readdressing,
+    pub(super) readdressing: Readdressing,
     /// IPv6's header of plain packets, which have no other header in front of the payload.
     plain: [u8; ip::V6_HEADER],
 }
 
 impl Copies {
-    fn new(packet: &[u8], ingress: Option<u32>, data: &Data) -> Self {
-        let payload = &packet[data.header_len..];
+    pub(super) fn new(packet: &[u8], ingress: Option<u32>, protocol: u8, header_len: usize) -> Self {
+        let payload = &packet[header_len..];
         Self {
             ingress,
-            readdressing: Readdressing::new(data.protocol, payload, &edit::destination(packet)),
-            plain: edit::plain_header(packet, data.protocol, payload.len()),
+            readdressing: Readdressing::new(protocol, payload, &edit::destination(packet)),
+            plain: edit::plain_header(packet, protocol, payload.len()),
         }
     }
 
-    /// The copy for the router at this place of the list, of this packet, which is addressed to the first of its
-    /// receivers.
+    /// The copy for the router at this place of the list, of this packet, which is addressed to it or to the first of
+    /// its receivers.
     fn list(&self, mut packet: Buffer, data: &Data, router: usize) -> Transit {
         let first = router + 1;
-        let (address, port) = (edit::listed(&packet, first), data.port(&packet, first));
+        let to = if data.to_router { router } else { first };
+        let (address, port) = (edit::listed(&packet, to), data.port(&packet, first));
         edit::set_delivery(&mut packet, Bitmap::of(router));
+        edit::set_hold(&mut packet, 0);
         edit::set_destination(&mut packet, &address);
         self.readdressing.apply(&mut packet[data.header_len..], &address, port);
         self.transit(packet)
     }
 
     /// The plain packet with this payload.
-    fn plain(&self, mut payload: Buffer, address: &[u8; 16], port: Option<[u8; 2]>) -> Transit {
+    pub(super) fn plain(&self, mut payload: Buffer, address: &[u8; 16], port: Option<[u8; 2]>) -> Transit {
         self.readdressing.apply(&mut payload, address, port);
         let mut header = self.plain;
         edit::set_destination(&mut header, address);
@@ -88,12 +96,20 @@ impl Copies {
         self.transit(payload)
     }
 
-    const fn transit(&self, packet: Buffer) -> Transit {
+    pub(super) const fn transit(&self, packet: Buffer) -> Transit {
         Transit { packet, ingress: self.ingress, egress: Egress::Routes }
     }
 }
 
 impl Router {
+    /// Passes a packet on that is not to be copied yet.
+    pub(super) fn pass_whole(&mut self, now: Instant, mut packet: Buffer, ingress: Option<u32>) {
+        self.counters.held += 1;
+        self.copies.sent(now, 1);
+        edit::increment_hops(&mut packet);
+        self.out.down(Item::Transit(Transit { packet, ingress, egress: Egress::Routes }));
+    }
+
     /// Copies a packet for each of its sections that are to be delivered. The payload is copied once for each copy but
     /// the last, which is the packet itself.
     pub(super) fn forward(&mut self, now: Instant, transit: Transit, data: &Data) {
@@ -101,6 +117,10 @@ impl Router {
             return self.refuse(transit, Refusal::Rate);
         }
         let Transit { mut packet, ingress, .. } = transit;
+        if data.hold > 0 && !data.delivery.places().any(|router| self.owns(&edit::listed(&packet, router))) {
+            edit::set_hold(&mut packet, data.hold - 1);
+            return self.pass_whole(now, packet, ingress);
+        }
         let (mut served, mut left) = (Bitmap::EMPTY, 0);
         for router in data.delivery.places() {
             let (receivers, is_own) =
@@ -118,7 +138,7 @@ impl Router {
         self.copies.sent(now, left as u64);
         packet.truncate(data.len);
         edit::increment_hops(&mut packet);
-        let copies = Copies::new(&packet, ingress, data);
+        let copies = Copies::new(&packet, ingress, data.protocol, data.header_len);
         for router in data.delivery.places() {
             if !served.has(router) {
                 left -= 1;

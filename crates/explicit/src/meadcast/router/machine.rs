@@ -8,6 +8,8 @@ use super::config::Config;
 use super::counters::Counters;
 use super::data::Data;
 use crate::address::of_ipv6;
+use crate::meadcast::Statement;
+use crate::meadcast::wire::short::{self, List};
 use crate::meadcast::wire::{Kind, MAX_HOPS, NO_NEXT_HEADER, Packet, edit};
 use crate::{Refusal, pace};
 
@@ -18,6 +20,8 @@ pub struct Router {
     addresses: Vec<Ipv6Addr>,
     pub(super) copies: Pace,
     responses: Pace,
+    /// The short list that was read last.
+    list: List,
     pub(super) out: Outbox,
     pub(super) counters: Counters,
 }
@@ -25,7 +29,8 @@ pub struct Router {
 /// The treatment of a packet that is not dropped.
 enum Verdict<'a> {
     Pass,
-    Request(Packet<'a>),
+    /// With its nonce.
+    Request(Packet<'a>, u64),
     Data(Data),
 }
 
@@ -37,6 +42,7 @@ impl Router {
             addresses: of_ipv6(addresses),
             copies: pace(config.copies_per_second),
             responses: pace(config.responses_per_second),
+            list: List::default(),
             out: Outbox::new(),
             counters: Counters::default(),
         }
@@ -52,15 +58,25 @@ impl Router {
         self.addresses.iter().any(|own| own.octets() == *address)
     }
 
+    fn is_on(&self) -> bool {
+        self.config.enable && !self.addresses.is_empty()
+    }
+
     fn receive(&mut self, now: Instant, mut transit: Transit) {
+        if self.is_on() && short::is_short(&transit.packet) {
+            let mut list = std::mem::take(&mut self.list);
+            self.receive_short(now, transit, &mut list);
+            self.list = list;
+            return;
+        }
         match self.judge(&transit.packet) {
             Ok(Verdict::Pass) => {
                 self.counters.passed += 1;
                 self.out.down(Item::Transit(transit));
             }
-            Ok(Verdict::Request(request)) => {
+            Ok(Verdict::Request(request, nonce)) => {
                 self.counters.requests += 1;
-                self.respond(now, &request);
+                self.respond(now, &request, nonce);
                 edit::increment_hops(&mut transit.packet);
                 self.out.down(Item::Transit(transit));
             }
@@ -79,7 +95,7 @@ impl Router {
     }
 
     fn judge<'a>(&self, bytes: &'a [u8]) -> Result<Verdict<'a>, Refusal> {
-        if !self.config.enable || self.addresses.is_empty() {
+        if !self.is_on() {
             return Ok(Verdict::Pass);
         }
         let packet = match Packet::parse(bytes) {
@@ -89,37 +105,37 @@ impl Router {
             Err(reason) => return Err(reason),
         };
         let verdict = match packet.kind {
-            Kind::Response => return Ok(Verdict::Pass),
+            Kind::Response { .. } => return Ok(Verdict::Pass),
             // The receiver that it asks about is on this node.
-            Kind::Request if self.owns(&packet.list[0]) => return Ok(Verdict::Pass),
-            Kind::Request if self.owns(&packet.source.octets()) => return Err(Refusal::Source),
-            Kind::Request => Verdict::Request(packet),
+            Kind::Request { .. } if self.owns(&packet.list[0]) => return Ok(Verdict::Pass),
+            Kind::Request { .. } if self.owns(&packet.source.octets()) => return Err(Refusal::Source),
+            Kind::Request { nonce } => Verdict::Request(packet, nonce),
             Kind::Data { delivery, routers } => Verdict::Data(Data::new(&packet, delivery, routers)),
         };
-        if packet.hops >= MAX_HOPS {
-            return Err(Refusal::Hops);
-        }
-        if packet.hop_limit < 2 {
-            return Err(Refusal::HopLimit);
-        }
+        may_pass(packet.hops, packet.hop_limit)?;
         Ok(verdict)
     }
 
     /// Names this router to the sender of a request, unless it has named itself too often.
-    fn respond(&mut self, now: Instant, request: &Packet<'_>) {
+    fn respond(&mut self, now: Instant, request: &Packet<'_>, nonce: u64) {
         let Some(&own) = self.addresses.first() else { return };
         if !self.responses.is_ready(now) {
             return self.counters.refusals.add(Refusal::Rate);
         }
         self.responses.sent(now, 1);
         self.counters.responses += 1;
+        let hops = request.hops + 1;
+        let receiver = Ipv6Addr::from(request.list[0]);
+        let statement = Statement { nonce, sender: request.source, router: own, receiver, hops };
+        let code = self.config.key.filter(|_| nonce != 0).map(|key| key.code(&statement));
         let response = Packet {
             traffic: 0,
             hop_limit: self.config.hop_limit,
             source: own,
             destination: request.source,
-            kind: Kind::Response,
-            hops: request.hops + 1,
+            kind: Kind::Response { nonce, code },
+            hops,
+            hold: 0,
             reserved: 0,
             list: request.list,
             ports: None,
@@ -128,6 +144,17 @@ impl Router {
         };
         self.out.down(Item::Packet(response.emit()));
     }
+}
+
+/// Whether a packet with these hops behind it, and this hop limit, may go on.
+pub(super) const fn may_pass(hops: u8, hop_limit: u8) -> Result<(), Refusal> {
+    if hops >= MAX_HOPS {
+        return Err(Refusal::Hops);
+    }
+    if hop_limit < 2 {
+        return Err(Refusal::HopLimit);
+    }
+    Ok(())
 }
 
 impl Reactive for Router {

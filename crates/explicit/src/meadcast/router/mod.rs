@@ -10,6 +10,11 @@
 //! - **Data** has a section for each router whose receivers have not been served. The section of this router, and one
 //!   with fewer receivers than [`Config::min_dsts`], becomes a plain packet for each of its receivers (M2U, and
 //!   premature M2U); of any other a copy goes on, with that section alone to deliver, to its first receiver.
+//! - **Data that is on hold** goes on whole while the counter says so, and at the latest to the first router of its
+//!   list that it meets.
+//! - **Data with a [short list](super::wire::short)** is split where the tree parts: each copy lists what is behind it.
+//!   This router's own section, and a part that is one section of fewer receivers than `min_dsts`, becomes plain
+//!   packets.
 //! - **Anything else**, responses too, goes on as it is; so does all while it is [off](Config::enable).
 //!
 //! # Bounds
@@ -20,7 +25,7 @@
 //! makes no more than a number of [copies](Config::copies_per_second) and of
 //! [responses](Config::responses_per_second) in a second. A packet that is at the end of its hop limit is dropped, and
 //! causes no error of ICMP, of which each copy would cause one. Whoever forges a response to a sender gets what is for
-//! receivers; only the papers' wish for authentication would help.
+//! receivers, unless there is a [key](Config::key).
 //!
 //! # Departures
 //!
@@ -33,6 +38,7 @@ mod config;
 mod counters;
 mod data;
 mod machine;
+mod short;
 #[cfg(test)]
 pub(super) mod tests;
 

@@ -2,9 +2,22 @@
 
 use hopcast_core::Duration;
 
-use crate::meadcast::wire::MAX_LIST;
+use crate::meadcast::Key;
+use crate::meadcast::wire::{self, MAX_LIST, short};
 
-/// The settings of a sender: the options of the thesis' program (listing A.3), by their names and with its defaults.
+/// The way in which receivers are put into packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Grouping {
+    /// The thesis' algorithm 1, which fills a packet in depth-first order.
+    #[default]
+    DepthFirst,
+    /// Few bytes on the links of the tree, by the lengths of headers and of the payload. `ok`, `merge`, `min_leaves`,
+    /// `min_routers` and `split` do not apply.
+    LeastBytes,
+}
+
+/// The settings of a sender: the options of the thesis' program (listing A.3), by their names and with its defaults,
+/// and behind them those of the revision, without which all is as in the thesis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Time until the first discovery. Default: 5 s. With less, senders that start together ask together; with more,
@@ -18,8 +31,8 @@ pub struct Config {
     pub timeout: Duration,
     /// Whether the delay begins with the first data. Default: false.
     pub wait: bool,
-    /// Maximum number of addresses in a packet, routers and receivers, 2 to 32. Default: 10. With fewer, there are more
-    /// packets; with more, each has a longer header.
+    /// Maximum number of addresses in a packet, routers and receivers, 2 to 32, and to 128 with short lists. Default:
+    /// 10. With fewer, there are more packets; with more, each has a longer header.
     pub max: usize,
     /// Number of addresses with which a packet is long enough, so that it ends there. Default: `None`, which is 80 % of
     /// the maximum. With fewer, a packet has fewer routers and is copied less near the sender; of the maximum or more,
@@ -41,6 +54,33 @@ pub struct Config {
     pub split: bool,
     /// Hop limit of all packets. Default: 64. Too low, and they do not arrive.
     pub hop_limit: u8,
+    /// Whether packets are not copied before the paths of their receivers part. Default: false. Off, the first MEADcast
+    /// router makes a copy for each router of the list, which share the links behind it.
+    pub hold: bool,
+    /// Whether packets are addressed to the router of the list that is to handle them, instead of its first receiver.
+    /// Default: false. Off, a router that has stopped hands the whole list to that receiver; on, none of its receivers
+    /// gets the packet.
+    pub next_hop: bool,
+    /// Whether lists are compressed by prefix, lose what was served, and are split where the tree parts. Default:
+    /// false. Routers that do not know it drop its packets.
+    pub short_lists: bool,
+    /// Maximum length of the header with a short list, in bytes, 48 to 2048. Default: `None`, which is that of other
+    /// lists of as many addresses. With fewer, there are more packets; with more, less of the MTU is left to data.
+    pub list_bytes: Option<usize>,
+    /// Whether responses have to repeat a number of the request. Default: false. On, whoever does not see the requests
+    /// cannot forge a response.
+    pub nonce: bool,
+    /// Key of the domain, under which responses have to be authenticated; has a nonce too. Default: none. Routers
+    /// without it are not found.
+    pub key: Option<Key>,
+    /// The way in which receivers are put into packets. Default: depth-first.
+    pub grouping: Grouping,
+    /// Length of the data that grouping by bytes reckons with, in bytes. Default: 1,000. Far more than data has, and
+    /// lists are longer than they are worth; far less, and there are more packets.
+    pub payload: usize,
+    /// Maximum number of requests in a second, a tenth of them at once. Default: 5,000, half of what a router responds
+    /// to. With more, routers leave requests of large groups without a response; with fewer, discovery takes longer.
+    pub requests_per_second: u32,
 }
 
 impl Default for Config {
@@ -57,18 +97,42 @@ impl Default for Config {
             min_routers: 1,
             split: false,
             hop_limit: 64,
+            hold: false,
+            next_hop: false,
+            short_lists: false,
+            list_bytes: None,
+            nonce: false,
+            key: None,
+            grouping: Grouping::DepthFirst,
+            payload: 1000,
+            requests_per_second: 5000,
         }
     }
 }
 
 impl Config {
-    /// The maximum within what a packet can have.
+    /// The maximum number of addresses within what a packet can have.
     pub(super) fn max(&self) -> usize {
-        self.max.clamp(2, MAX_LIST)
+        self.max.clamp(2, if self.short_lists { short::MAX_LIST } else { MAX_LIST })
     }
 
     /// Number of addresses with which a packet ends.
     pub fn ok(&self) -> usize {
         self.ok.unwrap_or(self.max() * 4 / 5)
+    }
+
+    /// Length of the longest header with a list, in bytes, a multiple of 8.
+    pub fn longest_header(&self) -> usize {
+        let plain = wire::overhead(self.max(), 0);
+        match self.short_lists {
+            // A router and a receiver that have nothing in common fit at least.
+            true => self.list_bytes.unwrap_or(plain).clamp(48, short::MAX_HEADER) / 8 * 8,
+            false => plain,
+        }
+    }
+
+    /// Whether requests have a nonce.
+    pub(super) const fn has_nonce(&self) -> bool {
+        self.nonce || self.key.is_some()
     }
 }

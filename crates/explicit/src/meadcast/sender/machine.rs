@@ -1,19 +1,20 @@
 //! The machine: discovery by its timers, and data.
 
+use std::collections::{BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use hopcast_core::{Buffer, Datagram, Instant, Item, Machine, Outbox, Port, Timer, Timers};
+use hopcast_core::{Buffer, Datagram, Instant, Item, Machine, Outbox, Pace, Port, Stream, Timer, Timers};
 use hopcast_wire::{ip, udp};
 
-use super::config::Config;
+use super::config::{Config, Grouping};
 use super::counters::Counters;
 use super::discovery::{Paths, Response};
-use super::grouping::Groups;
+use super::grouping::{Group, Groups};
 use super::tree::Tree;
 use crate::address::is_host;
-use crate::header;
-use crate::meadcast::wire::{self, Kind, NO_NEXT_HEADER, Packet};
-use crate::transport;
+use crate::meadcast::wire::{self, Kind, NO_NEXT_HEADER, Packet, short};
+use crate::meadcast::{Key, Statement};
+use crate::{Refusal, header, pace, transport};
 
 /// The port of packets: those that it sends, and responses.
 const PACKETS: Port = Port::Below(1);
@@ -26,9 +27,18 @@ pub struct Sender {
     /// Address whose packets go to all receivers.
     group: IpAddr,
     receivers: Vec<Ipv6Addr>,
+    /// The same in the order of addresses.
+    known: BTreeSet<Ipv6Addr>,
+    /// Nonces are drawn from it.
+    random: Stream,
+    /// That of the last discovery; 0 is none.
+    nonce: u64,
+    /// The receivers that this discovery has still to ask about.
+    to_ask: VecDeque<Ipv6Addr>,
+    requests: Pace,
     /// Whether the delay before the first discovery has begun.
     is_begun: bool,
-    timers: Timers<Alarm, 2>,
+    timers: Timers<Alarm, 3>,
     /// The paths that this discovery has found so far.
     found: Paths,
     /// Those that the last discovery has found.
@@ -42,12 +52,14 @@ pub struct Sender {
 enum Alarm {
     /// When to begin a discovery.
     Discovery,
+    /// When to send more of its requests.
+    Requests,
     /// When to end it.
     Timeout,
 }
 
 impl Timer for Alarm {
-    const ALL: &'static [Self] = &[Self::Discovery, Self::Timeout];
+    const ALL: &'static [Self] = &[Self::Discovery, Self::Requests, Self::Timeout];
     fn index(self) -> usize {
         self as usize
     }
@@ -55,26 +67,32 @@ impl Timer for Alarm {
 
 /// The fields of IPv6's header that are as the application has them.
 #[derive(Clone, Copy)]
-struct Form {
-    traffic: u32,
-    hop_limit: u8,
-    protocol: u8,
+pub(super) struct Form {
+    pub(super) traffic: u32,
+    pub(super) hop_limit: u8,
+    pub(super) protocol: u8,
 }
 
 impl Sender {
     /// A sender at an address, to a group of these receivers. Those that are no addresses of single hosts are left out,
-    /// and the second of two that are the same.
+    /// and the second of two that are the same. Nonces are drawn from `random`.
     pub fn new(
         config: Config,
         own: Ipv6Addr,
         group: IpAddr,
         receivers: impl IntoIterator<Item = Ipv6Addr>,
+        random: Stream,
     ) -> Self {
         let mut sender = Self {
             config,
             own,
             group,
             receivers: Vec::new(),
+            known: BTreeSet::new(),
+            random,
+            nonce: 0,
+            to_ask: VecDeque::new(),
+            requests: pace(config.requests_per_second),
             is_begun: false,
             timers: Timers::default(),
             found: Paths::default(),
@@ -92,7 +110,7 @@ impl Sender {
 
     /// Bytes that lists add to a packet at most: the MTU above is that much less than the one below.
     pub fn overhead(config: &Config) -> usize {
-        wire::overhead(config.max(), 0)
+        config.longest_header()
     }
 
     /// Adds a receiver, which is served by unicast until the next discovery has ended.
@@ -104,11 +122,12 @@ impl Sender {
     /// Takes a receiver out, at once.
     pub fn leave(&mut self, receiver: Ipv6Addr) {
         self.receivers.retain(|other| *other != receiver);
+        self.known.remove(&receiver);
         self.regroup();
     }
 
     fn add(&mut self, receiver: Ipv6Addr) {
-        if is_host(&receiver.octets()) && receiver != self.own && !self.receivers.contains(&receiver) {
+        if is_host(&receiver.octets()) && receiver != self.own && self.known.insert(receiver) {
             self.receivers.push(receiver);
         }
     }
@@ -126,8 +145,10 @@ impl Sender {
     /// Builds the groups anew.
     fn regroup(&mut self) {
         let mut tree = self.tree();
-        tree.cut(self.config.min_leaves, self.config.min_routers);
-        self.groups = Groups::new(&tree, &self.config, &self.receivers);
+        if self.config.grouping == Grouping::DepthFirst {
+            tree.cut(self.config.min_leaves, self.config.min_routers);
+        }
+        self.groups = Groups::new(&tree, &self.config, self.own, &self.receivers);
     }
 
     fn begin(&mut self, now: Instant) {
@@ -137,15 +158,32 @@ impl Sender {
 
     fn discover(&mut self, now: Instant) {
         self.found = Paths::default();
-        for &receiver in &self.receivers {
+        // 0 is none.
+        self.nonce = if self.config.has_nonce() { self.random.bits().max(1) } else { 0 };
+        self.to_ask = self.receivers.iter().copied().collect();
+        self.ask(now);
+    }
+
+    /// Sends requests, as many as the rate allows.
+    fn ask(&mut self, now: Instant) {
+        while let Some(&receiver) = self.to_ask.front() {
+            if !self.requests.is_ready(now) {
+                return self.timers.set(Alarm::Requests, self.requests.ready_at());
+            }
+            self.to_ask.pop_front();
+            if !self.known.contains(&receiver) {
+                continue;
+            }
+            self.requests.sent(now, 1);
             let list = [receiver.octets()];
             let request = Packet {
                 traffic: 0,
                 hop_limit: self.config.hop_limit,
                 source: self.own,
                 destination: receiver,
-                kind: Kind::Request,
+                kind: Kind::Request { nonce: self.nonce },
                 hops: 0,
+                hold: 0,
                 reserved: 0,
                 list: &list,
                 ports: None,
@@ -156,6 +194,10 @@ impl Sender {
             self.out.push(PACKETS, Item::Packet(request.emit()));
         }
         self.timers.set(Alarm::Timeout, now + self.config.timeout);
+    }
+
+    fn is_discovering(&self) -> bool {
+        self.timers.get(Alarm::Requests).is_some() || self.timers.get(Alarm::Timeout).is_some()
     }
 
     fn end_discovery(&mut self, now: Instant) {
@@ -170,25 +212,35 @@ impl Sender {
     /// Notes a packet from below if it is a response of discovery about a receiver; whether it was one. A node may have
     /// several senders, each of which sees the others' responses.
     fn receive(&mut self, packet: &[u8]) -> bool {
-        let response = match Packet::parse(packet) {
-            Ok(response) if response.kind == Kind::Response && response.destination == self.own => response,
-            _ => return false,
-        };
-        let receivers = &self.receivers;
-        let is_receiver = |address| receivers.contains(&address);
+        let Ok(response) = Packet::parse(packet) else { return false };
+        let Kind::Response { nonce, code } = response.kind else { return false };
         let receiver = response.list.first().map(|octets| Ipv6Addr::from(*octets));
-        let Some(receiver) = receiver.filter(|receiver| is_receiver(*receiver)) else { return false };
-        if self.timers.get(Alarm::Timeout).is_none() {
+        let receiver = receiver.filter(|receiver| self.known.contains(receiver));
+        let Some(receiver) = receiver.filter(|_| response.destination == self.own) else { return false };
+        if !self.is_discovering() {
             self.counters.late += 1;
             return true;
         }
-        match self.found.note(&response, receiver, self.own, is_receiver) {
+        let statement =
+            Statement { nonce, sender: self.own, router: response.source, receiver, hops: response.hops };
+        if !self.believes(&statement, code) {
+            self.counters.refusals.add(Refusal::Forged);
+            return true;
+        }
+        match self.found.note(&response, receiver, self.own, |address| self.known.contains(&address)) {
             Ok(Response::New) => self.counters.responses += 1,
             Ok(Response::Same) => {}
             Ok(Response::Contradiction) => self.counters.contradictions += 1,
             Err(reason) => self.counters.refusals.add(reason),
         }
         true
+    }
+
+    /// Whether a response has this discovery's nonce and the code of the domain's key, as far as there are any.
+    fn believes(&self, statement: &Statement, code: Option<[u8; wire::CODE]>) -> bool {
+        let is_fresh = self.nonce == 0 || statement.nonce == self.nonce;
+        let is_own = |key: &Key| code.is_some_and(|code| key.accepts(statement, &code));
+        is_fresh && self.config.key.as_ref().is_none_or(is_own)
     }
 
     /// Sends a datagram of the application to all receivers.
@@ -257,25 +309,12 @@ impl Sender {
             self.out.push(PACKETS, Item::Packet(packet));
         }
         for group in &self.groups.packets {
-            let Some(first) = group.receivers().next() else { continue };
-            let mut packet = address(&mut segment, first);
-            let list = Packet {
-                traffic,
-                hop_limit,
-                source: self.own,
-                destination: first,
-                kind: Kind::Data { delivery: group.routers, routers: group.routers },
-                hops: 0,
-                reserved: 0,
-                list: &group.list,
-                ports: None,
-                protocol,
-                payload: &[],
-            };
-            list.prepend(&mut packet);
+            let Some(destination) = group.destination(self.config.next_hop) else { continue };
+            let mut packet = address(&mut segment, destination);
+            let ends = [self.own, destination];
+            self.counters.header_bytes += prepend_list(&mut packet, group, &self.config, ends, form) as u64;
             self.counters.packets += 1;
             self.counters.listed += (group.list.len() - group.routers.len()) as u64;
-            self.counters.header_bytes += wire::overhead(group.list.len(), 0) as u64;
             self.out.push(PACKETS, Item::Packet(packet));
         }
         segment.recycle();
@@ -312,6 +351,7 @@ impl Machine for Sender {
         while let Some(alarm) = self.timers.expired(now) {
             match alarm {
                 Alarm::Discovery => self.discover(now),
+                Alarm::Requests => self.ask(now),
                 Alarm::Timeout => self.end_discovery(now),
             }
         }
@@ -331,6 +371,41 @@ impl Machine for Sender {
     fn counters(&self, report: &mut dyn FnMut(&'static str, u64)) {
         self.counters.report(report);
     }
+}
+
+/// Puts the headers of a group's packet, between these ends, in front of its segment; the bytes that its list takes.
+pub(super) fn prepend_list(
+    segment: &mut Buffer,
+    group: &Group,
+    config: &Config,
+    [source, destination]: [Ipv6Addr; 2],
+    Form { traffic, hop_limit, protocol }: Form,
+) -> usize {
+    let len = segment.len() + ip::V6_HEADER;
+    if config.short_lists {
+        let packet =
+            short::Packet { traffic, hop_limit, source, destination, hops: 0, protocol, payload: &[] };
+        packet.prepend(segment, group.sections());
+    } else {
+        let kind = Kind::Data { delivery: group.routers, routers: group.routers };
+        let (hold, list) = (group.hold, &group.list);
+        let packet = Packet {
+            traffic,
+            hop_limit,
+            source,
+            destination,
+            kind,
+            hops: 0,
+            hold,
+            reserved: 0,
+            list,
+            ports: None,
+            protocol,
+            payload: &[],
+        };
+        packet.prepend(segment);
+    }
+    segment.len() - len
 }
 
 /// Destination of an IP packet.

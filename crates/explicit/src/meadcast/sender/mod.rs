@@ -20,10 +20,11 @@
 //! # Bounds
 //!
 //! Responses count while they are expected, and only about receivers, each of which has one router at each of 63
-//! distances: the first that named itself. Nobody is authenticated; see the [router](super::router).
+//! distances: the first that named itself, unless a [nonce or key](super::Key) says that it is forged.
 //!
 //! # Departures
 //!
+//! - Requests of more than 500 receivers are sent at a rate; the thesis has 100 receivers.
 //! - The tree is one of paths, and not of routers: see [`Tree`]. Where a response was lost, the path of another
 //!   receiver that agrees with the rest fills the gap.
 //! - Routers with fewer receivers than `min-leaves` and fewer routers below than `min-routers` leave the tree, and
@@ -41,7 +42,7 @@ mod machine;
 mod tests;
 mod tree;
 
-pub use config::Config;
+pub use config::{Config, Grouping};
 pub use grouping::{Group, Groups};
 pub use machine::Sender;
 pub use tree::Tree;

@@ -27,6 +27,8 @@ pub(super) struct Place {
     pub(super) children: Vec<usize>,
     /// The receivers that have no further router on their path.
     pub(super) leaves: Vec<Ipv6Addr>,
+    /// Rank among all places in depth-first order, each in front of those below it.
+    pub(super) order: usize,
 }
 
 impl Tree {
@@ -46,6 +48,9 @@ impl Tree {
             }
             tree.places[place].leaves.push(receiver);
         }
+        let mut order = vec![Self::ROOT];
+        tree.append_below(Self::ROOT, &mut order, true);
+        order.into_iter().enumerate().for_each(|(rank, place)| tree.places[place].order = rank);
         tree
     }
 
@@ -65,7 +70,7 @@ impl Tree {
     /// the router above. Those below are looked at first.
     pub(super) fn cut(&mut self, min_leaves: usize, min_routers: usize) {
         let mut order = Vec::new();
-        self.append_below(Self::ROOT, &mut order);
+        self.append_below(Self::ROOT, &mut order, false);
         for place in order {
             let Place { parent, ref children, ref leaves, .. } = self.places[place];
             if children.len() >= min_routers || leaves.len() >= min_leaves {
@@ -85,12 +90,17 @@ impl Tree {
         }
     }
 
-    /// Appends the places below one, each behind those that are below it.
-    fn append_below(&self, place: usize, order: &mut Vec<usize>) {
+    /// Appends the places below one, each in front of those that are below it, or behind.
+    fn append_below(&self, place: usize, order: &mut Vec<usize>, in_front: bool) {
         // The depth is bounded by the hops of MEADcast.
         for &child in &self.places[place].children {
-            self.append_below(child, order);
-            order.push(child);
+            if in_front {
+                order.push(child);
+            }
+            self.append_below(child, order, in_front);
+            if !in_front {
+                order.push(child);
+            }
         }
     }
 
@@ -128,7 +138,7 @@ impl Tree {
 
 impl Place {
     const fn new(router: Ipv6Addr, hops: u8, parent: usize) -> Self {
-        Self { router, hops, parent, children: Vec::new(), leaves: Vec::new() }
+        Self { router, hops, parent, children: Vec::new(), leaves: Vec::new(), order: 0 }
     }
 }
 
@@ -144,6 +154,9 @@ impl fmt::Display for Tree {
 /// For each router at a distance, a path to it on which no router is missing.
 fn complete_paths(paths: &BTreeMap<Ipv6Addr, Path>) -> BTreeMap<(u8, Ipv6Addr), Vec<(u8, Ipv6Addr)>> {
     let mut complete = BTreeMap::new();
+    if paths.values().all(is_unbroken) {
+        return complete;
+    }
     for path in paths.values() {
         let unbroken =
             path.iter().enumerate().take_while(|(place, (hops, _))| usize::from(**hops) == place + 1);
@@ -156,13 +169,21 @@ fn complete_paths(paths: &BTreeMap<Ipv6Addr, Path>) -> BTreeMap<(u8, Ipv6Addr), 
     complete
 }
 
+/// Whether a path has a router at each distance up to its last.
+fn is_unbroken(path: &Path) -> bool {
+    path.last_key_value().is_none_or(|(&last, _)| usize::from(last) == path.len())
+}
+
 /// A path without its gaps, if another path that agrees with it has none: responses to some requests were lost.
 fn completed(path: &Path, complete: &BTreeMap<(u8, Ipv6Addr), Vec<(u8, Ipv6Addr)>>) -> Vec<(u8, Ipv6Addr)> {
     let own = |from| path.range(from..).map(|(&hops, &router)| (hops, router));
+    if is_unbroken(path) {
+        return own(0).collect();
+    }
     let known = path.iter().rev().find_map(|(&hops, &router)| {
         let whole_path = complete.get(&(hops, router))?;
         path.range(..hops)
-            .all(|(&hops, &router)| whole_path.contains(&(hops, router)))
+            .all(|(&hops, &router)| whole_path.get(usize::from(hops) - 1) == Some(&(hops, router)))
             .then_some((hops, whole_path))
     });
     let Some((last, whole_path)) = known else { return own(0).collect() };

@@ -12,12 +12,18 @@ const PAYLOAD_LEN: Range<usize> = 4..6;
 const NEXT_HEADER: usize = 6;
 const DESTINATION: Range<usize> = 24..40;
 const FLAGS: usize = ip::V6_HEADER + 5;
+const HOLD: usize = ip::V6_HEADER + 6;
 const DELIVERY: Range<usize> = ip::V6_HEADER + 8..ip::V6_HEADER + 12;
 const LIST: usize = ip::V6_HEADER + FIXED;
 
 /// One more hop of MEADcast, for which there must be room.
 pub(crate) fn increment_hops(packet: &mut [u8]) {
     packet[FLAGS] += 1;
+}
+
+/// The number of MEADcast routers that pass data on before it is copied.
+pub(crate) fn set_hold(packet: &mut [u8], hold: u8) {
+    packet[HOLD] = hold;
 }
 
 /// The routers that are still to be delivered, of data.

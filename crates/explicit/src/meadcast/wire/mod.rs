@@ -7,7 +7,7 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! |  next header  |  hdr ext len  | routing type  | segments left |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
-//! |   num. dst.   |D|R|   hops    |           reserved            |
+//! |   num. dst.   |D|R|   hops    |     hold      |   reserved    |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! |                         delivery map                          |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
@@ -24,8 +24,23 @@
 //! left, is for address i: the router map says that it is a router, the delivery map that its receivers have not been
 //! served.
 //!
+//! Hold is the revision's counter: as long as it is not zero, the packet is not copied. The maps of discovery may be a
+//! nonce, and a response may have an authentication code of 16 bytes behind its list; see [`Key`](super::Key).
+//!
 //! Behind it may be a list of ports ([`ports`]), one for each receiver of a packet of data, in their order. Its option
 //! is one that receivers skip if they do not know it.
+//!
+//! # The revision
+//!
+//! Section 5.2.4 of the thesis proposes changes without their formats, which are ours. Those above leave the header
+//! as it is; a [short list](short) is another header.
+//!
+//! - "A counter that decrements with each forwarding MEADcast router", not replicated while it is more than zero: the
+//!   first byte of the reserved field, which routers of the thesis do not read.
+//! - "Targeting packets to the next MEADcast hop": the destination is a router of the list, which needs no field.
+//!   Whoever makes copies addresses them as the packet was.
+//! - "An authentication mechanism for discovery responses": a nonce in the maps, which discovery has no use for, and a
+//!   code behind the list.
 //!
 //! # Departures
 //!
@@ -48,6 +63,7 @@ use crate::header::{self, ROUTING, Read, UpperLayer};
 use crate::{Bitmap, Refusal, ports};
 
 pub(crate) mod edit;
+pub mod short;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -62,6 +78,9 @@ pub const MAX_LIST: usize = 32;
 pub const MAX_HOPS: u8 = 63;
 /// Bytes of the header in front of its list.
 pub const FIXED: usize = 16;
+
+/// Bytes of a response's authentication code.
+pub const CODE: usize = 16;
 
 /// Flag of discovery, and of a response.
 const DISCOVERY: u8 = 0x80;
@@ -81,9 +100,17 @@ pub const fn overhead(addresses: usize, receivers_with_ports: usize) -> usize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Discovery: asks the routers on the way to the receiver in the list to name themselves.
-    Request,
+    Request {
+        /// The number that responses have to repeat; 0 is none.
+        nonce: u64,
+    },
     /// Discovery: the source is a router on the way to the receiver in the list.
-    Response,
+    Response {
+        /// That of the request.
+        nonce: u64,
+        /// The authentication code, of a router with a key.
+        code: Option<[u8; CODE]>,
+    },
     /// Data for receivers in the list.
     Data {
         /// The routers whose receivers have not been served; at least one.
@@ -102,15 +129,17 @@ pub struct Packet<'a> {
     pub hop_limit: u8,
     /// The sender's address; of a response, the router's.
     pub source: Ipv6Addr,
-    /// The first receiver behind the first router that is not delivered, the receiver that a request asks about, or the
-    /// sender that a response is for.
+    /// The first receiver behind the first router that is not delivered, or that router; the receiver that a request
+    /// asks about, or the sender that a response is for.
     pub destination: Ipv6Addr,
     /// Its purpose.
     pub kind: Kind,
     /// Number of MEADcast routers that it has passed, [`MAX_HOPS`] at most; of a response, the router's distance.
     pub hops: u8,
+    /// Number of MEADcast routers that pass it on before it is copied, of data; 0 of discovery.
+    pub hold: u8,
     /// Zero, by who sends it; routers leave it as it is.
-    pub reserved: u16,
+    pub reserved: u8,
     /// The addresses.
     pub list: &'a [[u8; 16]],
     /// The ports of the receivers, if they are listed.
@@ -136,10 +165,11 @@ impl<'a> Packet<'a> {
             1..=MAX_LIST => {}
             _ => return Err(Refusal::LongList),
         }
-        if read.routing.len() != overhead(count, 0) || fixed[3] != 0 {
+        let (list, behind) = read.routing[FIXED..].split_at_checked(16 * count).ok_or(Refusal::Form)?;
+        if fixed[3] != 0 {
             return Err(Refusal::Form);
         }
-        let list = read.routing[FIXED..].as_chunks::<16>().0;
+        let list = list.as_chunks::<16>().0;
         let (source, destination) = (read.source.octets(), read.destination.octets());
         if !is_host(&source) {
             return Err(Refusal::Source);
@@ -150,9 +180,17 @@ impl<'a> Packet<'a> {
         if has_pair(list) {
             return Err(Refusal::Repeated);
         }
-        let maps = [&fixed[8..12], &fixed[12..16]].map(Bitmap::read);
-        let kind = Self::kind(fixed[5], maps, list, &destination)?;
-        if kind == Kind::Request && source == destination {
+        let kind = match fixed[5] & (DISCOVERY | RESPONSE) {
+            0 if behind.is_empty() => Self::data(&fixed[8..], count)?,
+            0 => return Err(Refusal::Form),
+            flags => Self::discovery(flags, &fixed[8..], behind)?,
+        };
+        let is_request = matches!(kind, Kind::Request { .. });
+        // A list of one receiver, which is the destination of a request and no response's.
+        if !matches!(kind, Kind::Data { .. }) && (count != 1 || (list[0] == destination) != is_request) {
+            return Err(Refusal::Destination);
+        }
+        if is_request && source == destination {
             // Nobody asks for the path to itself, and there is no response to that.
             return Err(Refusal::Destination);
         }
@@ -164,7 +202,8 @@ impl<'a> Packet<'a> {
             destination: read.destination,
             kind,
             hops: fixed[5] & MAX_HOPS,
-            reserved: u16::from_be_bytes([fixed[6], fixed[7]]),
+            hold: fixed[6],
+            reserved: fixed[7],
             list,
             ports,
             protocol,
@@ -172,32 +211,27 @@ impl<'a> Packet<'a> {
         })
     }
 
-    fn kind(
-        flags: u8,
-        [delivery, routers]: [Bitmap; 2],
-        list: &[[u8; 16]],
-        destination: &[u8; 16],
-    ) -> Result<Kind, Refusal> {
-        if delivery.end() > list.len() || routers.end() > list.len() {
-            return Err(Refusal::PastList);
+    fn discovery(flags: u8, maps: &[u8], behind: &[u8]) -> Result<Kind, Refusal> {
+        let nonce = maps.iter().fold(0, |nonce, byte| nonce << 8 | u64::from(*byte));
+        match (flags, behind) {
+            (RESPONSE, _) => Err(Refusal::Flags),
+            (DISCOVERY, []) => Ok(Kind::Request { nonce }),
+            (DISCOVERY, _) => Err(Refusal::Form),
+            (_, []) => Ok(Kind::Response { nonce, code: None }),
+            // A code covers a nonce, or it would be good for ever.
+            (_, _) if nonce == 0 => Err(Refusal::Form),
+            (_, code) => code
+                .try_into()
+                .map(|code| Kind::Response { nonce, code: Some(code) })
+                .map_err(|_| Refusal::Form),
         }
-        let kind = match flags & (DISCOVERY | RESPONSE) {
-            0 => return Self::data(delivery, routers, list.len()),
-            DISCOVERY => Kind::Request,
-            RESPONSE => return Err(Refusal::Flags),
-            _ => Kind::Response,
-        };
-        if (delivery, routers) != (Bitmap::EMPTY, Bitmap::EMPTY) {
-            return Err(Refusal::Bitmaps);
-        }
-        // A list of one receiver, which is the destination of a request and no response's.
-        if list.len() != 1 || (list[0] == *destination) != (kind == Kind::Request) {
-            return Err(Refusal::Destination);
-        }
-        Ok(kind)
     }
 
-    fn data(delivery: Bitmap, routers: Bitmap, count: usize) -> Result<Kind, Refusal> {
+    fn data(maps: &[u8], count: usize) -> Result<Kind, Refusal> {
+        let [delivery, routers] = [&maps[..4], &maps[4..]].map(Bitmap::read);
+        if delivery.end() > count || routers.end() > count {
+            return Err(Refusal::PastList);
+        }
         if !delivery.is_within(routers) {
             return Err(Refusal::Bitmaps);
         }
@@ -213,7 +247,7 @@ impl<'a> Packet<'a> {
     #[inline]
     fn upper_layer(kind: Kind, count: usize, read: &Read<'a>) -> Result<UpperLayer<'a>, Refusal> {
         if let Kind::Data { routers, .. } = kind {
-            return read.upper_layer(PORTS_OPTION, count - routers.len());
+            return read.upper_layer(Some((PORTS_OPTION, count - routers.len())));
         }
         match read.next() {
             (protocol @ NO_NEXT_HEADER, payload @ []) => Ok(UpperLayer { ports: None, protocol, payload }),
@@ -226,7 +260,16 @@ impl<'a> Packet<'a> {
     pub fn header_len(&self) -> usize {
         ip::V6_HEADER
             + overhead(self.list.len(), 0)
+            + self.code().len()
             + self.ports.map_or(0, |ports| ports::header_len(ports.len()))
+    }
+
+    /// The authentication code, of a response that has one.
+    const fn code(&self) -> &[u8] {
+        match &self.kind {
+            Kind::Response { code: Some(code), .. } => code,
+            _ => &[],
+        }
     }
 
     /// Writes the packet.
@@ -246,18 +289,23 @@ impl<'a> Packet<'a> {
     pub fn prepend(&self, buffer: &mut Buffer) {
         let next_header = ports::prepend(buffer, self.protocol, PORTS_OPTION, self.ports);
         assert!(self.list.len() <= MAX_LIST, "a list has at most {MAX_LIST} addresses");
-        let (flags, delivery, routers) = match self.kind {
-            Kind::Request => (DISCOVERY, Bitmap::EMPTY, Bitmap::EMPTY),
-            Kind::Response => (DISCOVERY | RESPONSE, Bitmap::EMPTY, Bitmap::EMPTY),
-            Kind::Data { delivery, routers } => (0, delivery, routers),
+        let (flags, maps) = match self.kind {
+            Kind::Request { nonce } => (DISCOVERY, nonce.to_be_bytes()),
+            Kind::Response { nonce, .. } => (DISCOVERY | RESPONSE, nonce.to_be_bytes()),
+            Kind::Data { delivery, routers } => {
+                let (mut maps, half) = ([0; 8], MAX_LIST / 8);
+                maps[..half].copy_from_slice(&delivery.bytes()[..half]);
+                maps[half..].copy_from_slice(&routers.bytes()[..half]);
+                (0, maps)
+            }
         };
-        let mut header = Writer::new(buffer.prepend(FIXED + 16 * self.list.len()));
-        header.put(&[next_header, (1 + 2 * self.list.len()) as u8, ROUTING_TYPE, 0]);
-        header.put(&[self.list.len() as u8, flags | self.hops & MAX_HOPS]);
-        header.u16(self.reserved);
-        header.put(&delivery.bytes()[..MAX_LIST / 8]);
-        header.put(&routers.bytes()[..MAX_LIST / 8]);
+        let len = overhead(self.list.len(), 0) + self.code().len();
+        let mut header = Writer::new(buffer.prepend(len));
+        header.put(&[next_header, (len / 8 - 1) as u8, ROUTING_TYPE, 0]);
+        header.put(&[self.list.len() as u8, flags | self.hops & MAX_HOPS, self.hold, self.reserved]);
+        header.put(&maps);
         header.put(self.list.as_flattened());
+        header.put(self.code());
         header::prepend(buffer, [self.source, self.destination], ROUTING, self.traffic, self.hop_limit);
     }
 }

@@ -25,6 +25,7 @@ fn data<'a>(list: &'a [[u8; 16]], payload: &'a [u8]) -> Packet<'a> {
         destination: at("fd14::2"),
         kind: Kind::Data { delivery: routers, routers },
         hops: 0,
+        hold: 0,
         reserved: 0,
         list,
         ports: None,
@@ -34,7 +35,7 @@ fn data<'a>(list: &'a [[u8; 16]], payload: &'a [u8]) -> Packet<'a> {
 }
 
 fn request(list: &[[u8; 16]]) -> Packet<'_> {
-    Packet { kind: Kind::Request, protocol: NO_NEXT_HEADER, ..data(list, &[]) }
+    Packet { kind: Kind::Request { nonce: 0 }, protocol: NO_NEXT_HEADER, ..data(list, &[]) }
 }
 
 fn refusal(bytes: &[u8]) -> Refusal {
@@ -67,8 +68,14 @@ fn the_bytes_of_discovery_are_those_of_figure_4_1() {
          3b 03 fd 00  01 82 0000  00000000 00000000 fd140000000000000000000000000002");
     assert_eq!(asks.emit()[..], expected[..]);
     let (source, destination) = (at("fd14::5:1"), at("fd14::1"));
-    let answers =
-        Packet { kind: Kind::Response, source, destination, hop_limit: 255, hops: 3, ..request(&list) };
+    let answers = Packet {
+        kind: Kind::Response { nonce: 0, code: None },
+        source,
+        destination,
+        hop_limit: 255,
+        hops: 3,
+        ..request(&list)
+    };
     let expected =
         hex("60000000 0020 2b ff fd140000000000000000000000050001 fd140000000000000000000000000001
          3b 03 fd 00  01 c3 0000  00000000 00000000 fd140000000000000000000000000002");
@@ -128,7 +135,7 @@ fn whatever_is_cut_off_or_not_of_this_form_is_refused_by_its_reason() {
         (44, 5, Refusal::Form),
         (44, 33, Refusal::LongList),
         (45, 0x40, Refusal::Flags),
-        (45, 0x80, Refusal::Bitmaps),
+        (45, 0x80, Refusal::Destination),
         (48, 0x00, Refusal::Delivered),
         (48, 0xd0, Refusal::Bitmaps),
         (51, 0x01, Refusal::PastList),
@@ -157,7 +164,10 @@ fn discovery_is_about_its_destination_and_carries_nothing() {
     assert_eq!(Packet::parse(&asks.emit()), Ok(asks));
     assert_eq!(refusal(&Packet { destination: at("fd14::3"), ..asks }.emit()), Refusal::Destination);
     assert_eq!(refusal(&Packet { list: &list, ..asks }.emit()), Refusal::Destination);
-    assert_eq!(refusal(&Packet { kind: Kind::Response, ..asks }.emit()), Refusal::Destination);
+    assert_eq!(
+        refusal(&Packet { kind: Kind::Response { nonce: 0, code: None }, ..asks }.emit()),
+        Refusal::Destination
+    );
     assert_eq!(
         refusal(&Packet { source: at("fd14::2"), ..asks }.emit()),
         Refusal::Destination,
@@ -194,7 +204,7 @@ proptest! {
     fn any_data_comes_back_as_it_was(
         (list, routers) in lists(),
         mask: u32,
-        (traffic, hop_limit, hops, reserved) in (0_u32..1 << 28, any::<u8>(), 0_u8..64, any::<u16>()),
+        (traffic, hop_limit, hops, reserved) in (0_u32..1 << 28, any::<u8>(), 0_u8..64, any::<[u8; 2]>()),
         with_ports: bool,
         payload in proptest::collection::vec(any::<u8>(), 8..50),
     ) {
@@ -203,7 +213,7 @@ proptest! {
         let ports: Vec<[u8; 2]> = (routers.len()..list.len()).map(|port| [1, port as u8]).collect();
         let destination = Ipv6Addr::from(list[delivery.next(0).unwrap() + 1]);
         let packet = Packet {
-            traffic, hop_limit, destination, hops, reserved,
+            traffic, hop_limit, destination, hops, hold: reserved[0], reserved: reserved[1],
             kind: Kind::Data { delivery, routers },
             ports: with_ports.then_some(&ports[..]),
             ..data(&list, &payload)

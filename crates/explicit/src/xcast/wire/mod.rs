@@ -154,7 +154,7 @@ impl<'a> Packet<'a> {
         if is_repeated {
             return Err(Refusal::Repeated);
         }
-        let UpperLayer { ports, protocol, payload } = read.upper_layer(PORTS_OPTION, count)?;
+        let UpperLayer { ports, protocol, payload } = read.upper_layer(Some((PORTS_OPTION, count)))?;
         Ok(Self {
             traffic: read.traffic,
             hop_limit: read.hop_limit,

@@ -8,6 +8,8 @@ use crate::testing::{path, receiver_address, router_address};
 pub(in crate::meadcast) struct Net {
     /// The router above each; the first has the sender above it.
     parents: Vec<usize>,
+    /// Router with each address.
+    places: BTreeMap<Ipv6Addr, usize>,
     pub(in crate::meadcast) routers: Vec<Option<Router>>,
     /// Router of each receiver.
     pub(in crate::meadcast) receivers: BTreeMap<Ipv6Addr, usize>,
@@ -15,8 +17,11 @@ pub(in crate::meadcast) struct Net {
     pub(in crate::meadcast) at_sender: Vec<Buffer>,
     /// Packets that came to each receiver.
     pub(in crate::meadcast) received: BTreeMap<Ipv6Addr, Vec<Buffer>>,
-    /// Packets that crossed a link.
+    /// Packets that crossed a link between the sender and a router, or two routers.
     pub(in crate::meadcast) crossings: usize,
+    /// Their bytes, and those from the sender's own link among them.
+    pub(in crate::meadcast) bytes: usize,
+    pub(in crate::meadcast) sender_bytes: usize,
 }
 
 pub(in crate::meadcast) const SENDER: &str = "fd14::1";
@@ -24,19 +29,33 @@ pub(in crate::meadcast) const SENDER: &str = "fd14::1";
 impl Net {
     /// A network of routers, each with the one above it and whether it speaks MEADcast, and the routers of receivers.
     pub(in crate::meadcast) fn new(routers: &[(usize, bool)], receivers: &[usize]) -> Self {
-        let machine = |number| Router::new(Config::default(), &[router_address(number).into()]);
-        let speaks = routers.iter().enumerate();
+        let routers: Vec<_> = routers
+            .iter()
+            .enumerate()
+            .map(|(number, &(parent, speaks))| (parent, router_address(number), speaks))
+            .collect();
+        let receivers = receivers.iter().enumerate().map(|(at, &router)| (receiver_address(at), router));
+        Self::with(Config::default(), &routers, receivers)
+    }
+
+    /// The same with addresses and settings.
+    pub(in crate::meadcast) fn with(
+        config: Config,
+        routers: &[(usize, Ipv6Addr, bool)],
+        receivers: impl IntoIterator<Item = (Ipv6Addr, usize)>,
+    ) -> Self {
+        let machine =
+            |&(_, own, speaks): &(_, Ipv6Addr, bool)| speaks.then(|| Router::new(config, &[own.into()]));
         Self {
-            parents: routers.iter().map(|(parent, _)| *parent).collect(),
-            routers: speaks.map(|(number, &(_, speaks))| speaks.then(|| machine(number))).collect(),
-            receivers: receivers
-                .iter()
-                .enumerate()
-                .map(|(at, &router)| (receiver_address(at), router))
-                .collect(),
+            parents: routers.iter().map(|(parent, ..)| *parent).collect(),
+            places: routers.iter().enumerate().map(|(place, (_, own, _))| (*own, place)).collect(),
+            routers: routers.iter().map(machine).collect(),
+            receivers: receivers.into_iter().collect(),
             at_sender: Vec::new(),
             received: BTreeMap::new(),
             crossings: 0,
+            bytes: 0,
+            sender_bytes: 0,
         }
     }
 
@@ -50,8 +69,7 @@ impl Net {
         if to == at(SENDER) {
             return Ok((from > 0).then(|| self.parents[from]));
         }
-        let own = (0..self.parents.len()).find(|&number| router_address(number) == to);
-        let &end = own.as_ref().or(self.receivers.get(&to)).ok_or(())?;
+        let &end = self.places.get(&to).or(self.receivers.get(&to)).ok_or(())?;
         if end == from {
             return Ok(None);
         }
@@ -62,10 +80,13 @@ impl Net {
 
     /// Brings a packet of the sender, and all that it causes, to its ends.
     pub(in crate::meadcast) fn send(&mut self, packet: Buffer) {
+        self.sender_bytes += packet.len();
         let mut line = VecDeque::from([(0, packet)]);
+        let begun_at = self.crossings;
         while let Some((node, packet)) = line.pop_front() {
             self.crossings += 1;
-            assert!(self.crossings < 100_000, "packets that never end");
+            self.bytes += packet.len();
+            assert!(self.crossings - begun_at < 100_000, "packets that never end");
             let (back, own) = match &mut self.routers[node] {
                 Some(router) => answers(router, Instant::ZERO, packet),
                 None => (vec![packet], vec![]),

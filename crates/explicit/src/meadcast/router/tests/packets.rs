@@ -11,7 +11,10 @@ fn a_request_goes_on_with_a_hop_more_and_is_answered_with_it() {
     assert_eq!((back.len(), own.len()), (1, 1));
     assert_eq!(back[0], request("fd14::2", 3, 64));
     let response = Packet::parse(&own[0]).unwrap();
-    assert_eq!((response.kind, response.hops, response.hop_limit), (Kind::Response, 3, 255));
+    assert_eq!(
+        (response.kind, response.hops, response.hop_limit),
+        (Kind::Response { nonce: 0, code: None }, 3, 255)
+    );
     assert_eq!((response.source, response.destination), (at("fd14::9:1"), at("fd14::1")));
     assert_eq!(response.list, list(&["fd14::2"]));
     assert_eq!(counter(&router, "meadcast_responses"), 1);

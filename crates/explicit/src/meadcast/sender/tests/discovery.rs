@@ -4,15 +4,15 @@ use super::*;
 use crate::meadcast::wire::tests::segment;
 use crate::testing::counter;
 
-fn seconds(at: u64) -> Instant {
+pub(super) fn seconds(at: u64) -> Instant {
     Instant::ZERO + Duration::from_secs(at)
 }
 
 fn sender(config: Config) -> Sender {
-    Sender::new(config, at("fd14::1"), at(GROUP).into(), ["E1", "E2", "E3"].map(named))
+    Sender::new(config, at("fd14::1"), at(GROUP).into(), ["E1", "E2", "E3"].map(named), random())
 }
 
-fn sent(sender: &mut Sender, now: Instant) -> Vec<Buffer> {
+pub(super) fn sent(sender: &mut Sender, now: Instant) -> Vec<Buffer> {
     let items = std::iter::from_fn(|| sender.poll(now));
     let packets = items.map(|item| match item {
         (Port::Below(1), Item::Packet(packet)) => packet,
@@ -22,7 +22,7 @@ fn sent(sender: &mut Sender, now: Instant) -> Vec<Buffer> {
 }
 
 /// Runs the sender up to an instant, and returns when it sent what to whom: requests, data.
-fn run(sender: &mut Sender, to: Instant) -> Vec<(u64, Kind, String)> {
+pub(super) fn run(sender: &mut Sender, to: Instant) -> Vec<(u64, Kind, String)> {
     let mut all = Vec::new();
     while let Some(now) = sender.deadline().filter(|at| *at <= to) {
         sender.wake(now);
@@ -42,8 +42,9 @@ fn response(router: &str, hops: u8, receiver: &str) -> Buffer {
         hop_limit: 250,
         source: named(router),
         destination: at("fd14::1"),
-        kind: Kind::Response,
+        kind: Kind::Response { nonce: 0, code: None },
         hops,
+        hold: 0,
         reserved: 0,
         list: &list,
         ports: None,
@@ -91,7 +92,8 @@ fn requests_go_to_all_receivers_after_the_delay_and_then_at_the_interval_behind_
     let mut sender = sender(Config::default());
     assert_eq!(sender.deadline(), Some(Instant::ZERO));
     let requests = run(&mut sender, seconds(20));
-    let expected = |at| ["E1", "E2", "E3"].map(|receiver| (at, Kind::Request, receiver.to_owned()));
+    let expected =
+        |at| ["E1", "E2", "E3"].map(|receiver| (at, Kind::Request { nonce: 0 }, receiver.to_owned()));
     assert_eq!(requests, [expected(5), expected(12), expected(19)].concat());
     assert_eq!(
         (counter(&sender, "meadcast_sender_discoveries"), counter(&sender, "meadcast_sender_requests")),
@@ -170,7 +172,7 @@ fn senders_of_one_node_each_hear_the_responses_about_their_receivers_and_count_n
     let sender = |delay, receivers: &[&str]| {
         let config = Config { delay: Duration::from_secs(delay), ..Config::default() };
         let receivers: Vec<Ipv6Addr> = receivers.iter().copied().map(named).collect();
-        Sender::new(config, at("fd14::1"), at(GROUP).into(), receivers)
+        Sender::new(config, at("fd14::1"), at(GROUP).into(), receivers, random())
     };
     // E3 is a receiver of both. The first sender's discovery ends at 2 s, and the second's at 3 s.
     let mut senders = [sender(0, &["E1", "E2", "E3"]), sender(1, &["E3", "E4", "E5"])];
@@ -224,7 +226,7 @@ fn receivers_come_by_unicast_and_go_at_once() {
 #[test]
 fn packets_of_a_tun_device_are_sent_from_the_senders_address_with_their_class_and_label() {
     let tun = at("fd15::1");
-    let mut sender = Sender::new(Config::default(), at("fd14::1"), tun.into(), [named("E1")]);
+    let mut sender = Sender::new(Config::default(), at("fd14::1"), tun.into(), [named("E1")], random());
     let mut packet = segment(at("fd15::9"), tun, 5001, b"film");
     ip::prepend(&mut packet, at("fd15::9").into(), tun.into(), ip::UDP, 64, 0);
     packet[..4].copy_from_slice(&[0x6b, 0x80, 0x12, 0x34]);

@@ -170,7 +170,7 @@ proptest! {
             named_paths.iter().map(|(receiver, path)| (*receiver, (1..).zip(path.iter().copied()).collect())).collect();
         let mut tree = Tree::new(&receivers, &paths);
         tree.cut(min_leaves, min_routers);
-        let groups = Groups::new(&tree, &config, &receivers);
+        let groups = Groups::new(&tree, &config, at("fd14::1"), &receivers);
         let mut served = BTreeSet::new();
         for receiver in &groups.unicast {
             prop_assert!(served.insert(*receiver));
@@ -182,7 +182,7 @@ proptest! {
             let kind = Kind::Data { delivery: group.routers, routers: group.routers };
             let first = group.receivers().next().unwrap();
             let packet = Packet {
-                traffic: 0, hop_limit: 64, source: at("fd14::1"), destination: first, kind, hops: 0, reserved: 0,
+                traffic: 0, hop_limit: 64, source: at("fd14::1"), destination: first, kind, hops: 0, hold: 0, reserved: 0,
                 list: &group.list, ports: None, protocol: 17, payload: &payload,
             };
             prop_assert!(Packet::parse(&packet.emit()).is_ok(), "every list is one that routers take: {}", groups);

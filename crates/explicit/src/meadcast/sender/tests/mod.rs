@@ -2,18 +2,25 @@ mod discovery;
 mod examples;
 mod groups;
 mod network;
+mod responses;
+mod revision;
+mod testbed;
 
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
-use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Machine, Port, Transit};
+use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Machine, Port, Seed, Stream, Transit};
 
 use super::tree::Path;
-use super::{Config, Group, Groups, Sender, Tree};
+use super::{Config, Group, Grouping, Groups, Sender, Tree};
 use crate::meadcast::wire::{Kind, NO_NEXT_HEADER, Packet};
 use crate::testing::at;
 
 const GROUP: &str = "ff18::1";
+
+fn random() -> Stream {
+    Seed::new(1, 0).stream(&["sender"], 0)
+}
 
 /// A datagram of the application to the group.
 fn datagram(payload: Buffer) -> Item {
@@ -56,5 +63,5 @@ fn groups(named_paths: &[(&str, &[&str])], config: &Config) -> Groups {
     let (receivers, paths) = paths(named_paths);
     let mut tree = Tree::new(&receivers, &paths);
     tree.cut(config.min_leaves, config.min_routers);
-    Groups::new(&tree, config, &receivers)
+    Groups::new(&tree, config, at("fd14::1"), &receivers)
 }

@@ -6,7 +6,7 @@ use super::*;
 use crate::meadcast::router::tests::net::{Net, SENDER};
 use crate::testing::{receiver_address, trees};
 
-fn bring(net: &mut Net, sender: &mut Sender, now: Instant) {
+pub(super) fn bring(net: &mut Net, sender: &mut Sender, now: Instant) {
     while let Some((port, item)) = sender.poll(now) {
         match (port, item) {
             (Port::Below(1), Item::Packet(packet)) => net.send(packet),
@@ -31,7 +31,7 @@ proptest! {
         let mut net = Net::new(&tree, &places);
         let receivers: Vec<Ipv6Addr> = (0..places.len()).map(receiver_address).collect();
         let config = Config { max, merge, min_leaves, split, ..Config::default() };
-        let mut sender = Sender::new(config, at(SENDER), at(GROUP).into(), receivers.clone());
+        let mut sender = Sender::new(config, at(SENDER), at(GROUP).into(), receivers.clone(), random());
         let mut crossed = Vec::new();
         for step in 0..3_u64 {
             // Data before the first discovery, behind it, and behind the second, for which all routers are off.

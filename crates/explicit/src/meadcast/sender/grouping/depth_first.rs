@@ -1,4 +1,4 @@
-//! The grouping of receivers into packets: the thesis' algorithm 1.
+//! The thesis' algorithm 1.
 //!
 //! A packet begins with the deepest router, first in depth-first order, whose receivers are in no packet yet. From
 //! there the tree is walked down to routers with such receivers, and up, but not to the sender: each router whose
@@ -9,55 +9,21 @@
 //! here, as in the thesis' second example. Receivers of a router with more than fit any packet are split over several,
 //! and fill the packet that is there first, as in the thesis' program.
 
-use std::collections::BTreeSet;
-use std::fmt;
 use std::net::Ipv6Addr;
 
-use super::config::Config;
-use super::tree::Tree;
-use crate::Bitmap;
+use super::{Config, Section, Tree};
 
-/// The packets that each data goes out in.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Groups {
-    /// The lists of MEADcast packets.
-    pub packets: Vec<Group>,
-    /// The receivers that are served by unicast, in the order of the sender's receivers.
-    pub unicast: Vec<Ipv6Addr>,
-}
-
-/// The list of a packet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
-    /// Routers, and behind each the receivers that it serves.
-    pub list: Vec<[u8; 16]>,
-    /// Places of the routers.
-    pub routers: Bitmap,
-}
-
-impl Group {
-    /// The receivers, in the order of the list.
-    pub fn receivers(&self) -> impl Iterator<Item = Ipv6Addr> {
-        let places = self.list.iter().enumerate().filter(|(place, _)| !self.routers.has(*place));
-        places.map(|(_, address)| Ipv6Addr::from(*address))
+/// The packets of a tree whose small routers have been [cut](Tree::cut).
+pub(super) fn packets(tree: &Tree, config: &Config) -> Vec<Vec<Section>> {
+    let mut grouping = DepthFirst::new(tree, config);
+    while let Some(start) = grouping.start() {
+        grouping.fill(start);
+        grouping.finish();
     }
+    grouping.packets
 }
 
-impl Groups {
-    /// The groups of the receivers in a tree whose small routers have been [cut](Tree::cut).
-    pub(super) fn new(tree: &Tree, config: &Config, receivers: &[Ipv6Addr]) -> Self {
-        let mut grouping = Grouping::new(tree, config);
-        while let Some(start) = grouping.start() {
-            grouping.fill(start);
-            grouping.finish();
-        }
-        let grouped: BTreeSet<Ipv6Addr> = grouping.packets.iter().flat_map(Group::receivers).collect();
-        let unicast = receivers.iter().copied().filter(|receiver| !grouped.contains(receiver)).collect();
-        Self { packets: grouping.packets, unicast }
-    }
-}
-
-struct Grouping<'a> {
+struct DepthFirst<'a> {
     tree: &'a Tree,
     config: &'a Config,
     /// Of each place, the leaves that are in no packet yet.
@@ -65,22 +31,22 @@ struct Grouping<'a> {
     /// Their number at each place and below.
     below: Vec<usize>,
     /// The packet that is being filled.
-    sections: Vec<Section>,
-    packets: Vec<Group>,
+    sections: Vec<Filled>,
+    packets: Vec<Vec<Section>>,
 }
 
-/// A router with the receivers that it is to serve.
-struct Section {
+/// A section of the packet that is being filled.
+struct Filled {
     place: usize,
     /// Hops to the router that it began with.
     begun_at: u8,
     receivers: Vec<Ipv6Addr>,
 }
 
-impl<'a> Grouping<'a> {
+impl<'a> DepthFirst<'a> {
     fn new(tree: &'a Tree, config: &'a Config) -> Self {
         // Those of the sender, and of routers with few, go by unicast.
-        let free = |(place, it): (usize, &'a super::tree::Place)| match &it.leaves[..] {
+        let free = |(place, it): (usize, &'a super::Place)| match &it.leaves[..] {
             leaves if place != Tree::ROOT && leaves.len() >= config.min_leaves => leaves,
             _ => &[],
         };
@@ -142,7 +108,7 @@ impl<'a> Grouping<'a> {
             }
             None => {
                 let begun_at = self.tree.places[place].hops;
-                self.sections.push(Section { place, begun_at, receivers: taken.to_vec() });
+                self.sections.push(Filled { place, begun_at, receivers: taken.to_vec() });
             }
         }
         let len = self.len();
@@ -187,34 +153,10 @@ impl<'a> Grouping<'a> {
     }
 
     fn finish(&mut self) {
-        let (mut list, mut routers) = (Vec::new(), Bitmap::EMPTY);
-        for section in self.sections.drain(..) {
-            routers = routers.with(list.len());
-            list.push(self.tree.places[section.place].router.octets());
-            list.extend(section.receivers.iter().map(Ipv6Addr::octets));
+        let section = |Filled { place, receivers, .. }| Section { place, receivers };
+        let sections: Vec<Section> = self.sections.drain(..).map(section).collect();
+        if !sections.is_empty() {
+            self.packets.push(sections);
         }
-        if !list.is_empty() {
-            self.packets.push(Group { list, routers });
-        }
-    }
-}
-
-/// A line for each packet, and one for those by unicast.
-impl fmt::Display for Groups {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for group in &self.packets {
-            f.write_str("list")?;
-            for (place, address) in group.list.iter().enumerate() {
-                let mark = if group.routers.has(place) { " |" } else { "" };
-                write!(f, "{mark} {}", Ipv6Addr::from(*address))?;
-            }
-            writeln!(f)?;
-        }
-        if !self.unicast.is_empty() {
-            f.write_str("unicast:")?;
-            self.unicast.iter().try_for_each(|receiver| write!(f, " {receiver}"))?;
-            writeln!(f)?;
-        }
-        Ok(())
     }
 }
