@@ -141,14 +141,14 @@ static OPTIONS: Options<Settings> = Options(&[
     },
     Opt {
         key: "min-origination",
-        about: "The least time between two instances of an advertisement that its router makes. Shorter, and a link that flaps costs more; longer, and the second change in a row is known later.",
+        about: "Minimum time between two instances of an advertisement that its router makes. Shorter, and a link that flaps costs more; longer, and the second change in a row is known later.",
         form: Form::Duration,
         set: |settings, node, key| duration(node, key).map(|found| settings.config.min_origination = found),
         show: |settings| shown(&settings.config.min_origination),
     },
     Opt {
         key: "min-arrival",
-        about: "The least time between two instances of an advertisement that are taken, less than `min-origination`; another is taken when it is sent again. Shorter, and a forger costs more.",
+        about: "Minimum time between two instances of an advertisement that are taken, less than `min-origination`; another is taken when it is sent again. Shorter, and a forger costs more.",
         form: Form::Duration,
         set: |settings, node, key| duration(node, key).map(|found| settings.config.min_arrival = found),
         show: |settings| shown(&settings.config.min_arrival),
@@ -162,7 +162,7 @@ static OPTIONS: Options<Settings> = Options(&[
     },
     Opt {
         key: "spf-hold",
-        about: "The least time between two computations, which doubles with each change within it, up to ten seconds or to itself if that is longer. Shorter costs work in unrest; longer, and the second change in a row is followed later.",
+        about: "Minimum time between two computations, which doubles with each change within it, up to 10 s or to itself if that is longer. Shorter costs work in unrest; longer, and the second change in a row is followed later.",
         form: Form::Duration,
         set: |settings, node, key| {
             let hold = some_duration(node, key)?;
@@ -183,7 +183,7 @@ static OPTIONS: Options<Settings> = Options(&[
     },
     Opt {
         key: "max-neighbours",
-        about: "The largest number of routers that are heard on a link, 1 to 100. With fewer, those beyond are not heard; with more, forged ones take more memory.",
+        about: "Maximum number of routers that are heard on a link, 1 to 100. With fewer, those beyond are not heard; with more, forged ones take more memory.",
         form: Form::Numbers(1, MAX_NEIGHBOURS as u64),
         set: |settings, node, key| {
             let found = whole(node, key, 1..=MAX_NEIGHBOURS as u64)?;
@@ -194,7 +194,7 @@ static OPTIONS: Options<Settings> = Options(&[
     },
     Opt {
         key: "max-advertisements",
-        about: "The largest number of advertisements of an area that a router holds. With fewer, routers beyond are not reached; with more, forged ones take more memory.",
+        about: "Maximum number of advertisements of an area that a router holds. With fewer, routers beyond are not reached; with more, forged ones take more memory.",
         form: Form::Count,
         set: |settings, node, key| {
             let found = whole(node, key, 1..=10_000_000)?;
