@@ -72,3 +72,35 @@ fn links(database: &Database) -> (BTreeMap<u32, Links>, BTreeSet<u32>) {
     }
     (all, borders)
 }
+
+#[cfg(test)]
+mod tests {
+    use hopcast_core::Instant;
+
+    use super::*;
+    use crate::link_state::wire::{Key, Link};
+
+    /// The routers that 1 reaches over its neighbour 2, where each has these links.
+    fn reached(routers: &[(u32, &[(u32, u16)])]) -> Vec<(u32, u32)> {
+        let mut database = Database::default();
+        for &(originator, links) in routers {
+            let key = Key { originator, kind: Kind::Links, fragment: 0 };
+            let links = links.iter().map(|&(to, cost)| Link { to, cost }).collect();
+            let content = Content::Links { is_border: false, links };
+            database.install(Instant::ZERO, Advertisement::new(key, 1, 0, content), true);
+        }
+        let found = paths(&database, 1, &BTreeMap::from([(2, (10, 0))]));
+        found.into_iter().map(|(router, reached)| (router, reached.cost)).collect()
+    }
+
+    #[test]
+    fn a_link_that_only_one_of_its_ends_announces_is_none() {
+        let far: &[(u32, u16)] = &[(3, 5)];
+        let honest: [(u32, &[(u32, u16)]); 3] = [(2, &[(1, 7), (3, 5)]), (3, &[(2, 9), (4, 5)]), (4, far)];
+        assert_eq!(reached(&honest), [(2, 10), (3, 15), (4, 20)]);
+        // Router 2 says that it is joined to 4, which does not say so.
+        let liar: [(u32, &[(u32, u16)]); 3] = [(2, &[(1, 7), (3, 5), (4, 1)]), honest[1], (4, far)];
+        assert_eq!(reached(&liar), reached(&honest));
+        assert_eq!(reached(&[(2, &[(3, 5)]), honest[1], honest[2]]), [], "it does not hear router 1");
+    }
+}

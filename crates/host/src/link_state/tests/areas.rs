@@ -71,6 +71,19 @@ fn an_area_whose_inside_is_cut_is_reached_by_the_border_that_still_can() {
     assert_eq!(reach(&net).len(), 64 + 1, "router 4 is alone");
 }
 
+/// Or else what one border router has heard would come back to it by another.
+#[test]
+fn no_area_joins_the_parts_of_a_backbone() {
+    let mut net = Net::new(Config::default(), three_areas());
+    net.run(seconds(30.0));
+    net.set_up(0, false);
+    net.set_up(2, false);
+    net.run(seconds(30.0));
+    let reaches = |from, to| net.cost(from, to, false).is_some();
+    assert!(reaches(0, 1) && reaches(3, 5) && reaches(1, 5), "within an area, and over one border router");
+    assert!(!reaches(0, 5) && !reaches(0, 7), "over two");
+}
+
 #[test]
 fn routers_of_different_areas_on_one_link_do_not_hear_each_other() {
     let ends = vec![End { router: 0, cost: 10, area: 0 }, End { router: 1, cost: 10, area: 1 }];
