@@ -25,6 +25,8 @@
 //! | [`neighbours`] | resolution of neighbours' Ethernet addresses: ARP and neighbour discovery |
 //! | [`membership`], [`querier`] | IGMP and MLD: the host's side, and the router's |
 //! | [`pim`] | multicast routing by source trees: the Joins, Prunes and Asserts of routers |
+//! | [`link_state`] | unicast routing by flooded advertisements and shortest paths |
+//! | [`firewall`] | drops of packets in transit |
 //! | [`RawIp`] | datagrams as a protocol of IP, above a binding |
 //! | [`Udp`] | UDP without a host, for stacks whose packets go into a tunnel |
 //! | [`ping`] | messages as echo requests through a packet port, and their round trips |
@@ -58,10 +60,12 @@ pub mod binding;
 pub mod config;
 mod counters;
 mod echo;
+pub mod firewall;
 mod forward;
 mod groups;
 mod host;
 mod icmp;
+pub mod link_state;
 pub mod membership;
 mod memberships_below;
 pub mod neighbours;

@@ -14,7 +14,7 @@ use crate::error::Cause;
 
 use crate::network::{Below, NodeGroups, NodeLayers, NodeRoutes, NodeServices, PlacedService};
 use crate::network::{
-    GlobalRoutes, HOP_LIMIT, Hop, HostInterface, Network, NetworkPlan, NodeId, interface_name,
+    GlobalRoutes, HOP_LIMIT, Hop, HostInterface, Network, NetworkPlan, NodeId, ServiceSpec, interface_name,
 };
 use crate::service::{
     GroupEgresses, GroupForwarder, HookChain, MulticastRole, OnKernel, Restartable, ServiceRoutes,
@@ -302,7 +302,8 @@ impl NodeBuilder {
             let service = &network.services[*service];
             let settings = service.layer.settings();
             let changes = service.changes_at(node);
-            let attached = (layers.lower(takes, network.links), layers.user(place));
+            let lower = layers.lower(below_service(layers, service, takes), network.links);
+            let attached = (lower, layers.user(place));
             let machine = Restartable::new(&service.layer, changes, &host, attached, self.routes.clone());
             let machine = Shared::new(machine);
             statuses.push(ServiceStatus::new(machine.clone()));
@@ -478,7 +479,8 @@ fn put_services(
     for (place, PlacedService { service, takes }) in layers.services.iter().enumerate() {
         let service = &network.services[*service];
         let changes = service.changes_at(node);
-        let attached = (layers.lower(takes, network.links), layers.user(place));
+        let lower = layers.lower(below_service(layers, service, takes), network.links);
+        let attached = (lower, layers.user(place));
         let machine = Restartable::new(&service.layer, changes, host, attached, routes.clone());
         let machine = Shared::new(machine);
         let slot = assembly.add(Box::new(machine.clone()));
@@ -496,6 +498,11 @@ fn put_services(
     attach_queriers(assembly, network, layers, &placed);
     let below = layers.host.iter().map(|&place| below(layers, &placed, place)).collect();
     (placed, statuses, below)
+}
+
+/// The places of the interfaces below a service: those that it is attached to, or all of its host's.
+fn below_service<'a>(layers: &'a NodeLayers, service: &ServiceSpec, takes: &'a [usize]) -> &'a [usize] {
+    if service.layer.row().on_host { &layers.host } else { takes }
 }
 
 /// The port below an interface of a node, whose services below it have been placed.

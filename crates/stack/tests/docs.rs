@@ -305,6 +305,10 @@ fn described(option: &OptionDoc) -> Value {
         }
         Form::Port => port(),
         Form::Ports => json!({ "type": "object", "additionalProperties": port() }),
+        Form::PerInterface(min, max) => {
+            let number = json!({ "type": "integer", "minimum": min, "maximum": max });
+            json!({ "type": "object", "additionalProperties": number })
+        }
     };
     let default = if option.default.is_empty() { "none" } else { &option.default };
     value["description"] = format!("{} Default: {default}.", option.about).into();

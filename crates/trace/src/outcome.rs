@@ -25,7 +25,7 @@ pub fn outcome(counter: &str) -> Option<(Outcome, &'static str)> {
 }
 
 /// Families of counters, one for each way in which a header can be wrong.
-const REFUSED: [&str; 2] = ["pim_refused_", "refused_"];
+const REFUSED: [&str; 3] = ["link_state_refused_", "pim_refused_", "refused_"];
 
 /// Counters in the order of their names.
 #[rustfmt::skip]
@@ -49,6 +49,12 @@ const TABLE: &[(&str, Outcome, &str)] = {
         ("element_spms_old", Dropped, "a newer SPM came before"),
         ("element_wrong_items", Dropped, "the port does not carry it"),
         ("feedback_refused", Dropped, "it asks for, or answers, what was never sent"),
+        ("firewall_dropped_all", Dropped, "a firewall drops all packets"),
+        ("firewall_dropped_icmp", Dropped, "a firewall drops ICMP"),
+        ("firewall_dropped_routing_header", Dropped, "a firewall drops packets with a routing header"),
+        ("firewall_dropped_tcp", Dropped, "a firewall drops TCP"),
+        ("firewall_dropped_udp", Dropped, "a firewall drops UDP"),
+        ("firewall_wrong_items", Dropped, "the port does not carry it"),
         ("flows_skipped", Dropped, "too many flows waited"),
         ("foreign", Dropped, "it is from another than the peer or a neighbour"),
         ("fragments", Dropped, "it is a fragment, and the host does not reassemble"),
@@ -65,6 +71,7 @@ const TABLE: &[(&str, Outcome, &str)] = {
         ("hook_excess", Dropped, "a hook answered with too many packets"),
         ("hop_limit_exceeded", Dropped, "its hop limit is used up"),
         ("icmp_ignored", Dropped, "nothing takes this ICMP message"),
+        ("link_state_wrong_items", Dropped, "the port does not carry it"),
         ("malformed", Dropped, "it does not parse"),
         ("malformed_group_frame", Dropped, "its IP header, or its message of IGMP or MLD, does not parse"),
         ("meadcast_wrong_items", Dropped, "the port does not carry it"),

@@ -43,6 +43,14 @@ pub enum PlacementError {
         /// The interfaces that there are, each with its link.
         known: String,
     },
+    /// An option names an interface that none of the service's nodes has; the cause is that of the first.
+    #[error("`{key}`: {cause}")]
+    Named {
+        /// The option.
+        key: &'static str,
+        /// The cause at one node.
+        cause: Box<Self>,
+    },
     /// An interface is wanted twice.
     #[error("`{0}` is listed twice")]
     ListedTwice(String),

@@ -112,6 +112,7 @@ impl Layers {
         }
         let mut made = 0;
         for (number, service) in network.services.iter().enumerate() {
+            check_names(&nodes, number, network)?;
             for &node in &service.on {
                 let found = nodes[node].place(node, number, network);
                 made += found.map_err(|cause| ServiceError { service: number, node, cause })?;
@@ -171,6 +172,29 @@ impl Layers {
         }
         Self::of(network).expect("services that have been placed before").segments
     }
+}
+
+/// Checks that each interface or link that options of a service name is at one of its nodes.
+fn check_names(nodes: &[NodeLayers], number: usize, network: Network<'_>) -> Result<(), ServiceError> {
+    let service = &network.services[number];
+    let later = service.changes.iter().filter_map(|change| change.to.as_ref());
+    let all = std::iter::once(&service.layer).chain(later);
+    for (key, name) in all.flat_map(|layer| layer.settings().names_interfaces()) {
+        let found = service.on.iter().map(|&node| (node, nodes[node].find(name, network.links)));
+        let mut missing = None;
+        let is_there = found.into_iter().any(|(node, found)| match found {
+            Ok(_) => true,
+            Err(cause) => {
+                missing.get_or_insert((node, cause));
+                false
+            }
+        });
+        if let Some((node, cause)) = missing.filter(|_| !is_there) {
+            let cause = PlacementError::Named { key, cause: Box::new(cause) };
+            return Err(ServiceError { service: number, node, cause });
+        }
+    }
+    Ok(())
 }
 
 impl LayerInterface {

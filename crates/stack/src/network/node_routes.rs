@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::rc::Rc;
 
 use hopcast_core::Stream;
+use hopcast_host::link_state::{Attached, RouteTable};
 use hopcast_host::pim::GroupTable;
 use hopcast_host::{NextHop, RouteEntry, Routes};
 
@@ -42,7 +43,7 @@ impl Routes for NodeRoutes {
     }
 
     fn version(&self) -> u64 {
-        self.routes.borrow().version
+        self.routes.borrow().version_of_nodes()
     }
 
     fn route(&mut self, destination: IpAddr) -> Option<RouteEntry> {
@@ -69,7 +70,7 @@ impl ServiceRoutes for NodeRoutes {
     }
 
     fn version(&self) -> u64 {
-        self.routes.borrow().version
+        self.routes.borrow().version_of_nodes()
     }
 
     fn runs(&self, kind: &str, at: IpAddr) -> bool {
@@ -90,6 +91,22 @@ impl ServiceRoutes for NodeRoutes {
             _ => routes.addresses().first(nodes[place], to.is_ipv6()),
         };
         Some(ServiceNode { address, interface, hops: place as u32 + 1 })
+    }
+
+    fn route_table(&self) -> RouteTable {
+        self.routes.borrow().found_table(self.node).cloned().unwrap_or_default()
+    }
+
+    fn links_version(&self) -> u64 {
+        self.routes.borrow().version
+    }
+
+    fn is_up(&self, interface: u32) -> bool {
+        self.routes.borrow().is_up(self.node, interface)
+    }
+
+    fn attached(&self) -> Vec<Attached> {
+        self.routes.borrow().attached(self.node)
     }
 }
 
@@ -129,6 +146,22 @@ impl ServiceRoutes for NodeServices {
 
     fn group_table(&self) -> GroupTable {
         self.groups.clone()
+    }
+
+    fn route_table(&self) -> RouteTable {
+        self.routes.route_table()
+    }
+
+    fn links_version(&self) -> u64 {
+        self.routes.links_version()
+    }
+
+    fn is_up(&self, interface: u32) -> bool {
+        self.routes.is_up(interface)
+    }
+
+    fn attached(&self) -> Vec<Attached> {
+        self.routes.attached()
     }
 
     fn random(&self) -> Stream {

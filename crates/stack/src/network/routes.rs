@@ -3,19 +3,22 @@
 //! A route goes over the fewest hops, among those over the minimum total delay, and among those over the link that
 //! stands first in the file. Links that are down are not used, from the instant on at which their owner says so: that
 //! at which they go down, or later, if the scenario gives routing a time to converge. All nodes change at that one
-//! instant. Routes that the file writes itself win over them, for all destinations that they cover. Protocols that
-//! route for themselves do without these routes.
+//! instant. Routes that the file writes itself win over them, for all destinations that they cover. Nodes whose
+//! services route for themselves do without these routes: beyond their own links they have what those have found.
 //!
 //! An address in a segment's prefix is reached over that segment: by its hosts directly, as long as their own
 //! attachment to it is up (the connected route), and by all others over the shortest path to any of them. Of a
 //! connected route and one of the file that with the longer prefix wins.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use hopcast_core::Instant;
 use hopcast_host::Prefix;
+use hopcast_host::link_state::{Attached, RouteTable};
 use hopcast_link::{Attachment, Change};
 
 use super::address_plan::{AddressPlan, Subnet};
@@ -36,8 +39,12 @@ pub struct GlobalRoutes {
     entries: usize,
     pub(super) groups: GroupTrees,
     statics: StaticTable,
+    /// The tables of the nodes whose services route for themselves.
+    found: BTreeMap<NodeId, RouteTable>,
+    /// Number of changes of those tables.
+    found_changes: Rc<Cell<u64>>,
     pub(super) running: RunningServices,
-    /// A number that changes whenever a route, or a service on it, may have changed.
+    /// A number that changes whenever an idealised route, or a service on it, may have changed.
     pub(super) version: u64,
 }
 
@@ -120,7 +127,58 @@ impl GlobalRoutes {
     pub(super) fn new(paths: ShortestPaths, addresses: Arc<AddressPlan>, services: &[ServiceSpec]) -> Self {
         let (groups, statics) = (GroupTrees::default(), StaticTable::default());
         let running = RunningServices::of(services);
-        Self { paths, addresses, tables: BTreeMap::new(), entries: 0, groups, statics, running, version: 0 }
+        let found_changes = Rc::new(Cell::new(0));
+        let routing = services.iter().filter(|service| service.layer.settings().routes_unicast());
+        let table = |&node: &NodeId| (node, RouteTable::counting_in(found_changes.clone()));
+        let found = routing.flat_map(|service| &service.on).map(table).collect();
+        Self {
+            paths,
+            addresses,
+            tables: BTreeMap::new(),
+            entries: 0,
+            groups,
+            statics,
+            found,
+            found_changes,
+            running,
+            version: 0,
+        }
+    }
+
+    /// A number that changes whenever a route of a node, or a service on it, may have changed.
+    pub(super) fn version_of_nodes(&self) -> u64 {
+        self.version + self.found_changes.get()
+    }
+
+    /// The table of a node whose service routes for itself.
+    pub(super) fn found_table(&self, node: NodeId) -> Option<&RouteTable> {
+        self.found.get(&node)
+    }
+
+    /// What a node reaches over its own links without another router that routes for itself: the prefixes of their
+    /// segments, and the own addresses of the hosts there; whatever is down.
+    pub(super) fn attached(&self, node: NodeId) -> Vec<Attached> {
+        let mut attached = Vec::new();
+        for own in self.paths.ends_at(node) {
+            let interface = self.paths.interface(own);
+            let prefixes = self.addresses.in_prefixes(node, interface);
+            attached.extend(prefixes.map(|(_, to)| Attached { to, interface, gateway: None }));
+            for step in self.paths.all_beside(own) {
+                let other = self.paths.node(step.to);
+                if !self.found.contains_key(&other) {
+                    attached.extend([false, true].map(|ipv6| {
+                        let to = Prefix::of(addresses_of(other)[usize::from(ipv6)]);
+                        Attached { to, interface, gateway: Some(self.neighbour_address(step.to, ipv6)) }
+                    }));
+                }
+            }
+        }
+        attached
+    }
+
+    /// Whether a node can send by an interface.
+    pub(super) fn is_up(&self, node: NodeId, interface: u32) -> bool {
+        self.paths.ends_at(node).any(|end| self.paths.interface(end) == interface && self.paths.is_up(end))
     }
 
     /// Adds a static route to a node, which wins over the shortest paths of all destinations that it covers; false, and
@@ -297,6 +355,7 @@ impl GlobalRoutes {
                 self.addresses.owner(to)?;
                 match self.statics.find(from, to, 0) {
                     Some(step) => Some(Leg { own: step.from, far: Some(step.to), connected: false }),
+                    None if self.found.contains_key(&from) => self.found_leg(from, to),
                     None => self.dynamic_leg(from, to),
                 }
             }
@@ -310,7 +369,18 @@ impl GlobalRoutes {
         {
             return Some(Leg { own: step.from, far: Some(step.to), connected: false });
         }
+        if self.found.contains_key(&from) && self.paths.on_segment(from, subnet.segment).is_none() {
+            return self.found_leg(from, to.unwrap_or(subnet.prefix.first()));
+        }
         self.dynamic_leg_to_subnet(from, subnet, to)
+    }
+
+    /// The next hop towards an address that a node's service has found.
+    fn found_leg(&self, from: NodeId, to: IpAddr) -> Option<Leg> {
+        let found = self.found.get(&from)?.find(to)?;
+        let next = self.addresses.owner(found.gateway)?;
+        let step = self.paths.neighbour(from, found.interface, next)?;
+        Some(Leg { own: step.from, far: Some(step.to), connected: false })
     }
 
     /// The next hop towards a prefix, or one address in it, whatever routes the file has.

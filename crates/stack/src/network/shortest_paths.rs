@@ -361,6 +361,23 @@ impl ShortestPaths {
         hears.then_some(Step { from: own, to })
     }
 
+    /// The steps from an end to all neighbours on its segment.
+    pub(super) fn all_beside(&self, own: u32) -> impl Iterator<Item = Step> {
+        let End { node, segment, .. } = self.ends[own as usize];
+        let others = self.ends_of(segment as usize).map(|end| self.ends[end as usize].node);
+        others.filter(move |&other| other != node).filter_map(move |other| self.beside(own, other))
+    }
+
+    /// The numbers of a node's ends, in order.
+    pub(super) fn ends_at(&self, node: NodeId) -> impl Iterator<Item = u32> {
+        self.at_node(node).iter().copied()
+    }
+
+    /// Whether an end can send.
+    pub(super) fn is_up(&self, end: u32) -> bool {
+        self.ends[end as usize].up
+    }
+
     /// The end of a node on a segment, where it can send.
     pub(super) fn on_segment(&self, node: NodeId, segment: SegmentId) -> Option<u32> {
         self.ends_on(node, segment).find(|&end| self.ends[end as usize].up)

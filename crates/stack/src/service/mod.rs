@@ -94,14 +94,26 @@ pub trait Service: fmt::Debug + Send + Sync {
         Vec::new()
     }
 
+    /// Whether it finds the routes of its node, and fills its [table](ServiceRoutes::route_table): beyond its own links
+    /// the node has no others then. Its machine is woken when a link of the node goes down or up.
+    fn routes_unicast(&self) -> bool {
+        false
+    }
+
+    /// Interfaces and links that its options name, of which each is at one of its nodes at least, with the option.
+    fn names_interfaces(&self) -> Vec<(&'static str, &str)> {
+        Vec::new()
+    }
+
     /// Its part in multicast routing, if it has one.
     fn multicast(&self) -> Option<MulticastRole> {
         None
     }
 
     /// Its machine at one node: `Below(i)` is interface i of `lower`, those that it is attached to, and `Above(i)` of
-    /// those that it makes. Of one that is attached to the host, `lower` is empty, and `Below(0)` is its hook. It may
-    /// keep the node's `routes`, and look up what they are at any time; at a site of a deployment there are none.
+    /// those that it makes. Of one that is attached to the host, `lower` are the interfaces of the host, and `Below(0)`
+    /// is its hook. It may keep the node's `routes`, and look up what they are at any time. At a site of a deployment
+    /// there are neither routes nor a host's interfaces.
     fn machine(
         &self,
         host: &HostConfig,

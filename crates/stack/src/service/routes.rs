@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use hopcast_core::{Seed, Stream};
 use hopcast_host::RouteEntry;
+use hopcast_host::link_state::{Attached, RouteTable};
 use hopcast_host::pim::GroupTable;
 
 /// The routes of a node, and who runs which service: all as it is at the moment of the question.
@@ -34,6 +35,28 @@ pub trait ServiceRoutes {
     /// host forwards by.
     fn group_table(&self) -> GroupTable {
         GroupTable::default()
+    }
+
+    /// The node's table of routes, for a service that [finds](super::Service::routes_unicast) them: what is in it the
+    /// host forwards by.
+    fn route_table(&self) -> RouteTable {
+        RouteTable::default()
+    }
+
+    /// A number that changes whenever [`is_up`](Self::is_up) may have changed. It is cheap to read.
+    fn links_version(&self) -> u64 {
+        0
+    }
+
+    /// Whether the node can send by an interface of its host.
+    fn is_up(&self, interface: u32) -> bool {
+        let _ = interface;
+        true
+    }
+
+    /// What the node reaches over its own links without another router, whatever is down.
+    fn attached(&self) -> Vec<Attached> {
+        Vec::new()
     }
 
     /// Random numbers of a machine, other ones at each call.

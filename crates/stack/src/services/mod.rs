@@ -4,6 +4,8 @@
 
 mod batman;
 mod bridge;
+mod firewall;
+mod link_state;
 mod meadcast_router;
 mod pgm_router;
 mod pim;
@@ -28,9 +30,11 @@ pub static SERVICES: &[&ServiceRow] = &[
     &queriers::IGMP,
     &queriers::MLD,
     &pim::PIM,
+    &link_state::LINK_STATE,
     &pgm_router::PGM_ROUTER,
     &meadcast_router::MEADCAST_ROUTER,
     &xcast_router::XCAST_ROUTER,
+    &firewall::FIREWALL,
 ];
 
 /// The row of the service that `run` names.

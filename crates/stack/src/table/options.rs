@@ -55,6 +55,8 @@ pub enum Form {
     Port,
     /// A map of interfaces or links, each with the same.
     Ports,
+    /// A map of interfaces or links, each with a whole number in this range.
+    PerInterface(u64, u64),
 }
 
 /// An option as documentation shows it.

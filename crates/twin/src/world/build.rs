@@ -1,18 +1,18 @@
 //! From a scenario to a world: hosts on their links, and for each flow a stack of machines at both ends.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use hopcast_core::{Instant, Machine, Seed};
+use hopcast_core::{Instant, Machine, Seed, Slot};
 use hopcast_stack::network::{NetworkPlan, interface_name};
-use hopcast_stack::{BuiltNodes, NodeBuilder, VirtualNode};
+use hopcast_stack::{BuiltNodes, NodeBuilder, PlacedMachine, VirtualNode};
 
 use super::flow::build_flow;
 use super::{Agenda, LinkSamples, Script, Transfer, Wired, World, WorldError};
 use crate::capture::{LinkType, PcapngWriter};
-use crate::scenario::model::{Capture, Neighbours, NodeId, Reporting, Scenario};
+use crate::scenario::model::{Capture, Neighbours, NodeId, Reporting, Scenario, ServiceSpec};
 use crate::scenario::needs_live;
 
 impl World {
@@ -73,6 +73,7 @@ impl World {
         put(&mut nodes)?;
         let nodes = nodes.into_builders().into_iter();
         let nodes: Vec<VirtualNode> = nodes.filter_map(NodeBuilder::into_virtual).collect();
+        let route_finders = route_finders(&scenario, &nodes);
 
         if let Some(capture) = &mut capture {
             capture_interfaces(&scenario, &mut links, capture);
@@ -95,6 +96,7 @@ impl World {
             links,
             nodes,
             routes,
+            route_finders,
             flows,
             work: VecDeque::new(),
             capture,
@@ -107,6 +109,19 @@ impl World {
             flow_routes: Vec::new(),
         })
     }
+}
+
+/// The services of each node that find its routes.
+fn route_finders(scenario: &Scenario, nodes: &[VirtualNode]) -> BTreeMap<NodeId, Vec<Slot>> {
+    let finds = |service: &&ServiceSpec| service.layer.settings().routes_unicast();
+    let names: BTreeSet<&str> =
+        scenario.services.iter().filter(finds).map(|service| &*service.name).collect();
+    let placed = nodes.iter().flat_map(|node| &node.services);
+    let mut found: BTreeMap<NodeId, Vec<Slot>> = BTreeMap::new();
+    for PlacedMachine { node, slot, .. } in placed.filter(|placed| names.contains(&*placed.name)) {
+        found.entry(*node).or_default().push(*slot);
+    }
+    found
 }
 
 fn capture_interfaces(scenario: &Scenario, links: &mut [Wired], capture: &mut PcapngWriter) {

@@ -64,6 +64,8 @@ pub struct World {
     links: Vec<Wired>,
     nodes: Vec<VirtualNode>,
     routes: Rc<RefCell<GlobalRoutes>>,
+    /// The services of each node that find its routes.
+    route_finders: BTreeMap<NodeId, Vec<Slot>>,
     flows: Vec<RunningFlow>,
     /// Work that remains to be done at this instant.
     work: VecDeque<Work>,
@@ -376,9 +378,26 @@ impl World {
         }
     }
 
-    fn change_routes(&self, number: usize) {
-        let (event, mut routes) = (&self.scenario.events[number], self.routes.borrow_mut());
-        route_changes::change_routes(&mut routes, event, &self.scenario.services);
+    fn change_routes(&mut self, number: usize) {
+        let scenario = self.scenario.clone();
+        let event = &scenario.events[number];
+        route_changes::change_routes(&mut self.routes.borrow_mut(), event, &scenario.services);
+        if let Action::Link { link, change: Change::Down | Change::Up, .. } = &event.action {
+            self.wake_routers_on(*link);
+        }
+    }
+
+    /// Wakes the services of the nodes on a link that find routes.
+    fn wake_routers_on(&mut self, link: LinkId) {
+        if self.route_finders.is_empty() {
+            return;
+        }
+        let scenario = self.scenario.clone();
+        for &node in &scenario.links[link].ends {
+            for slot in self.route_finders.get(&node).cloned().unwrap_or_default() {
+                self.wake_machine(node, slot);
+            }
+        }
     }
 
     fn change(&mut self, link: LinkId, from: Option<Attachment>, change: &Change) {

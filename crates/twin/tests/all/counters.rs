@@ -133,6 +133,8 @@ services:
   - { run: bridge, on: n0, interfaces: eth0.1 }
   - { run: igmp-querier, on: n0 }
   - { run: pim, on: n0 }
+  - { run: link-state, on: n0 }
+  - { run: firewall, on: n0 }
   - { run: pgm-router, on: n0 }
   - { run: meadcast-router, on: n0 }
   - { run: xcast-router, on: n0 }

@@ -97,9 +97,11 @@ services:
   - {run: igmp-querier, on: a @/$defs/service/anyOf/4/properties}
   - {run: mld-querier, on: a @/$defs/service/anyOf/5/properties}
   - {run: pim, on: a @/$defs/service/anyOf/6/properties}
-  - {run: pgm-router, on: a @/$defs/service/anyOf/7/properties}
-  - {run: meadcast-router, on: a @/$defs/service/anyOf/8/properties}
-  - {run: xcast-router, on: a @/$defs/service/anyOf/9/properties}
+  - {run: link-state, on: a @/$defs/service/anyOf/7/properties}
+  - {run: pgm-router, on: a @/$defs/service/anyOf/8/properties}
+  - {run: meadcast-router, on: a @/$defs/service/anyOf/9/properties}
+  - {run: xcast-router, on: a @/$defs/service/anyOf/10/properties}
+  - {run: firewall, on: a @/$defs/service/anyOf/11/properties}
 groups: [{name: g, delivery: {ip-multicast: {one-source: on @/$defs/delivery/anyOf/1/properties/ip-multicast/anyOf/1/properties}} @/$defs/group/properties}]
 roles: {relay: [b] @/properties/roles/properties}
 neighbours: resolve
