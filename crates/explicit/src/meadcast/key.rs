@@ -15,16 +15,18 @@
 //! The code is SipHash-2-4 with 128 bits (Aumasson and Bernstein, 2012), which is made for authentication codes of
 //! short messages under a key of 128 bits.
 //!
-//! A nonce alone, without a key, refuses whoever does not see the requests. Whoever is on the path sees them, and needs
-//! the key to be refused. Against one who has the key, or changes the count of hops in requests on their way, neither
-//! helps. Nonces come from a stream that is not for cryptography, so they are worth nothing against somebody who has
-//! seen several of them; codes do not depend on their being secret.
+//! A nonce alone, without a key, refuses whoever does not see the requests, about each receiver for itself: a member
+//! sees its own. Whoever is on the path sees them, and needs the key to be refused. Neither helps against one who has
+//! the key; nor against one who sees a request, and changes its count of hops or sends another in the sender's name:
+//! routers sign where it says that they are.
 
 use std::fmt;
 use std::hash::Hasher;
 use std::net::Ipv6Addr;
 use std::str::FromStr;
 
+use hopcast_core::Stream;
+use siphasher::sip;
 use siphasher::sip128::{Hasher128, SipHasher24};
 
 use super::wire::CODE;
@@ -84,10 +86,29 @@ impl FromStr for Key {
     }
 }
 
-/// Does not show the secret.
+/// Does not show the secret, but half of what it makes of nothing: two keys are told apart.
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Key(…)")
+        write!(f, "Key({:016x}…)", SipHasher24::new_with_key(&self.0).finish128().h1)
+    }
+}
+
+/// The nonces of one discovery, each of which says nothing about the others.
+#[derive(Clone, Copy)]
+pub(super) struct Nonces([u8; 16]);
+
+impl Nonces {
+    /// Those of a new discovery.
+    pub(super) fn draw(random: &mut Stream) -> Self {
+        let bits = u128::from(random.bits()) << 64 | u128::from(random.bits());
+        Self(bits.to_be_bytes())
+    }
+
+    /// The nonce of the request to a receiver, not 0.
+    pub(super) fn of(&self, receiver: Ipv6Addr) -> u64 {
+        let mut hasher = sip::SipHasher24::new_with_key(&self.0);
+        hasher.write(&receiver.octets());
+        hasher.finish().max(1)
     }
 }
 
@@ -135,6 +156,8 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Key>().is_ok(), is, "{text}");
         }
-        assert_eq!(format!("{:?}", Key::new([0xab; 16])), "Key(…)");
+        let [one, other] = [0xab, 0xac].map(|byte| format!("{:?}", Key::new([byte; 16])));
+        assert_ne!(one, other, "a run with another key is another run");
+        assert!(!one.contains("abab"), "{one}");
     }
 }

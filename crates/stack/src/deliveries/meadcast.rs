@@ -110,7 +110,7 @@ static OPTIONS: Options<Config> = Options(&[
     },
     Opt {
         key: "next-hop",
-        about: "Whether packets are addressed to the router that is to handle them. Off, a router that has stopped hands its first receiver the list; on, none of its receivers gets the packet.",
+        about: "Whether packets are addressed to the router that is to handle them. Off, a router that has stopped hands its first receiver the list; on, neither its receivers get the packet nor those of routers behind it in the same list.",
         form: Form::Flag,
         set: |config, node, key| flag(node, key).map(|found| config.next_hop = found),
         show: |config| on_off(config.next_hop),
@@ -133,7 +133,7 @@ static OPTIONS: Options<Config> = Options(&[
     },
     Opt {
         key: "nonce",
-        about: "Whether responses of discovery have to repeat a number of the request, which refuses those of whoever does not see requests.",
+        about: "Whether responses of discovery have to repeat a number of the request, which refuses those about a receiver of whoever does not see the request to it.",
         form: Form::Flag,
         set: |config, node, key| flag(node, key).map(|found| config.nonce = found),
         show: |config| on_off(config.nonce),
@@ -191,8 +191,7 @@ impl Delivery for Config {
     fn refuses(&self, reach: &GroupReach<'_>) -> Option<String> {
         let reason = match reach.ipv6 {
             false => "`meadcast` is a protocol of IPv6: add `ip: 6` to the flow",
-            true if is_too_long(self) => TOO_LONG,
-            true => return None,
+            true => return refused_lists(self).map(ToOwned::to_owned),
         };
         Some(reason.to_owned())
     }
@@ -224,8 +223,8 @@ impl Delivery for Config {
 
 impl SiteDelivery for Config {
     fn refuses(&self, group: &SiteGroup<'_>) -> Option<String> {
-        if is_too_long(self) {
-            return Some(TOO_LONG.to_owned());
+        if let Some(reason) = refused_lists(self) {
+            return Some(reason.to_owned());
         }
         let of_ipv4 = [&group.own, &group.to].into_iter().chain(group.members).find(|it| it.is_ipv4());
         if let Some(address) = of_ipv4 {
@@ -251,11 +250,17 @@ impl SiteDelivery for Config {
     }
 }
 
-const TOO_LONG: &str = "`max`: lists of more than 32 addresses need `short-lists: on`";
-
-/// Whether lists have more addresses than their form allows.
-const fn is_too_long(config: &Config) -> bool {
-    config.max > MAX_LIST && !config.short_lists
+/// The reason why lists cannot be as the options say.
+const fn refused_lists(config: &Config) -> Option<&'static str> {
+    if config.short_lists {
+        None
+    } else if config.max > MAX_LIST {
+        Some("`max`: lists of more than 32 addresses need `short-lists: on`")
+    } else if config.list_bytes.is_some() {
+        Some("`list-bytes` is of short lists: it needs `short-lists: on`")
+    } else {
+        None
+    }
 }
 
 /// The tree that a sender has found, and its lists.

@@ -20,7 +20,7 @@
 //! # Bounds
 //!
 //! Nobody is authenticated. Forged data makes at most as many packets as its list has receivers, on all routers
-//! together, since a copy has one section; a forged request makes a response at each router on its path. Packets that
+//! together, since copies share no receiver; a forged request makes a response at each router on its path. Packets that
 //! would go round in a circle end at 63 MEADcast hops. A router
 //! makes no more than a number of [copies](Config::copies_per_second) and of
 //! [responses](Config::responses_per_second) in a second. A packet that is at the end of its hop limit is dropped, and

@@ -58,8 +58,8 @@ pub struct Config {
     /// router makes a copy for each router of the list, which share the links behind it.
     pub hold: bool,
     /// Whether packets are addressed to the router of the list that is to handle them, instead of its first receiver.
-    /// Default: false. Off, a router that has stopped hands the whole list to that receiver; on, none of its receivers
-    /// gets the packet.
+    /// Default: false. Off, a router that has stopped hands the whole list to that receiver; on, neither its receivers
+    /// get the packet nor those of routers behind it that are in the same list.
     pub next_hop: bool,
     /// Whether lists are compressed by prefix, lose what was served, and are split where the tree parts. Default:
     /// false. Routers that do not know it drop its packets.
@@ -67,8 +67,8 @@ pub struct Config {
     /// Maximum length of the header with a short list, in bytes, 48 to 2048. Default: `None`, which is that of other
     /// lists of as many addresses. With fewer, there are more packets; with more, less of the MTU is left to data.
     pub list_bytes: Option<usize>,
-    /// Whether responses have to repeat a number of the request. Default: false. On, whoever does not see the requests
-    /// cannot forge a response.
+    /// Whether responses have to repeat a number of the request. Default: false. On, whoever does not see the request
+    /// to a receiver cannot forge a response about it.
     pub nonce: bool,
     /// Key of the domain, under which responses have to be authenticated; has a nonce too. Default: none. Routers
     /// without it are not found.

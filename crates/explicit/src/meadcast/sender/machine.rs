@@ -12,8 +12,8 @@ use super::discovery::{Paths, Response};
 use super::grouping::{Group, Groups};
 use super::tree::Tree;
 use crate::address::is_host;
+use crate::meadcast::key::{Key, Nonces, Statement};
 use crate::meadcast::wire::{self, Kind, NO_NEXT_HEADER, Packet, short};
-use crate::meadcast::{Key, Statement};
 use crate::{Refusal, header, pace, transport};
 
 /// The port of packets: those that it sends, and responses.
@@ -31,8 +31,8 @@ pub struct Sender {
     known: BTreeSet<Ipv6Addr>,
     /// Nonces are drawn from it.
     random: Stream,
-    /// That of the last discovery; 0 is none.
-    nonce: u64,
+    /// Those of the last discovery, if it has any.
+    nonces: Option<Nonces>,
     /// The receivers that this discovery has still to ask about.
     to_ask: VecDeque<Ipv6Addr>,
     requests: Pace,
@@ -90,7 +90,7 @@ impl Sender {
             receivers: Vec::new(),
             known: BTreeSet::new(),
             random,
-            nonce: 0,
+            nonces: None,
             to_ask: VecDeque::new(),
             requests: pace(config.requests_per_second),
             is_begun: false,
@@ -158,8 +158,7 @@ impl Sender {
 
     fn discover(&mut self, now: Instant) {
         self.found = Paths::default();
-        // 0 is none.
-        self.nonce = if self.config.has_nonce() { self.random.bits().max(1) } else { 0 };
+        self.nonces = self.config.has_nonce().then(|| Nonces::draw(&mut self.random));
         self.to_ask = self.receivers.iter().copied().collect();
         self.ask(now);
     }
@@ -181,7 +180,7 @@ impl Sender {
                 hop_limit: self.config.hop_limit,
                 source: self.own,
                 destination: receiver,
-                kind: Kind::Request { nonce: self.nonce },
+                kind: Kind::Request { nonce: self.nonces.map_or(0, |nonces| nonces.of(receiver)) },
                 hops: 0,
                 hold: 0,
                 reserved: 0,
@@ -236,9 +235,10 @@ impl Sender {
         true
     }
 
-    /// Whether a response has this discovery's nonce and the code of the domain's key, as far as there are any.
+    /// Whether a response has the nonce of the receiver's request and the code of the domain's key, as far as there are
+    /// any.
     fn believes(&self, statement: &Statement, code: Option<[u8; wire::CODE]>) -> bool {
-        let is_fresh = self.nonce == 0 || statement.nonce == self.nonce;
+        let is_fresh = self.nonces.is_none_or(|nonces| statement.nonce == nonces.of(statement.receiver));
         let is_own = |key: &Key| code.is_some_and(|code| key.accepts(statement, &code));
         is_fresh && self.config.key.as_ref().is_none_or(is_own)
     }

@@ -297,9 +297,10 @@ fn decode(sections: &[u8], source: &[u8; 16], list: &mut List) -> Result<(), Ref
         if shared(&before, &router) != common {
             return Err(Refusal::Form);
         }
-        list.routers = list.routers.with(list.addresses.len());
-        list.branches.push(branch);
+        let place = list.addresses.len();
         list.add(router)?;
+        list.routers = list.routers.with(place);
+        list.branches.push(branch);
         before = router;
         decode_runs(&mut rest, list)?;
     }

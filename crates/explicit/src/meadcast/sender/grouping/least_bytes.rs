@@ -126,6 +126,8 @@ struct Packet {
     common: u32,
     /// Sum of the distances of its sections.
     distances: u32,
+    /// Whether it has a part of the receivers of a router.
+    is_cut: bool,
 }
 
 impl Packet {
@@ -136,6 +138,7 @@ impl Packet {
         self.bytes += other.bytes;
         self.distances += other.distances;
         self.common = hops;
+        self.is_cut |= other.is_cut;
     }
 }
 
@@ -143,6 +146,8 @@ impl Packet {
 struct Piece {
     section: Section,
     bytes: usize,
+    /// Whether it has a part of the router's receivers.
+    is_cut: bool,
 }
 
 impl Piece {
@@ -155,6 +160,7 @@ impl Piece {
             bytes: self.bytes,
             common: hops,
             distances: hops,
+            is_cut: self.is_cut,
         }
     }
 }
@@ -187,7 +193,18 @@ impl<'a> Sizes<'a> {
     }
 
     fn fit(&self, one: &Packet, other: &Packet) -> bool {
-        one.addresses + other.addresses <= self.max_addresses && one.bytes + other.bytes <= self.max_bytes
+        one.addresses + other.addresses <= self.max_addresses
+            && one.bytes + other.bytes <= self.max_bytes
+            && !self.have_one_router(one, other)
+    }
+
+    /// Whether two packets have sections of one router, which a list may have once: one section of all its receivers
+    /// may be longer than the two.
+    fn have_one_router(&self, one: &Packet, other: &Packet) -> bool {
+        let router = |section: &Section| self.tree.places[section.place].router;
+        one.is_cut
+            && other.is_cut
+            && one.sections.iter().any(|ours| other.sections.iter().any(|its| router(ours) == router(its)))
     }
 
     fn has_room(&self, packet: &Packet) -> bool {
@@ -211,7 +228,8 @@ impl<'a> Sizes<'a> {
             let (taken, behind) = rest.split_at(count.max(1));
             rest = behind;
             let section = Section { place, receivers: taken.to_vec() };
-            pieces.push(Piece { bytes: self.section(place, taken), section });
+            let is_cut = taken.len() < sorted.len();
+            pieces.push(Piece { bytes: self.section(place, taken), section, is_cut });
         }
         pieces.into_iter()
     }

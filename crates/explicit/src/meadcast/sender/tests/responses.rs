@@ -39,20 +39,42 @@ fn forged(said: &Statement, code: Option<[u8; 16]>) -> Item {
     Item::Packet(packet.emit())
 }
 
+/// Requests that a forger has seen.
+#[derive(Clone, Copy)]
+enum Knows {
+    Nothing,
+    /// That to itself, which is the first receiver.
+    ItsRequest,
+    AllRequests,
+}
+
 /// A sender that asks, of which `count` forged responses arrive before those of routers; and what the first datagram
 /// after it comes to.
-fn attacked(config: Config, key: Option<Key>, count: u64, knows_nonce: bool) -> (Net, Sender, Vec<Ipv6Addr>) {
+fn attacked(config: Config, key: Option<Key>, count: u64, knows: Knows) -> (Net, Sender, Vec<Ipv6Addr>) {
     let (mut net, receivers) = network(key);
     let config = Config { delay: Duration::ZERO, interval: Duration::ZERO, ..config };
     let mut sender = Sender::new(config, at(SENDER), at(GROUP).into(), receivers.clone(), random());
     sender.wake(Instant::ZERO);
     let requests = sent(&mut sender, Instant::ZERO);
-    let Kind::Request { nonce } = Packet::parse(&requests[0]).unwrap().kind else { panic!("a request") };
+    let nonces: Vec<u64> = requests
+        .iter()
+        .map(|request| match Packet::parse(request).unwrap().kind {
+            Kind::Request { nonce } => nonce,
+            other => panic!("{other:?}"),
+        })
+        .collect();
     for number in 0..count {
         let router = at(&format!("fd14::3:{:x}", number / 6 % 63 + 1));
-        let receiver = receivers[number as usize % receivers.len()];
+        let about = number as usize % receivers.len();
+        let receiver = receivers[about];
         let hops = (number / 6 % 63) as u8 + 1;
-        let nonce = if knows_nonce { nonce } else { number.wrapping_mul(0x9e37_79b9_7f4a_7c15) };
+        let nonce = match knows {
+            Knows::Nothing => number.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            // It says nothing about its own path.
+            Knows::ItsRequest if about == 0 => 1,
+            Knows::ItsRequest => nonces[0],
+            Knows::AllRequests => nonces[about],
+        };
         let said = Statement { nonce, sender: at(SENDER), router, receiver, hops };
         let code = (nonce != 0).then(|| Key::new([8; 16]).code(&said));
         sender.handle(Instant::ZERO, Port::Below(1), forged(&said, code));
@@ -71,15 +93,16 @@ fn attacked(config: Config, key: Option<Key>, count: u64, knows_nonce: bool) -> 
 
 #[test]
 fn a_million_forged_responses_change_nothing() {
-    let clean = attacked(Config::default(), None, 0, false).1.groups().clone();
+    let clean = attacked(Config::default(), None, 0, Knows::Nothing).1.groups().clone();
     assert_eq!(clean.packets.len(), 1);
     let with = [
-        (Config { nonce: true, ..Config::default() }, false),
-        (Config { key: Some(KEY), ..Config::default() }, false),
-        (Config { key: Some(KEY), ..Config::default() }, true),
+        (Config { nonce: true, ..Config::default() }, Knows::Nothing),
+        (Config { nonce: true, ..Config::default() }, Knows::ItsRequest),
+        (Config { key: Some(KEY), ..Config::default() }, Knows::Nothing),
+        (Config { key: Some(KEY), ..Config::default() }, Knows::AllRequests),
     ];
-    for (config, knows_nonce) in with {
-        let (net, sender, receivers) = attacked(config, Some(KEY), 1_000_000, knows_nonce);
+    for (config, knows) in with {
+        let (net, sender, receivers) = attacked(config, Some(KEY), 1_000_000, knows);
         assert_eq!(sender.groups(), &clean, "they capture nobody and block nobody");
         assert!(net.each_has_one(&receivers, b"film"));
         assert_eq!(counter(&sender, "refused_forged"), 1_000_000);
@@ -89,10 +112,11 @@ fn a_million_forged_responses_change_nothing() {
 
 #[test]
 fn without_a_key_whoever_sees_requests_can_forge_responses_and_without_a_nonce_anybody() {
-    for (config, knows_nonce) in
-        [(Config::default(), false), (Config { nonce: true, ..Config::default() }, true)]
-    {
-        let (net, _, receivers) = attacked(config, None, 6 * 63, knows_nonce);
+    for (config, knows) in [
+        (Config::default(), Knows::Nothing),
+        (Config { nonce: true, ..Config::default() }, Knows::AllRequests),
+    ] {
+        let (net, _, receivers) = attacked(config, None, 6 * 63, knows);
         assert!(!net.each_has_one(&receivers, b"film"), "they go to a router that does not exist");
     }
 }
@@ -101,7 +125,7 @@ fn without_a_key_whoever_sees_requests_can_forge_responses_and_without_a_nonce_a
 fn routers_without_the_key_or_with_another_are_not_found() {
     for key in [None, Some(Key::new([9; 16]))] {
         let (net, sender, receivers) =
-            attacked(Config { key: Some(KEY), ..Config::default() }, key, 0, false);
+            attacked(Config { key: Some(KEY), ..Config::default() }, key, 0, Knows::Nothing);
         assert_eq!((sender.tree().routers(), sender.groups().packets.len()), (0, 0));
         assert_eq!(counter(&sender, "refused_forged"), 12);
         assert!(net.each_has_one(&receivers, b"film"), "by unicast");

@@ -119,6 +119,24 @@ fn whatever_is_not_of_this_form_is_refused_by_its_reason() {
     assert_eq!(refusal(&none), Refusal::Form, "padding of more than 7 bytes");
 }
 
+#[test]
+fn a_list_of_more_addresses_than_any_may_have_is_refused_at_a_router_and_at_a_receiver() {
+    let many: Vec<String> = (2..129).map(|number| format!("2001:db8:0:a::{number:x}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let full = list(&[(0, "2001:db8:0:a::1", &many)]);
+    let payload = film();
+    assert!(Packet::parse(&packet(&full, &payload), &mut List::default()).is_ok());
+    // A sender has no list of 129 addresses: one more section is written behind by hand, and one more receiver.
+    let sections = packet(&full, &payload)[48..].to_vec();
+    let sections = &sections[..sections.len() - payload.len()];
+    let padding = usize::from(packet(&full, &payload)[47]);
+    let sections = &sections[..sections.len() - padding % 8];
+    let read =
+        |more: &[u8]| decode(&[sections, more].concat(), &at("2001:db8::1").octets(), &mut List::default());
+    assert_eq!(read(&[1, 0x70, 0x0b, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0xff, 2]), Err(Refusal::LongList));
+    assert_eq!(read(&[]), Ok(()));
+}
+
 /// Lists with addresses that have some bytes in common, in any order.
 fn lists() -> impl Strategy<Value = List> {
     let address = (0_u8..3, 0_u8..3, any::<u16>()).prop_map(|(subnet, middle, last)| {
