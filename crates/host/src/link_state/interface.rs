@@ -43,7 +43,7 @@ pub(super) struct Shared {
 pub(super) struct Interface {
     pub(super) config: InterfaceConfig,
     /// The address that messages are sent from; `None` if it has no address, and there is nobody then.
-    own: Option<IpAddr>,
+    pub(super) own: Option<IpAddr>,
     /// The addresses by which the router is a neighbour, of IPv4 and IPv6.
     gateways: [Option<IpAddr>; 2],
     mtu: u32,

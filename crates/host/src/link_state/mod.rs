@@ -235,7 +235,9 @@ impl LinkState {
             return;
         }
         for (number, interface) in (0..).zip(&mut self.interfaces) {
-            let is_up = !self.shared.config.carrier || self.attachments.is_up(number);
+            let has_carrier = !self.shared.config.carrier || self.attachments.is_up(number);
+            // Without an address it has nothing to answer with.
+            let is_up = has_carrier && interface.own.is_some();
             let was_up = before.is_some() && interface.is_up;
             match (was_up, is_up) {
                 (false, true) => interface.start(now, &mut self.shared.random),
@@ -310,15 +312,13 @@ impl LinkState {
             found.extend(gateway.map(|gateway| (to, FoundRoute { interface, gateway })));
         }
         let mut attached = self.attachments.attached();
-        // Of several interfaces to a host the one of the lowest cost.
-        attached.sort_by_key(|one| {
-            std::cmp::Reverse(self.interfaces.get(one.interface as usize).map(|one| one.config.cost))
-        });
+        // Of several interfaces to a host the first of the lowest cost.
+        attached.sort_by_key(|one| self.interfaces.get(one.interface as usize).map(|one| one.config.cost));
         for one in attached {
             let is_up = self.interfaces.get(one.interface as usize).is_some_and(|found| found.is_up);
             let is_nearest = best.get(&one.to).is_some_and(|best| best.hop.is_none());
             if let Some(gateway) = one.gateway.filter(|_| is_up && is_nearest) {
-                found.insert(one.to, FoundRoute { interface: one.interface, gateway });
+                found.entry(one.to).or_insert(FoundRoute { interface: one.interface, gateway });
             }
         }
         found

@@ -108,6 +108,10 @@ impl ServiceRoutes for NodeRoutes {
     fn attached(&self) -> Vec<Attached> {
         self.routes.borrow().attached(self.node)
     }
+
+    fn has_router(&self, interface: u32) -> bool {
+        self.routes.borrow().has_router(self.node, interface)
+    }
 }
 
 /// What the services of one node share: its routes, its table of groups, and a source of random numbers.
@@ -162,6 +166,10 @@ impl ServiceRoutes for NodeServices {
 
     fn attached(&self) -> Vec<Attached> {
         self.routes.attached()
+    }
+
+    fn has_router(&self, interface: u32) -> bool {
+        self.routes.has_router(interface)
     }
 
     fn random(&self) -> Stream {

@@ -176,6 +176,12 @@ impl GlobalRoutes {
         attached
     }
 
+    /// Whether another node on the segment of an interface of a node has a service that routes for itself.
+    pub(super) fn has_router(&self, node: NodeId, interface: u32) -> bool {
+        let own = self.paths.ends_at(node).filter(|&end| self.paths.interface(end) == interface);
+        own.flat_map(|own| self.paths.nodes_beside(own)).any(|other| self.found.contains_key(&other))
+    }
+
     /// Whether a node can send by an interface.
     pub(super) fn is_up(&self, node: NodeId, interface: u32) -> bool {
         self.paths.ends_at(node).any(|end| self.paths.interface(end) == interface && self.paths.is_up(end))

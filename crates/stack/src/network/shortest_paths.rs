@@ -363,9 +363,14 @@ impl ShortestPaths {
 
     /// The steps from an end to all neighbours on its segment.
     pub(super) fn all_beside(&self, own: u32) -> impl Iterator<Item = Step> {
+        self.nodes_beside(own).filter_map(move |other| self.beside(own, other))
+    }
+
+    /// The other nodes on the segment of an end.
+    pub(super) fn nodes_beside(&self, own: u32) -> impl Iterator<Item = NodeId> {
         let End { node, segment, .. } = self.ends[own as usize];
         let others = self.ends_of(segment as usize).map(|end| self.ends[end as usize].node);
-        others.filter(move |&other| other != node).filter_map(move |other| self.beside(own, other))
+        others.filter(move |&other| other != node)
     }
 
     /// The numbers of a node's ends, in order.

@@ -59,6 +59,12 @@ pub trait ServiceRoutes {
         Vec::new()
     }
 
+    /// Whether another node on the segment of an interface finds routes by a service too.
+    fn has_router(&self, interface: u32) -> bool {
+        let _ = interface;
+        true
+    }
+
     /// Random numbers of a machine, other ones at each call.
     fn random(&self) -> Stream {
         Seed::new(0, 0).stream(&["service"], 0)

@@ -1,6 +1,6 @@
 //! `link-state`: routers that find their routes themselves.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use hopcast_config::decode::{duration, entries, flag, rate, some_duration, whole};
@@ -74,7 +74,7 @@ static OPTIONS: Options<Settings> = Options(&[
     },
     Opt {
         key: "area",
-        about: "The area of the node's links, but for those that `areas` names; 0 is the backbone. A router in the backbone and another area says in each what it reaches in the others.",
+        about: "The area of the node's links, but for those that `areas` names, and for those without other routers, which are in the area of the rest if that is one; 0 is the backbone. A router in the backbone and another area says in each what it reaches in the others.",
         form: Form::Count,
         set: |settings, node, key| {
             whole(node, key, 0..=MAX_AREA).map(|found| settings.interface.area = found as u32)
@@ -143,14 +143,28 @@ static OPTIONS: Options<Settings> = Options(&[
         key: "min-origination",
         about: "Minimum time between two instances of an advertisement that its router makes. Shorter, and a link that flaps costs more; longer, and the second change in a row is known later.",
         form: Form::Duration,
-        set: |settings, node, key| duration(node, key).map(|found| settings.config.min_origination = found),
+        set: |settings, node, key| {
+            let found = duration(node, key)?;
+            settings.config.min_origination = found;
+            // An instance that comes sooner is taken when it is sent again alone.
+            settings.config.min_arrival = settings.config.min_arrival.min(found / 5);
+            Ok(())
+        },
         show: |settings| shown(&settings.config.min_origination),
     },
     Opt {
         key: "min-arrival",
-        about: "Minimum time between two instances of an advertisement that are taken, less than `min-origination`; another is taken when it is sent again. Shorter, and a forger costs more.",
+        about: "Minimum time between two instances of an advertisement that are taken, less than `min-origination`, and a fifth of it or less unless given; another is taken when it is sent again. Shorter, and a forger costs more.",
         form: Form::Duration,
-        set: |settings, node, key| duration(node, key).map(|found| settings.config.min_arrival = found),
+        set: |settings, node, key| {
+            let (found, most) = (duration(node, key)?, settings.config.min_origination);
+            if found >= most && !found.is_zero() {
+                return Err(node
+                    .error(format!("`{key}`: expected less than `min-origination`, {most}, found {found}")));
+            }
+            settings.config.min_arrival = found;
+            Ok(())
+        },
         show: |settings| shown(&settings.config.min_arrival),
     },
     Opt {
@@ -216,10 +230,11 @@ fn cost_of(rate: Option<Rate>, reference: Rate) -> u16 {
 }
 
 impl Settings {
-    fn of(&self, interface: &LowerInterface) -> InterfaceConfig {
+    /// Those of an interface; `of_hosts` is the area of one without other routers that the file does not name.
+    fn of(&self, interface: &LowerInterface, of_hosts: Option<u32>) -> InterfaceConfig {
         let InterfaceConfig { area, cost } = self.interface;
         InterfaceConfig {
-            area: named(&self.areas, interface).unwrap_or(area),
+            area: named(&self.areas, interface).or(of_hosts).unwrap_or(area),
             cost: named(&self.costs, interface)
                 .or_else(|| self.reference.map(|reference| cost_of(interface.rate, reference)))
                 .unwrap_or(cost),
@@ -253,7 +268,16 @@ impl Service for Settings {
         lower: &[LowerInterface],
         routes: &Rc<dyn ServiceRoutes>,
     ) -> Box<dyn Machine> {
-        let interfaces: Vec<InterfaceConfig> = lower.iter().map(|interface| self.of(interface)).collect();
+        // Hosts beside a router that has all its routers in one area are in it too: in another they would be behind a
+        // border that leads nowhere.
+        let area = |interface: &LowerInterface| named(&self.areas, interface).unwrap_or(self.interface.area);
+        let with_routers = (0..).zip(lower).filter(|(number, _)| routes.has_router(*number));
+        let areas: BTreeSet<u32> = with_routers.map(|(_, interface)| area(interface)).collect();
+        let only = areas.first().copied().filter(|_| areas.len() == 1);
+        let interfaces: Vec<InterfaceConfig> = (0..)
+            .zip(lower)
+            .map(|(number, interface)| self.of(interface, only.filter(|_| !routes.has_router(number))))
+            .collect();
         let (links, table) = (Box::new(Links(routes.clone())), routes.route_table());
         Box::new(LinkState::new(self.config.clone(), host, &interfaces, links, table, routes.random()))
     }

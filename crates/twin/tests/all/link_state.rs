@@ -216,6 +216,30 @@ services:
     assert_eq!(host(&found, "mead.meadcast_copies"), host(&idealised, "mead.meadcast_copies"));
 }
 
+#[test]
+fn hosts_are_in_the_area_of_the_router_that_they_are_beside() {
+    let run = run("
+title: Hosts behind routers inside an area
+duration: 30 s
+measure: { from: 20 s }
+topology:
+  nodes: [a, r1, r2, r3, h]
+  links:
+    - { between: [a, r1], rate: 10 Mbit/s }
+    - { between: [r1, r3], rate: 10 Mbit/s }
+    - { between: [r2, r3], rate: 10 Mbit/s }
+    - { between: [r1, r2], rate: 10 Mbit/s }
+    - { between: [r3, h], rate: 10 Mbit/s }
+services: [{ run: link-state, on: [r1, r2, r3], hello: 1s, areas: { r1-r3: 1, r2-r3: 1 } }]
+flows:
+  - { name: there, from: a, to: h, over: udp, app: { cbr: { rate: 400 kbit/s, size: 500 B, start: 20 s } } }
+  - { name: back, from: h, to: a, over: udp, app: { cbr: { rate: 400 kbit/s, size: 500 B, start: 20 s } } }
+");
+    for flow in &run.flows {
+        assert_eq!(flow.figures.reliability, Some(1.0), "{}", flow.name);
+    }
+}
+
 fn mistake(options: &str) -> String {
     let text = format!(
         "duration: 1 s
@@ -232,6 +256,10 @@ fn options_that_cannot_be_are_one_line() {
     for (options, expected) in [
         ("hello: 2 s, dead: 2 s", "`dead`: expected more than `hello`, 2s, found `2 s`"),
         ("costs: { n0-n1: 0 }", "`costs`: expected a whole number from 1 to 65535, found `0`"),
+        (
+            "min-origination: 1 s, min-arrival: 1 s",
+            "`min-arrival`: expected less than `min-origination`, 1s, found 1s",
+        ),
         ("areas: { n0-n9: 1 }", "`areas`: there is no interface or link `n0-n9`"),
     ] {
         let found = mistake(options);
