@@ -19,9 +19,9 @@ const ROUTING: u8 = 43;
 /// Settings of a firewall.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// What is dropped. Default: nothing.
+    /// Packets to drop. Default: none.
     pub drop: Vec<Rule>,
-    /// Time from which on it is. Default: the beginning.
+    /// Time from which on they are dropped. Default: the beginning.
     pub from: Instant,
     /// Time from which on all pass again. Default: never.
     pub until: Option<Instant>,

@@ -13,7 +13,7 @@ pub struct Config {
     /// packets; longer: routers of a link find each other later.
     pub hello_interval: Duration,
     /// Time without a Hello after which a neighbour counts as gone (*RouterDeadInterval*), the same at all routers of a
-    /// link. Default: 40 s. Shorter: a few lost Hellos end an adjacency; longer: packets take a dead way for longer.
+    /// link. Default: 40 s. Shorter: a few lost Hellos end an adjacency; longer: packets take a dead route for longer.
     pub dead_interval: Duration,
     /// Time until an advertisement that a neighbour has not acknowledged is sent to it again (*RxmtInterval*). Default:
     /// 5 s. Shorter than a round trip: all is sent twice; longer: a loss delays news for longer.
@@ -25,7 +25,7 @@ pub struct Config {
     /// taken when it is sent again. Default: 1 s, below `min_origination`. Shorter: a forger costs more.
     pub min_arrival: Duration,
     /// Time from a change until routes are computed. Default: 200 ms, common practice. Shorter: changes that belong
-    /// together are computed apart; longer: packets take a dead way for longer.
+    /// together are computed apart; longer: packets take a dead route for longer.
     pub spf_delay: Duration,
     /// Minimum time between two computations; it doubles with each change within it, up to `spf_max_hold`. Default: 1
     /// s, common practice. Shorter: more work in unrest; longer: the second change in a row is followed later.

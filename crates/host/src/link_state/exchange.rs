@@ -8,11 +8,11 @@ use super::wire::{Advertisement, Header, Key, MAX_AGE, MAX_SEQUENCE, Message};
 use super::{LinkState, Refusal, State};
 
 /// The interface, by its place, and the neighbour on it that a message is from.
-type From = (usize, u32);
+type Sender = (usize, u32);
 
 impl LinkState {
     /// Takes a message of a neighbour that hears this router.
-    pub(super) fn hear(&mut self, now: Instant, from: From, message: Message) {
+    pub(super) fn hear(&mut self, now: Instant, from: Sender, message: Message) {
         match message {
             Message::Update(all) => all.into_iter().for_each(|one| self.hear_advertisement(now, from, one)),
             Message::Offer(all) => all.iter().for_each(|header| self.hear_offer(now, from, header)),
@@ -29,11 +29,11 @@ impl LinkState {
     }
 
     /// Whether an instance is newer than the one here; `None` if there is none.
-    fn compare(&self, now: Instant, from: From, header: &Header) -> Option<Ordering> {
+    fn compare(&self, now: Instant, from: Sender, header: &Header) -> Option<Ordering> {
         Some(header.compare_instance(&self.known(now, from, header.key)?))
     }
 
-    fn hear_advertisement(&mut self, now: Instant, from: From, mut one: Advertisement) {
+    fn hear_advertisement(&mut self, now: Instant, from: Sender, mut one: Advertisement) {
         let (place, router) = from;
         let header = one.header;
         match self.compare(now, from, &header) {
@@ -88,7 +88,7 @@ impl LinkState {
         interface.acknowledge(header);
     }
 
-    fn hear_offer(&mut self, now: Instant, from: From, header: &Header) {
+    fn hear_offer(&mut self, now: Instant, from: Sender, header: &Header) {
         match self.compare(now, from, header) {
             Some(Ordering::Equal) => {
                 self.is_acknowledged(from, header.key);
@@ -101,12 +101,12 @@ impl LinkState {
     }
 
     /// An advertisement as it is here.
-    fn known(&self, now: Instant, (place, _): From, key: Key) -> Option<Header> {
+    fn known(&self, now: Instant, (place, _): Sender, key: Key) -> Option<Header> {
         self.areas.get(&self.interfaces[place].config.area)?.database.header(now, key)
     }
 
     /// Sends a neighbour an advertisement that it lacks, unless that is under way.
-    fn tell(&mut self, now: Instant, from: From, key: Key) {
+    fn tell(&mut self, now: Instant, from: Sender, key: Key) {
         if self.known(now, from, key).is_none() {
             return;
         }
@@ -123,7 +123,7 @@ impl LinkState {
     }
 
     /// Notes that a neighbour has an advertisement as it is here; false if that was known.
-    fn is_acknowledged(&mut self, (place, router): From, key: Key) -> bool {
+    fn is_acknowledged(&mut self, (place, router): Sender, key: Key) -> bool {
         let neighbour = self.interfaces[place].neighbours.get_mut(&router);
         let is_told = neighbour.filter(|one| one.state > State::Heard);
         is_told.is_some_and(|one| one.outstanding.remove(&key).is_some())

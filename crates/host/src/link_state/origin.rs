@@ -46,7 +46,7 @@ struct Origin {
     is_wrapping: bool,
 }
 
-/// What to do for an own advertisement.
+/// A step for an own advertisement.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Make {
     /// Install this instance, and flood it.

@@ -57,7 +57,7 @@ static OPTIONS: Options<Settings> = Options(&[
     },
     Opt {
         key: "dead",
-        about: "The time without a Hello after which a router is missed, more than `hello` and the same at all routers of a link; four times `hello` unless given. Shorter, and a few lost Hellos move routes; longer, and packets take a dead way for longer.",
+        about: "The time without a Hello after which a router is missed, more than `hello` and the same at all routers of a link; four times `hello` unless given. Shorter, and a few lost Hellos move routes; longer, and packets take a dead route for longer.",
         form: Form::Duration,
         set: |settings, node, key| {
             let (dead, hello) = (some_duration(node, key)?, settings.config.hello_interval);
@@ -169,7 +169,7 @@ static OPTIONS: Options<Settings> = Options(&[
     },
     Opt {
         key: "spf-delay",
-        about: "The time from a change until routes are computed. Shorter, and changes that belong together are computed apart; longer, and packets take a dead way for longer.",
+        about: "The time from a change until routes are computed. Shorter, and changes that belong together are computed apart; longer, and packets take a dead route for longer.",
         form: Form::Duration,
         set: |settings, node, key| duration(node, key).map(|found| settings.config.spf_delay = found),
         show: |settings| shown(&settings.config.spf_delay),

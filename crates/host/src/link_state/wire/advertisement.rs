@@ -42,13 +42,13 @@ const KEY: usize = 8;
 pub enum Kind {
     /// The routers that the originator is joined to.
     Links,
-    /// What is attached to the originator.
+    /// Prefixes that are attached to the originator.
     Prefixes,
-    /// What a border router reaches in other areas.
+    /// Prefixes that a border router reaches in other areas.
     Summary,
 }
 
-/// What tells an advertisement from others.
+/// The key of an advertisement, by which it is told from others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
     /// Identifier of the router that makes it.

@@ -9,7 +9,7 @@
 //!  2 Update           advertisements, each its header, the length of its content in 2 bytes, and the content
 //!  3 Offer            headers of advertisements that the sender has, 16 bytes each
 //!  4 Acknowledgement  headers of advertisements that the sender has received
-//!  5 Request          what names advertisements, 8 bytes each
+//!  5 Request          keys of advertisements, 8 bytes each
 //! ```
 //!
 //! A message is a packet of an IP protocol number for experiments with a hop limit of 1, to the group of OSPF's routers
@@ -66,11 +66,11 @@ pub enum Message {
     Hello(Hello),
     /// Advertisements.
     Update(Vec<Advertisement>),
-    /// What the sender has, for the receiver to request what it lacks.
+    /// Headers that the sender has, for the receiver to request what it lacks.
     Offer(Vec<Header>),
-    /// What the sender has received.
+    /// Headers that the sender has received.
     Acknowledgement(Vec<Header>),
-    /// What the sender lacks.
+    /// Keys that the sender lacks.
     Request(Vec<Key>),
 }
 
