@@ -73,7 +73,11 @@ fn deliveries() -> String {
     for row in DELIVERIES {
         let option = |option: &OptionDoc| {
             let about = option.about.trim_end_matches('.');
-            format!("`{}`: {about}; `{}`", option.key, option.default)
+            let default = match option.default.as_str() {
+                "" => "none".to_owned(),
+                default => format!("`{default}`"),
+            };
+            format!("`{}`: {about}; {default}", option.key)
         };
         let options: Vec<String> = (row.options)().iter().map(option).collect();
         let _ =

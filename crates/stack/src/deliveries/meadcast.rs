@@ -129,7 +129,7 @@ static OPTIONS: Options<Config> = Options(&[
         set: |config, node, key| {
             whole(node, key, 48..=2048).map(|found| config.list_bytes = Some(found as usize))
         },
-        show: |config| shown(&config.longest_header()),
+        show: |config| config.list_bytes.map_or_else(String::new, |bytes| shown(&bytes)),
     },
     Opt {
         key: "nonce",
