@@ -401,27 +401,3 @@ fn two_thousand_routers_and_five_thousand_receivers_are_found_grouped_and_served
     let used: usize = testbed.behind().iter().map(|count| (count * 12).div_ceil(392)).sum();
     assert!(net.crossings <= 2 * used, "{} crossings, {used} at least", net.crossings);
 }
-
-/// Time of the grouping, for the record: run it with `--release -- --ignored --nocapture`.
-#[test]
-#[ignore = "a measurement"]
-#[expect(clippy::disallowed_methods, reason = "it measures time")]
-fn time_of_grouping() {
-    let testbed = large();
-    let (receivers, paths) = (testbed.addresses(), paths(&testbed));
-    for (short_lists, hold, max) in [(true, true, 128), (false, true, 30), (false, false, 10)] {
-        let config = Config {
-            hold,
-            short_lists,
-            max,
-            grouping: Grouping::LeastBytes,
-            list_bytes: Some(400),
-            ..THESIS
-        };
-        let start = std::time::Instant::now();
-        let tree = Tree::new(&receivers, &paths);
-        let built = start.elapsed();
-        let groups = Groups::new(&tree, &config, at(SENDER), &receivers);
-        println!("{} packets: tree {built:?}, all {:?}", groups.packets.len(), start.elapsed());
-    }
-}
