@@ -65,6 +65,7 @@ mod forward;
 mod groups;
 mod host;
 mod icmp;
+mod link_message;
 pub mod link_state;
 pub mod membership;
 mod memberships_below;

@@ -17,7 +17,7 @@ pub(super) struct Area {
     number: u32,
     pub(super) database: Database,
     pub(super) origins: Origins,
-    /// What is attached to the router there.
+    /// Prefixes that are attached to the router there.
     pub(super) own: Own,
     /// Whether routes may have changed with what is known.
     pub(super) is_changed: bool,

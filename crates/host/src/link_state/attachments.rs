@@ -1,10 +1,10 @@
-//! What a router is attached to, which no protocol tells it.
+//! Links of a router, and destinations on them, which no protocol tells it.
 
 use std::net::IpAddr;
 
 use crate::prefixes::Prefix;
 
-/// What the router's own links lead to.
+/// The router's own links.
 pub trait Attachments {
     /// A number that changes whenever a link may have gone down or up. It is cheap to read.
     fn version(&self) -> u64;
@@ -12,8 +12,7 @@ pub trait Attachments {
     /// Whether the link of an interface can be sent on.
     fn is_up(&self, interface: u32) -> bool;
 
-    /// What is reached over the router's links by no other router, in any order; always the same, whatever is
-    /// down.
+    /// Destinations on the router's links, behind no other router, in any order; always the same, whatever is down.
     fn attached(&self) -> Vec<Attached>;
 }
 

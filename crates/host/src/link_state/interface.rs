@@ -26,7 +26,7 @@ const MIN_HELLO_GAP: Duration = Duration::from_millis(10);
 const BURST: usize = 16;
 const BURST_GAP: Duration = Duration::from_millis(33);
 
-/// What all interfaces of a router share.
+/// State that all interfaces of a router share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) config: Config,

@@ -20,7 +20,7 @@ pub(super) struct Neighbour {
     pub(super) state: State,
     /// Time from which on it knows that it is heard, and takes what it is told.
     told_from: Instant,
-    /// What it has not acknowledged.
+    /// Advertisements that it has not acknowledged.
     pub(super) outstanding: BTreeMap<Key, Outstanding>,
 }
 

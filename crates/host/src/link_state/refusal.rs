@@ -2,6 +2,8 @@
 
 use hopcast_core::bytes::Malformed;
 
+use crate::link_message::Unfit;
+
 /// The reason why a packet, or an advertisement in one, is dropped, of which each is counted apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Refusal {
@@ -58,6 +60,16 @@ impl Refusal {
 impl From<Malformed> for Refusal {
     fn from(_: Malformed) -> Self {
         Self::Truncated
+    }
+}
+
+impl From<Unfit> for Refusal {
+    fn from(reason: Unfit) -> Self {
+        match reason {
+            Unfit::Truncated => Self::Truncated,
+            Unfit::Destination => Self::Destination,
+            Unfit::Sender => Self::Sender,
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use super::spf::{Hop, Reached};
 use super::wire::{Advertisement, Content, Kind, MAX_METRIC};
 use crate::prefixes::Prefix;
 
-/// What is attached to the router in an area, and its metric.
+/// Prefixes that are attached to the router in an area, with their metrics.
 pub(super) type Own = BTreeMap<Prefix, u32>;
 
 /// The best route to a prefix. Smaller is better: routes within an area come before those between areas (section 16.4).
@@ -47,8 +47,8 @@ pub(super) fn best(areas: &BTreeMap<u32, Area<'_>>, joins_areas: bool) -> BTreeM
     found
 }
 
-/// What a border router says in an area of the others: to an area all that it reaches outside of it, to the backbone
-/// what is in the areas.
+/// Prefixes that a border router announces to an area: to the backbone those in the areas, to any other all outside of
+/// it.
 pub(super) fn summary(of: &BTreeMap<Prefix, Best>, to: u32, own: &Own) -> Own {
     let is_elsewhere = |best: &Best| best.area != to && (to != BACKBONE || !best.is_between_areas);
     let said = of.iter().filter(|(prefix, best)| is_elsewhere(best) && !own.contains_key(prefix));

@@ -1,5 +1,7 @@
 //! Reasons why a packet of PIM is dropped.
 
+use crate::link_message::Unfit;
+
 /// The reason why a packet of PIM, or an entry of one, is dropped, of which each is counted apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Refusal {
@@ -54,6 +56,16 @@ impl Refusal {
         (Self::Neighbours, "pim_refused_neighbours"),
         (Self::Routes, "pim_refused_routes"),
     ];
+}
+
+impl From<Unfit> for Refusal {
+    fn from(reason: Unfit) -> Self {
+        match reason {
+            Unfit::Truncated => Self::Truncated,
+            Unfit::Destination => Self::Destination,
+            Unfit::Sender => Self::Sender,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -22,11 +22,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use hopcast_core::Buffer;
 use hopcast_core::bytes::Reader;
-use hopcast_wire::checksum;
 use hopcast_wire::ip::{self, Header as IpHeader, Version};
 
 use super::refusal::Refusal;
 use crate::icmp::is_one_host;
+use crate::link_message::{HOP_LIMIT, check, content};
 pub use advertisement::{
     Advertisement, Content, Header, Key, Kind, Link, MAX_AGE, MAX_ENTRIES, MAX_FRAGMENTS, MAX_METRIC,
     MAX_SEQUENCE, Reach,
@@ -39,8 +39,6 @@ pub const PROTOCOL: u8 = 253;
 const VERSION: u8 = 1;
 /// Length of the header, in bytes.
 const HEADER: usize = 12;
-/// Hop limit of a message, which is not to leave its link (RFC 2328 appendix A.1).
-const HOP_LIMIT: u8 = 1;
 
 const HELLO: u8 = 1;
 const UPDATE: u8 = 2;
@@ -143,20 +141,7 @@ impl Hello {
 /// # Errors
 /// The reason why the packet is refused.
 pub fn parse(packet: &[u8], header: &IpHeader, unsound: &mut u64) -> Result<Packet, Refusal> {
-    let bytes = packet.get(header.payload()).ok_or(Refusal::Truncated)?;
-    if header.fragment {
-        return Err(Refusal::Truncated);
-    }
-    if header.destination != all_routers(header.version) {
-        return Err(Refusal::Destination);
-    }
-    let from_link = match header.source {
-        IpAddr::V4(_) => true,
-        IpAddr::V6(source) => source.is_unicast_link_local(),
-    };
-    if !from_link || !is_one_host(header.source) {
-        return Err(Refusal::Sender);
-    }
+    let bytes = content(packet, header, all_routers(header.version))?;
     let mut reader = Reader::new(bytes);
     let version = reader.u8("version")?;
     let kind = reader.u8("type")?;
@@ -165,7 +150,7 @@ pub fn parse(packet: &[u8], header: &IpHeader, unsound: &mut u64) -> Result<Pack
     if version != VERSION {
         return Err(Refusal::Version);
     }
-    if check(header.source, header.destination, bytes) != 0 {
+    if check(PROTOCOL, header.source, header.destination, bytes) != 0 {
         return Err(Refusal::Checksum);
     }
     let message = match kind {
@@ -212,16 +197,8 @@ pub fn prepend(buffer: &mut Buffer, own: IpAddr, packet: &Packet) {
         }
     };
     (bytes[0], bytes[1]) = (VERSION, kind);
-    let sum = check(own, to, &bytes);
+    let sum = check(PROTOCOL, own, to, &bytes);
     bytes[2..4].copy_from_slice(&sum.to_be_bytes());
     buffer.prepend(bytes.len()).copy_from_slice(&bytes);
     ip::prepend(buffer, own, to, PROTOCOL, HOP_LIMIT, 0);
-}
-
-/// The checksum of a message: in IPv6 over its pseudo-header, too.
-fn check(source: IpAddr, destination: IpAddr, message: &[u8]) -> u16 {
-    match source {
-        IpAddr::V4(_) => checksum::checksum(message),
-        IpAddr::V6(_) => checksum::transport(source, destination, PROTOCOL, message),
-    }
 }

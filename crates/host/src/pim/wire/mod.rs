@@ -16,11 +16,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use hopcast_core::Buffer;
 use hopcast_core::bytes::Reader;
-use hopcast_wire::checksum;
 use hopcast_wire::ip::{self, Header, Version};
 
 use super::refusal::Refusal;
 use crate::icmp::is_one_host;
+use crate::link_message::{HOP_LIMIT, check, content};
 pub use hello::{Hello, LanDelay};
 pub(super) use join_prune::room;
 pub use join_prune::{GroupEntry, JoinPrune, MAX_RECORDS};
@@ -32,8 +32,6 @@ pub const PROTOCOL: u8 = 103;
 const VERSION: u8 = 2;
 /// Length of the header, in bytes.
 const HEADER: usize = 4;
-/// Hop limit of a message, which is not to leave its link (section 4.9).
-const HOP_LIMIT: u8 = 1;
 
 /// Types of messages (section 4.9).
 const HELLO: u8 = 0;
@@ -104,27 +102,13 @@ impl Assert {
 /// # Errors
 /// The reason why the packet is refused.
 pub fn parse(packet: &[u8], header: &Header) -> Result<Message, Refusal> {
-    let message = packet.get(header.payload()).ok_or(Refusal::Truncated)?;
-    if header.fragment {
-        return Err(Refusal::Truncated);
-    }
-    if header.destination != all_routers(header.version) {
-        return Err(Refusal::Destination);
-    }
-    let from_link = match header.source {
-        IpAddr::V4(_) => true,
-        // RFC 7761 section 4.9: the source of a message in IPv6 is an address of the link.
-        IpAddr::V6(source) => source.is_unicast_link_local(),
-    };
-    if !from_link || !is_one_host(header.source) {
-        return Err(Refusal::Sender);
-    }
+    let message = content(packet, header, all_routers(header.version))?;
     let mut reader = Reader::new(message);
     let [first, _, _, _] = reader.array::<HEADER>("header")?;
     if first >> 4 != VERSION {
         return Err(Refusal::Version);
     }
-    if check(header.source, header.destination, message) != 0 {
+    if check(PROTOCOL, header.source, header.destination, message) != 0 {
         return Err(Refusal::Checksum);
     }
     let parsed = match first & 0xf {
@@ -159,16 +143,8 @@ pub fn prepend(packet: &mut Buffer, own: IpAddr, message: &Message) {
         }
     };
     bytes[0] = VERSION << 4 | kind;
-    let sum = check(own, to, &bytes);
+    let sum = check(PROTOCOL, own, to, &bytes);
     bytes[2..HEADER].copy_from_slice(&sum.to_be_bytes());
     packet.prepend(bytes.len()).copy_from_slice(&bytes);
     ip::prepend(packet, own, to, PROTOCOL, HOP_LIMIT, 0);
-}
-
-/// The checksum of a message: in IPv6 over its pseudo-header, too.
-fn check(source: IpAddr, destination: IpAddr, message: &[u8]) -> u16 {
-    match source {
-        IpAddr::V4(_) => checksum::checksum(message),
-        IpAddr::V6(_) => checksum::transport(source, destination, PROTOCOL, message),
-    }
 }
