@@ -12,7 +12,6 @@
 //! The source is the thesis that measured MEADcast in a kernel ("Evaluation of medium-sized networks based on an
 //! original implementation of the MEADcast Router", chapter 4), after Danciu and Tran, "MEADcast: Explicit Multicast
 //! with Privacy Aspects" (International Journal on Advances in Security, 2019).
-
 //!
 //! # The revision
 //!

@@ -43,13 +43,12 @@ pub(super) fn packets(tree: &Tree, config: &Config, source: Ipv6Addr) -> Vec<Vec
         let it = &tree.places[place];
         let hops = u32::from(it.hops);
         let mut bins = std::mem::take(&mut waiting[place]);
-        let mut own: Vec<Packet> =
-            sizes.pieces(place, &served[place]).map(|piece| piece.packet(hops)).collect();
+        let mut own = sizes.pieces(place, &served[place], hops);
         if !(own.is_empty() && it.children.len() < 2) {
             own.append(&mut bins);
             bins = combine(own, &sizes, &form, hops);
         }
-        // What has no room for another section stays as it is.
+        // A packet without room for another section stays as it is.
         let above = it.parent;
         for packet in bins {
             match above != Tree::ROOT && sizes.has_room(&packet) {
@@ -142,29 +141,6 @@ impl Packet {
     }
 }
 
-/// A section with its length.
-struct Piece {
-    section: Section,
-    bytes: usize,
-    /// Whether it has a part of the router's receivers.
-    is_cut: bool,
-}
-
-impl Piece {
-    fn packet(self, hops: u32) -> Packet {
-        let receivers = self.section.receivers.len();
-        Packet {
-            sections: vec![self.section],
-            receivers,
-            addresses: receivers + 1,
-            bytes: self.bytes,
-            common: hops,
-            distances: hops,
-            is_cut: self.is_cut,
-        }
-    }
-}
-
 /// Lengths of lists.
 struct Sizes<'a> {
     tree: &'a Tree,
@@ -211,8 +187,8 @@ impl<'a> Sizes<'a> {
         packet.addresses + 2 <= self.max_addresses && packet.bytes + self.shortest <= self.max_bytes
     }
 
-    /// Receivers of a place, in as many sections as they need.
-    fn pieces(&self, place: usize, receivers: &[Ipv6Addr]) -> impl Iterator<Item = Piece> {
+    /// Packets of one section each with the receivers of a place, as many as they need.
+    fn pieces(&self, place: usize, receivers: &[Ipv6Addr], hops: u32) -> Vec<Packet> {
         let mut sorted = receivers.to_vec();
         if self.common.is_some() {
             sorted.sort_unstable();
@@ -227,11 +203,17 @@ impl<'a> Sizes<'a> {
                 fitting.partition_point(|&count| self.section(place, &rest[..count]) <= self.max_bytes);
             let (taken, behind) = rest.split_at(count.max(1));
             rest = behind;
-            let section = Section { place, receivers: taken.to_vec() };
-            let is_cut = taken.len() < sorted.len();
-            pieces.push(Piece { bytes: self.section(place, taken), section, is_cut });
+            pieces.push(Packet {
+                sections: vec![Section { place, receivers: taken.to_vec() }],
+                receivers: taken.len(),
+                addresses: taken.len() + 1,
+                bytes: self.section(place, taken),
+                common: hops,
+                distances: hops,
+                is_cut: taken.len() < sorted.len(),
+            });
         }
-        pieces.into_iter()
+        pieces
     }
 
     /// Bytes of a section, wherever it is in a list.
