@@ -270,13 +270,14 @@ impl Service for Settings {
     ) -> Box<dyn Machine> {
         // Hosts beside a router that has all its routers in one area are in it too: in another they would be behind a
         // border that leads nowhere.
-        let area = |interface: &LowerInterface| named(&self.areas, interface).unwrap_or(self.interface.area);
-        let with_routers = (0..).zip(lower).filter(|(number, _)| routes.has_router(*number));
-        let areas: BTreeSet<u32> = with_routers.map(|(_, interface)| area(interface)).collect();
+        let has_router: Vec<bool> = (0..).zip(lower).map(|(number, _)| routes.has_router(number)).collect();
+        let with_routers = lower.iter().zip(&has_router).filter(|(_, has_router)| **has_router);
+        let areas: BTreeSet<u32> = with_routers.map(|(interface, _)| self.of(interface, None).area).collect();
         let only = areas.first().copied().filter(|_| areas.len() == 1);
-        let interfaces: Vec<InterfaceConfig> = (0..)
-            .zip(lower)
-            .map(|(number, interface)| self.of(interface, only.filter(|_| !routes.has_router(number))))
+        let interfaces: Vec<InterfaceConfig> = lower
+            .iter()
+            .zip(has_router)
+            .map(|(interface, has_router)| self.of(interface, only.filter(|_| !has_router)))
             .collect();
         let (links, table) = (Box::new(Links(routes.clone())), routes.route_table());
         Box::new(LinkState::new(self.config.clone(), host, &interfaces, links, table, routes.random()))
