@@ -2,24 +2,10 @@
 
 #![allow(clippy::unwrap_used)] // in helpers of tests too
 
-use crate::common::scenarios::scenarios;
-use hopcast_runner::{load, run};
-use hopcast_twin::Monitor;
-use hopcast_twin::results::{Document, Run};
-use hopcast_twin::scenario::Overrides;
+use crate::common::studies::{parameter, study};
+use hopcast_twin::results::Run;
 
 const MAC: &str = "topology.links.sea.mac";
-
-fn study(name: &str, sets: &[&str]) -> Document {
-    let sets = sets.iter().map(|set| (*set).to_owned()).collect();
-    let overrides = Overrides { sets, quick: true, ..Overrides::default() };
-    let plan = load(&scenarios().join(format!("studies/{name}.yaml")), &overrides).unwrap();
-    run(&plan, 1, None, &Monitor::default()).unwrap()
-}
-
-fn parameter<'r>(run: &'r Run, path: &str) -> &'r str {
-    run.parameters[path].as_str().unwrap()
-}
 
 fn goodput(run: &Run) -> f64 {
     run.flows[0].figures.goodput_mbps.unwrap()

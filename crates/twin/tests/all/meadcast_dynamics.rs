@@ -2,25 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
-use crate::common::scenarios::scenarios;
-use hopcast_runner::{load, run};
-use hopcast_twin::Monitor;
-use hopcast_twin::results::{Document, Run};
-use hopcast_twin::scenario::Overrides;
+use crate::common::studies::{parameter, study};
+use hopcast_twin::results::Run;
 
 /// Steps of the series, in seconds.
 const STEP: f64 = 0.5;
-
-fn study(name: &str, sets: &[&str]) -> Document {
-    let sets = sets.iter().map(|set| (*set).to_owned()).collect();
-    let overrides = Overrides { sets, quick: true, ..Overrides::default() };
-    let plan = load(&scenarios().join(format!("studies/{name}.yaml")), &overrides).unwrap();
-    run(&plan, 1, None, &Monitor::default()).unwrap()
-}
-
-fn parameter<'r>(run: &'r Run, path: &str) -> &'r str {
-    run.parameters[path].as_str().unwrap()
-}
 
 /// From when to when less than 98 % of 1 Mbit/s came to members, on average over all senders.
 fn interruption(run: &Run) -> (f64, f64) {

@@ -4,11 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::scenarios::scenarios;
-use hopcast_runner::{load, run};
-use hopcast_twin::Monitor;
+use crate::common::studies::{parameter, study};
 use hopcast_twin::results::{Document, Run};
-use hopcast_twin::scenario::Overrides;
 
 /// Rate of each link, in Mbit/s.
 const LINK: f64 = 26.0;
@@ -27,18 +24,6 @@ const MODE: &str = "services.mesh.multicast-mode";
 /// Share of a link that the messages of the mesh may take. Five nodes send one in a second, of some 60 bytes.
 const MESSAGES: f64 = 0.002;
 
-fn study(name: &str, sets: &[&str]) -> Document {
-    let sets = sets.iter().map(|set| (*set).to_owned()).collect();
-    let overrides = Overrides { sets, quick: true, ..Overrides::default() };
-    let plan = load(&scenarios().join(format!("studies/{name}.yaml")), &overrides).unwrap();
-    run(&plan, 1, None, &Monitor::default()).unwrap()
-}
-
-/// The mode of a run, which the path of a service says.
-fn mode<'r>(run: &'r Run, path: &str) -> &'r str {
-    run.parameters[path].as_str().unwrap()
-}
-
 /// Checks that the mode `auto` delivers what the best of the other modes does in the same cell, less 3 % at most.
 #[track_caller]
 fn auto_keeps_up(document: &Document, path: &str) {
@@ -47,7 +32,7 @@ fn auto_keeps_up(document: &Document, path: &str) {
         let cell = run.parameters.iter().filter(|(name, _)| *name != path).map(|part| format!("{part:?} "));
         let delivered = run.flows.iter().map(|flow| flow.figures.reliability.unwrap()).sum::<f64>();
         let share = delivered / run.flows.len() as f64;
-        cells.entry(cell.collect()).or_default().insert(mode(run, path), share);
+        cells.entry(cell.collect()).or_default().insert(parameter(run, path), share);
     }
     for (cell, shares) in cells {
         let best = shares.values().copied().fold(0.0, f64::max);
@@ -56,7 +41,7 @@ fn auto_keeps_up(document: &Document, path: &str) {
 }
 
 fn offered(run: &Run, path: &str) -> f64 {
-    run.parameters[path].as_str().unwrap().split(' ').next().unwrap().parse().unwrap()
+    parameter(run, path).split(' ').next().unwrap().parse().unwrap()
 }
 
 /// Checks that a session brings all that is offered, or what a share of a link with these headers has room for.
@@ -87,7 +72,7 @@ fn a_stream_to_a_group_fills_the_links_that_lead_to_its_listeners() {
     for run in document.runs {
         let rate = offered(&run, "flows.session.app.cbr.rate");
         let receivers = &run.flows[0].receivers;
-        let (headers, share) = match (mode(&run, MODE), receivers.len()) {
+        let (headers, share) = match (parameter(&run, MODE), receivers.len()) {
             ("auto", _) => continue,
             ("packet", listeners) => (packet(listeners), 1.0),
             ("unicast", listeners) => (UNICAST, 1.0 / listeners as f64),
@@ -111,7 +96,7 @@ fn two_broadcast_sessions_share_each_link_and_others_do_not() {
     for run in document.runs {
         let rate = offered(&run, "flows.one.app.cbr.rate");
         let goodputs = [0, 1].map(|flow: usize| run.flows[flow].figures.goodput_mbps.unwrap());
-        let headers = match mode(&run, MODE) {
+        let headers = match parameter(&run, MODE) {
             "auto" => continue,
             "packet" => packet(1),
             "unicast" => UNICAST,
@@ -138,7 +123,7 @@ fn without_a_querier_the_copies_of_one_node_leave_others_no_room() {
     let document = study("mesh-querier", &[]);
     auto_keeps_up(&document, "services.m0.multicast-mode");
     for run in document.runs {
-        let mode = mode(&run, "services.m0.multicast-mode").to_owned();
+        let mode = parameter(&run, "services.m0.multicast-mode").to_owned();
         let querier = run.parameters["services.lan0.querier"].as_str() == Some("on");
         let goodput = run.flows[0].figures.goodput_mbps.unwrap();
         if mode == "auto" {
@@ -169,7 +154,7 @@ fn a_receiver_that_moves_is_lost_to_routes_for_a_while_and_broadcasts_find_it() 
     auto_keeps_up(&document, MODE);
     for run in document.runs {
         let reliability = run.flows[0].figures.reliability.unwrap();
-        let mode = mode(&run, MODE);
+        let mode = parameter(&run, MODE);
         // Of 10 s at each node, the route by the one before lasts for some six, until its average is worse.
         let expected = if matches!(mode, "broadcast" | "auto") { 0.8..1.0 } else { 0.25..0.6 };
         assert!(expected.contains(&reliability), "{mode}: {reliability}");
@@ -183,7 +168,7 @@ fn a_listener_that_joins_or_leaves_takes_nothing_from_the_others() {
     for run in document.runs {
         let rate = offered(&run, "flows.session.app.cbr.rate");
         // Copies to three have room for less than 9 Mbit/s each.
-        if mode(&run, MODE) == "unicast" && rate > 8.0 || rate > 20.0 {
+        if parameter(&run, MODE) == "unicast" && rate > 8.0 || rate > 20.0 {
             continue;
         }
         for receiver in &run.flows[0].receivers {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, dead_code)] // each test file uses its part
 
 pub(crate) mod scenarios;
+pub(crate) mod studies;
 
 use std::path::Path;
 
