@@ -139,7 +139,8 @@ fn every_member_gets_each_file_and_each_message(over: &'static str) {
     let late = |name: &str, bytes: &[u8]| sites.has("ship2", "ship1", name, bytes);
     let all =
         || late("chart.bin", &chart) && late("empty", &[]) && sites.has("ship2", "shore", "note", &note);
-    assert!(within(Duration::from_secs(30), all), "{:?}", ship2.status().groups);
+    let statuses = || [&shore, &ship1, &ship2].map(|site| site.status().groups);
+    assert!(within(Duration::from_secs(60), all), "{:#?}", statuses());
     let everywhere = || ship1.status().groups[0].files_everywhere == 2;
     assert!(within(Duration::from_secs(10), everywhere), "{:?}", ship1.status().groups);
     ship2.kill();

@@ -141,15 +141,16 @@ impl File {
         }
     }
 
-    /// Notes that a round is over, and forgets what those said that lack something: they are asked before the next.
-    pub(crate) fn end_round(&mut self, now: Instant) {
-        for standing in &mut self.standings {
-            if matches!(standing, Some(Standing::Lacks(_))) {
-                *standing = None;
-                self.retry = now + (FIRST_PAUSE * (1 << self.rounds.min(MAX_DOUBLINGS))).min(MAX_PAUSE);
-            }
+    /// Notes that a round is over, and forgets what those said that lack something: the members that are asked before
+    /// the next.
+    pub(crate) fn end_round(&mut self, now: Instant) -> Vec<usize> {
+        let lack: Vec<usize> = (0..self.standings.len()).filter(|&member| self.lacks_any(member)).collect();
+        for &member in &lack {
+            self.standings[member] = None;
+            self.retry = now + (FIRST_PAUSE * (1 << self.rounds.min(MAX_DOUBLINGS))).min(MAX_PAUSE);
         }
         self.rounds += 1;
+        lack
     }
 
     /// Whether every member has it.
@@ -205,7 +206,7 @@ mod tests {
         for _ in 0..9 {
             let file = catalogue.get_mut(7).unwrap();
             file.standings[0] = Some(Standing::lacks(0..1));
-            file.end_round(now);
+            assert_eq!(file.end_round(now), [0]);
             assert_eq!(file.standings[0], None, "it is asked again");
             pauses.push(file.retry.since(now).as_secs_f64());
             now = file.retry;

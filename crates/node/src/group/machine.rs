@@ -248,7 +248,8 @@ impl LocalMember {
         let Some(file) = self.catalogue.get_mut(id) else { return };
         if transfer.settle(now, file, &up, packets) {
             self.counts.rounds += 1;
-            file.end_round(now);
+            let lack = file.end_round(now);
+            self.statements.round_ends(now, lack);
         } else {
             self.transfer = Some(transfer);
         }

@@ -8,9 +8,10 @@ use super::LocalMember;
 use super::wire::{Kind, Standing, Statement, files_of_offer, files_of_receipt, number};
 
 /// Pause after an offer that nobody has answered; it doubles up to the maximum. Chosen; shorter costs datagrams on
-/// paths with much delay, longer delays what follows a lost one.
+/// paths with much delay, longer delays what follows a lost one. Only members that are up are asked, so that silence
+/// means loss: at half of all datagrams lost, one offer of four is answered.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const MAX_PAUSE: Duration = Duration::from_secs(30);
+const MAX_PAUSE: Duration = Duration::from_secs(4);
 /// Receipts for files that wait to be told. Chosen: what is beyond is asked for by the next offer.
 const MAX_RECEIPTS: usize = 4096;
 
@@ -53,6 +54,11 @@ impl Statements {
         for member in &mut self.0 {
             (member.ask, member.pause) = (member.ask.min(now + FIRST_PAUSE), FIRST_PAUSE);
         }
+    }
+
+    /// A round of a file is over that some lack: they are asked again.
+    pub(super) fn round_ends(&mut self, now: Instant, lack: impl IntoIterator<Item = usize>) {
+        lack.into_iter().for_each(|member| self.is_back(member, now));
     }
 
     /// There is a message that nobody was asked for: first there is time for receipts that come unasked.

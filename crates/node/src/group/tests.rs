@@ -156,6 +156,10 @@ impl Net {
     }
 
     fn over(over: GroupLayer, loss: f64) -> Self {
+        Self::with(over, TestNetwork::new(3, Duration::from_millis(10), loss))
+    }
+
+    fn with(over: GroupLayer, network: TestNetwork) -> Self {
         let sites = (0..NAMES.len()).map(|site| {
             let (member, commands, events) = member(&over, site, 1);
             let none = || (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
@@ -175,7 +179,6 @@ impl Net {
                 runs: 1,
             }
         });
-        let network = TestNetwork::new(3, Duration::from_millis(10), loss);
         Self { sites: sites.collect(), over, now: Instant::ZERO, network }
     }
 
@@ -192,6 +195,12 @@ impl Net {
         let message = Message::new(0, Buffer::copy_from(text.as_bytes()));
         self.sites[site].member.handle(self.now, Port::Above(0), Item::Message(message));
         self.drain(site);
+    }
+
+    /// A site is started anew with nothing on its disk, as a certain run.
+    fn restart_as(&mut self, site: usize, run: u64) {
+        self.sites[site].runs = run;
+        self.restart(site, &[]);
     }
 
     /// A site is started anew: its disk has what it had.
@@ -363,6 +372,25 @@ fn an_outage_in_the_middle(over: &str, vain: u64) {
     let sent = net.counter(0, "pieces_sent");
     let count = 10_000_000_u64.div_ceil(PIECE);
     assert!((count..2 * count + vain * WINDOW as u64).contains(&sent), "{sent} of {count}");
+}
+
+/// A round of a file goes to nobody while its transport has yet to find the member that lacks it, and answers are lost.
+#[test]
+fn a_member_that_comes_late_over_a_path_that_loses_is_soon_asked_what_it_lacks_after_a_round_in_vain() {
+    let over = layer("{ nakack: { heartbeat: 500 ms, suspect-after: 10 s, verify: 3 s, merge-every: 2 s } }");
+    for seed in 0..20 {
+        let mut net = Net::with(over.clone(), TestNetwork::new(seed, Duration::from_millis(1), 0.4));
+        net.sites[2].is_up = false;
+        (0..3).for_each(|site| net.restart_as(site, 10 * seed));
+        net.put(0, 1, 1);
+        while !net.has(1, 0, 1) {
+            net.step();
+        }
+        net.restart_as(2, 10 * seed);
+        net.sites[2].is_up = true;
+        // 24 s at most; once the answers to an offer or two were lost it took up to four minutes.
+        assert!(net.arrives(0, 1, 40), "{seed}: {:?}", net.standings(0, 1));
+    }
 }
 
 #[test]
