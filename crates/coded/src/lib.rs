@@ -2,10 +2,12 @@
 //! [`Tunnel`], and the [`proxy`] that brings TCP to them.
 
 pub mod bats;
+mod block_fec;
 pub mod franc;
 pub mod proxy;
 mod repeat;
 mod tunnel;
 
+pub use block_fec::{BlockFec, BlockFecConfig};
 pub use repeat::Repeat;
 pub use tunnel::Tunnel;

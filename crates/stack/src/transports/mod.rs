@@ -5,6 +5,7 @@
 mod bats;
 #[cfg(feature = "peers")]
 mod bats_proxy;
+mod block_fec;
 mod disservice;
 mod fec;
 mod franc;
@@ -70,6 +71,7 @@ pub static TRANSPORTS: &[&Row] = &[
     &disservice::DISSERVICE,
     &franc::FRANC,
     &fec::FEC,
+    &block_fec::BLOCK_FEC,
     &tunnel::TUNNEL,
 ];
 

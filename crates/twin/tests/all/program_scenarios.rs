@@ -334,6 +334,6 @@ fn a_program_has_one_receiver() {
     );
     assert_eq!(
         error.unwrap_err().to_string(),
-        "bad.yaml:3:25: `to`: `udp/tunnel/btp` has one receiver; several are served by `btp` and `brtp` with a tree of their own, and by `udp`, `raw-ip`, `norm`, `nakack`, `pgm`, `disservice` and `fec` with any delivery"
+        "bad.yaml:3:25: `to`: `udp/tunnel/btp` has one receiver; several are served by `btp` and `brtp` with a tree of their own, and by `udp`, `raw-ip`, `norm`, `nakack`, `pgm`, `disservice`, `fec` and `block-fec` with any delivery"
     );
 }

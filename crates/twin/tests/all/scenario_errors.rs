@@ -239,7 +239,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "to: n2",
         "to: [n2, n1]",
-        "bad.yaml:10:33: `to`: `tcp-cubic` has one receiver; several are served by `btp` and `brtp` with a tree of their own, and by `udp`, `raw-ip`, `norm`, `nakack`, `pgm`, `disservice` and `fec` with any delivery",
+        "bad.yaml:10:33: `to`: `tcp-cubic` has one receiver; several are served by `btp` and `brtp` with a tree of their own, and by `udp`, `raw-ip`, `norm`, `nakack`, `pgm`, `disservice`, `fec` and `block-fec` with any delivery",
     ),
     ("to: n2", "to: [n2, n2]", "bad.yaml:10:38: `to`: `n2` is listed twice"),
     ("to: n2", "to: []", "bad.yaml:10:33: `to`: expected a node or a group, found an empty list"),
