@@ -57,6 +57,7 @@ const TABLE: &[(&str, Outcome, &str)] = {
         ("firewall_wrong_items", Dropped, "the port does not carry it"),
         ("flows_skipped", Dropped, "too many flows waited"),
         ("foreign", Dropped, "it is from another than the peer or a neighbour"),
+        ("forger_wrong_items", Dropped, "the port does not carry it"),
         ("fragments", Dropped, "it is a fragment, and the host does not reassemble"),
         ("frames_before_claims", Dropped, "nodes on the LAN may not know each other's claims yet"),
         ("frames_by_two_nodes", Repeated, "another node had sent it from the same LAN"),

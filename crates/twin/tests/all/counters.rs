@@ -137,6 +137,7 @@ services:
   - { run: firewall, on: n0 }
   - { run: pgm-router, on: n0 }
   - { run: meadcast-router, on: n0 }
+  - { run: meadcast-forger, on: n0 }
   - { run: xcast-router, on: n0 }
 ";
     let world = World::new(only(&(four_hops("udp", "bulk", "") + told)), 0, None).unwrap();

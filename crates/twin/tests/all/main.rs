@@ -21,6 +21,7 @@ mod headlines;
 mod layer_between;
 mod link_state;
 mod maritime_studies;
+mod meadcast_anomalies;
 mod meadcast_dynamics;
 mod mesh;
 mod mesh_groups;

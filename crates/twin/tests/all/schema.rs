@@ -100,8 +100,9 @@ services:
   - {run: link-state, on: a @/$defs/service/anyOf/7/properties}
   - {run: pgm-router, on: a @/$defs/service/anyOf/8/properties}
   - {run: meadcast-router, on: a @/$defs/service/anyOf/9/properties}
-  - {run: xcast-router, on: a @/$defs/service/anyOf/10/properties}
-  - {run: firewall, on: a @/$defs/service/anyOf/11/properties}
+  - {run: meadcast-forger, on: a @/$defs/service/anyOf/10/properties}
+  - {run: xcast-router, on: a @/$defs/service/anyOf/11/properties}
+  - {run: firewall, on: a @/$defs/service/anyOf/12/properties}
 groups: [{name: g, delivery: {ip-multicast: {one-source: on @/$defs/delivery/anyOf/1/properties/ip-multicast/anyOf/1/properties}} @/$defs/group/properties}]
 roles: {relay: [b] @/properties/roles/properties}
 neighbours: resolve
