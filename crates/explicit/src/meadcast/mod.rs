@@ -26,6 +26,7 @@
 //! | `nonce`, `key` | forged responses to discovery are [refused](Key) |
 //! | `grouping` | packets are chosen so that links carry [few bytes](sender::Grouping); not in the thesis |
 
+pub mod directory;
 pub mod forger;
 mod key;
 pub mod router;

@@ -22,6 +22,7 @@ mod layer_between;
 mod link_state;
 mod maritime_studies;
 mod meadcast_anomalies;
+mod meadcast_churn;
 mod meadcast_dynamics;
 mod mesh;
 mod mesh_groups;

@@ -14,8 +14,8 @@
 //!   routers do not take part.
 //! - **Data** goes first by unicast, and then in a packet for each list.
 //!
-//! Receivers may [come](Sender::join) and [go](Sender::leave), which the thesis leaves for later: one that comes is
-//! served by unicast until the next discovery.
+//! Receivers may [come](Sender::join) and [go](Sender::leave), which the thesis leaves for later, by a list that changes
+//! or a [directory](super::directory): one that comes is served by unicast until the next discovery.
 //!
 //! # Bounds
 //!
