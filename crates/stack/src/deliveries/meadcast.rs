@@ -176,6 +176,13 @@ static OPTIONS: Options<Meadcast> = Options(&[
         show: |config| shown(&config.sender.requests_per_second),
     },
     Opt {
+        key: "ask-joiners",
+        about: "Whether a member that joins between discoveries is asked about at once; off, it has plain packets of its own until the next discovery has ended.",
+        form: Form::Flag,
+        set: |config, node, key| flag(node, key).map(|found| config.sender.ask_joiners = found),
+        show: |config| on_off(config.sender.ask_joiners),
+    },
+    Opt {
         key: "directory",
         about: "Whether members join and leave by messages to the sender, which takes them about two round trips; off, the sender knows at once who is a member, as of a list.",
         form: Form::Flag,

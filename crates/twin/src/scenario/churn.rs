@@ -18,8 +18,8 @@ pub(super) struct Step {
     pub(super) joins: bool,
 }
 
-/// Reads the `churn` of a group with these `members` from the beginning: changes at the times of a Poisson process, each
-/// of a node that is drawn evenly, which leaves if it is a member and joins if it is none.
+/// Reads the `churn` of a group with these `members` from the beginning: changes at the times of a Poisson process,
+/// each of a node that is drawn evenly, which leaves if it is a member and joins if it is none.
 pub(super) fn churn(
     node: &Node,
     members: &[NodeId],

@@ -179,7 +179,7 @@ impl Machine for Member {
         self.wake(now);
         match (port, item) {
             (PACKETS, Item::Transit(transit)) if self.receive(now, &transit.packet) => {
-                transit.packet.recycle()
+                transit.packet.recycle();
             }
             (PACKETS, Item::Packet(packet)) if self.receive(now, &packet) => packet.recycle(),
             // The next hook may be that of another group.

@@ -12,10 +12,10 @@
 //!     ←      accepted, nonce a, time of holding
 //! ```
 //!
-//! Nobody can make a host at another address a member, or take it out: a request counts with a cookie, which was sent
-//! to the address that it is about. Cookies are codes of address, group and time under a secret of the sender, which
-//! therefore keeps nothing of who has not answered. They are good for one time of holding or two, so that later requests
-//! of a member need no challenge. A member believes an answer that repeats the nonce of its last request.
+//! Nobody can make a host at another address a member, or take it out: a request counts with a cookie that was sent to
+//! the address that it is about. Cookies are codes of address, group and time under a secret of the sender, which
+//! therefore keeps nothing of who has not answered. They are good for one time of holding or two, so that later
+//! requests of a member need no challenge. A member believes an answer that repeats the nonce of its last request.
 //!
 //! # Bounds
 //!

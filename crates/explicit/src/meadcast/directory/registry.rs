@@ -80,6 +80,8 @@ impl DirectorySender {
         if let Some(answer) = answer {
             self.out.push(PACKETS, Item::Packet(answer.emit()));
         }
+        // It may ask about one that has joined.
+        self.sender.wake(now);
         true
     }
 }
@@ -89,7 +91,7 @@ impl Machine for DirectorySender {
         self.expire(now);
         match (port, item) {
             (PACKETS, Item::Transit(transit)) if self.receive(now, &transit.packet) => {
-                transit.packet.recycle()
+                transit.packet.recycle();
             }
             (PACKETS, Item::Packet(packet)) if self.receive(now, &packet) => packet.recycle(),
             (port, item) => self.sender.handle(now, port, item),
