@@ -24,6 +24,7 @@ mod maritime_studies;
 mod meadcast_anomalies;
 mod meadcast_churn;
 mod meadcast_dynamics;
+mod meadcast_scale;
 mod mesh;
 mod mesh_groups;
 mod mesh_lans;
