@@ -25,7 +25,7 @@ pub fn outcome(counter: &str) -> Option<(Outcome, &'static str)> {
 }
 
 /// Families of counters, one for each way in which a header can be wrong.
-const REFUSED: [&str; 3] = ["link_state_refused_", "pim_refused_", "refused_"];
+const REFUSED: [&str; 4] = ["directory_refused_", "link_state_refused_", "pim_refused_", "refused_"];
 
 /// Counters in the order of their names.
 #[rustfmt::skip]
@@ -42,6 +42,7 @@ const TABLE: &[(&str, Outcome, &str)] = {
         ("closed_port", Dropped, "nothing has its port or protocol"),
         ("datagrams_refused", Dropped, "it is too long, of another version of IP, or unsound"),
         ("dropped_while_stopped", Dropped, "the service was stopped"),
+        ("directory_member_refused", Dropped, "it answers nothing that was asked"),
         ("duplicates_received", Repeated, "a copy had arrived before"),
         ("element_confirmations_refused", Dropped, "the confirmation does not fit its session"),
         ("element_repairs_unasked", Dropped, "nobody behind the router had asked for the repair"),
@@ -57,6 +58,7 @@ const TABLE: &[(&str, Outcome, &str)] = {
         ("firewall_wrong_items", Dropped, "the port does not carry it"),
         ("flows_skipped", Dropped, "too many flows waited"),
         ("foreign", Dropped, "it is from another than the peer or a neighbour"),
+        ("forger_wrong_items", Dropped, "the port does not carry it"),
         ("fragments", Dropped, "it is a fragment, and the host does not reassemble"),
         ("frames_before_claims", Dropped, "nodes on the LAN may not know each other's claims yet"),
         ("frames_by_two_nodes", Repeated, "another node had sent it from the same LAN"),

@@ -25,11 +25,11 @@ use std::hash::Hasher;
 use std::net::Ipv6Addr;
 use std::str::FromStr;
 
-use hopcast_core::Stream;
+use hopcast_core::{Buffer, Stream};
 use siphasher::sip;
 use siphasher::sip128::{Hasher128, SipHasher24};
 
-use super::wire::CODE;
+use super::wire::{CODE, Kind, NO_NEXT_HEADER, Packet};
 
 /// A secret of 16 bytes; written as 32 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -71,6 +71,28 @@ impl Key {
     pub fn accepts(&self, statement: &Statement, code: &[u8; CODE]) -> bool {
         let own = self.code(statement);
         own.iter().zip(code).fold(0, |different, (own, other)| different | (own ^ other)) == 0
+    }
+}
+
+impl Statement {
+    /// The response that says so, to the sender, with a code under a key if the request had a nonce.
+    pub(super) fn response(&self, key: Option<&Key>, hop_limit: u8) -> Buffer {
+        let code = key.filter(|_| self.nonce != 0).map(|key| key.code(self));
+        let response = Packet {
+            traffic: 0,
+            hop_limit,
+            source: self.router,
+            destination: self.sender,
+            kind: Kind::Response { nonce: self.nonce, code },
+            hops: self.hops,
+            hold: 0,
+            reserved: 0,
+            list: &[self.receiver.octets()],
+            ports: None,
+            protocol: NO_NEXT_HEADER,
+            payload: &[],
+        };
+        response.emit()
     }
 }
 

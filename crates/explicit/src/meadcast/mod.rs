@@ -24,8 +24,11 @@
 //! | `next_hop` | packets are addressed to the router that is to handle them: if it fails, no receiver gets a list |
 //! | `short_lists` | a [header](wire::short) whose list is compressed by prefix, and parts where the tree does |
 //! | `nonce`, `key` | forged responses to discovery are [refused](Key) |
+//! | `ask_joiners` | a receiver that joins is [asked about](sender::Config::ask_joiners) at once; not in the thesis |
 //! | `grouping` | packets are chosen so that links carry [few bytes](sender::Grouping); not in the thesis |
 
+pub mod directory;
+pub mod forger;
 mod key;
 pub mod router;
 pub mod sender;

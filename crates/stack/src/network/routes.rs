@@ -11,7 +11,7 @@
 //! connected route and one of the file that with the longer prefix wins.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -35,6 +35,9 @@ pub struct GlobalRoutes {
     addresses: Arc<AddressPlan>,
     /// For each destination asked for, the step by which each node reaches it.
     tables: BTreeMap<Target, Table>,
+    /// Their destinations, the oldest first, which makes room for others. By the order of destinations, the first ones
+    /// would be searched for anew each time that they come again.
+    oldest: VecDeque<Target>,
     /// Number of entries of all tables.
     entries: usize,
     pub(super) groups: GroupTrees,
@@ -135,6 +138,7 @@ impl GlobalRoutes {
             paths,
             addresses,
             tables: BTreeMap::new(),
+            oldest: VecDeque::new(),
             entries: 0,
             groups,
             statics,
@@ -216,6 +220,7 @@ impl GlobalRoutes {
             | Change::Duplicate(_) => return false,
         }
         self.tables.clear();
+        self.oldest.clear();
         self.entries = 0;
         self.groups.forget_trees();
         self.version += 1;
@@ -412,12 +417,13 @@ impl GlobalRoutes {
             self.paths.search(to);
             let table = Table::of(&self.paths);
             while self.entries + table.0.len() > MAX_ENTRIES
-                && let Some((_, oldest)) = self.tables.pop_first()
+                && let Some(oldest) = self.oldest.pop_front()
             {
-                self.entries -= oldest.0.len();
+                self.entries -= self.tables.remove(&oldest).map_or(0, |table| table.0.len());
             }
             self.entries += table.0.len();
             self.tables.insert(to, table);
+            self.oldest.push_back(to);
         }
         self.tables[&to].step(from)
     }

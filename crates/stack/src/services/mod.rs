@@ -6,6 +6,7 @@ mod batman;
 mod bridge;
 mod firewall;
 mod link_state;
+mod meadcast_forger;
 mod meadcast_router;
 mod pgm_router;
 mod pim;
@@ -33,6 +34,7 @@ pub static SERVICES: &[&ServiceRow] = &[
     &link_state::LINK_STATE,
     &pgm_router::PGM_ROUTER,
     &meadcast_router::MEADCAST_ROUTER,
+    &meadcast_forger::MEADCAST_FORGER,
     &xcast_router::XCAST_ROUTER,
     &firewall::FIREWALL,
 ];

@@ -22,11 +22,16 @@ pub(crate) fn generate(
     let sizes: &[&str] = match generator {
         "chain" => &["hops"],
         "star" => &["leaves"],
-        "tree" => &["depth", "fanout"],
+        // Its sizes are one for each level.
+        "tree" => &[],
         "grid" => &["rows", "columns"],
         _ => &["nodes"],
     };
-    let others: &[&str] = if generator == "grid" { &["link"] } else { &["link", "prefix"] };
+    let others: &[&str] = match generator {
+        "grid" => &["link"],
+        "tree" => &["depth", "fanout", "inner", "leaves", "link", "prefix"],
+        _ => &["link", "prefix"],
+    };
     let allowed = [sizes, others].concat();
     let what = format!("`{generator}`");
     let fields = Fields::of(node, &what, &allowed)?;
@@ -53,10 +58,25 @@ pub(crate) fn generate(
     match (generator, numbers) {
         ("chain", [hops, _]) => maker.chain(hops),
         ("star", [leaves, _]) => maker.star(leaves),
-        ("tree", [depth, fanout]) => maker.tree(depth, fanout, &fields),
+        ("tree", _) => maker.tree(&fields),
         ("grid", [rows, columns]) => maker.grid(rows, columns),
         (_, [nodes, _]) => maker.full(nodes),
     }
+}
+
+/// The number of children of each node of a tree, level by level: the same at each of `depth` levels, or a list.
+fn fanouts(fields: &Fields<'_>) -> Result<Vec<u64>, Diagnostic> {
+    let fanout = fields.need("fanout", "fanout: 3")?;
+    let read = |node: &Node| whole(node, "fanout", 1..=MAX_ELEMENTS);
+    if let Kind::List(levels) = &fanout.kind {
+        return match fields.get("depth") {
+            Some(node) => Err(node.error("`depth`: a list of `fanout` has a number for each level already")),
+            None if levels.is_empty() => Err(fanout.error("`fanout`: expected a number for each level")),
+            None => levels.iter().map(read).collect(),
+        };
+    }
+    let depth = whole(fields.need("depth", "depth: 6")?, "depth", 1..=MAX_ELEMENTS)?;
+    Ok(vec![read(fanout)?; depth as usize])
 }
 
 struct Maker<'a> {
@@ -88,32 +108,38 @@ impl Maker<'_> {
         Ok(())
     }
 
-    /// `n0` on top, then level by level: the children of n(i) are n(i * fanout + 1) and on.
-    fn tree(&mut self, depth: u64, fanout: u64, fields: &Fields<'_>) -> Result<(), Diagnostic> {
-        let mut level = 1_u64;
+    /// `n0` on top, then level by level, with the children of each in its order.
+    fn tree(&mut self, fields: &Fields<'_>) -> Result<(), Diagnostic> {
+        let fanouts = fanouts(fields)?;
+        let mut widest = 1_u64;
         let mut total = 1_u64;
-        for _ in 0..depth {
-            level = level.saturating_mul(fanout);
-            total = total.saturating_add(level);
+        for fanout in &fanouts {
+            widest = widest.saturating_mul(*fanout);
+            total = total.saturating_add(widest);
             if total > MAX_ELEMENTS {
                 return Err(
                     fields.error(format!("a topology has at most {MAX_ELEMENTS} nodes, this tree has more"))
                 );
             }
         }
-        let widest = level as f64;
         let root = self.topology.nodes.len();
-        let (mut number, mut level) = (0, 1_u64);
-        for row in 0..=depth {
+        self.node(0, (widest as f64 * 0.5, 0.0))?;
+        let (mut above, mut number) = (root..root + 1, 1);
+        for (row, fanout) in (1..).zip(&fanouts) {
+            let level = above.len() as u64 * fanout;
+            let first = self.topology.nodes.len();
             for place in 0..level {
-                let x = (place as f64 + 0.5) * widest / level as f64;
-                let node = self.node(number, (x, row as f64))?;
-                if number > 0 {
-                    self.pair(root + ((number - 1) / fanout) as usize, node)?;
-                }
+                let x = (place as f64 + 0.5) * widest as f64 / level as f64;
+                let node = self.node(number, (x, f64::from(row)))?;
+                self.pair(above.start + (place / fanout) as usize, node)?;
                 number += 1;
             }
-            level = level.saturating_mul(fanout);
+            above = first..self.topology.nodes.len();
+        }
+        for (key, nodes) in [("inner", root..above.start), ("leaves", above)] {
+            if let Some(node) = fields.get(key) {
+                self.topology.add_to_class(name(node, key)?, nodes);
+            }
         }
         Ok(())
     }

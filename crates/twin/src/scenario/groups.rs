@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use hopcast_core::{Duration, Instant};
+use hopcast_core::{Duration, Instant, Seed};
 use hopcast_stack::group::{DeliveryLayer, Group, LINGER, Members};
 use hopcast_stack::{Variants, deliveries};
 
+use super::churn::{Step, churn};
 use super::events;
 use super::model::{Action, Event, GroupId, NodeId};
 use super::topology::Topology;
@@ -37,19 +38,20 @@ struct Change<'n> {
 }
 
 impl Groups {
-    /// The groups of `groups`, with the joins and leaves of `events`.
+    /// The groups of `groups`, with the joins and leaves of `events` and of each `churn`, which is drawn from a seed.
     pub(crate) fn of(
         node: Option<&Node>,
         events: Option<&Node>,
         topology: &Topology,
         variants: &Variants,
-        duration: Duration,
+        (duration, seed): (Duration, u64),
     ) -> Result<Self, Diagnostic> {
         let mut groups = Self::default();
-        for item in node.map(|node| list(node, "groups")).transpose()?.unwrap_or_default() {
-            groups.read(item, topology, variants)?;
-        }
         let mut changes = Vec::new();
+        for item in node.map(|node| list(node, "groups")).transpose()?.unwrap_or_default() {
+            let group = groups.read(item, topology, variants)?;
+            groups.churn(item, group, (topology, duration, seed), &mut changes)?;
+        }
         for item in events.map(|node| list(node, "events")).transpose()?.unwrap_or_default() {
             groups.changes(item, (topology, duration), &mut changes)?;
         }
@@ -61,8 +63,8 @@ impl Groups {
         Ok(groups)
     }
 
-    fn read(&mut self, item: &Node, topology: &Topology, variants: &Variants) -> Result<(), Diagnostic> {
-        let fields = Fields::of(item, "a group", &["name", "members", "delivery", "linger"])?;
+    fn read(&mut self, item: &Node, topology: &Topology, variants: &Variants) -> Result<GroupId, Diagnostic> {
+        let fields = Fields::of(item, "a group", &["name", "members", "churn", "delivery", "linger"])?;
         let named = fields.need("name", "name: film")?;
         let name = decode::name(named, "name")?;
         if topology.has_node(name) {
@@ -82,7 +84,43 @@ impl Groups {
         if self.names.insert(name.to_owned(), number).is_some() {
             return Err(named.error(format!("the group name `{name}` is taken already")));
         }
+        Ok(number)
+    }
+
+    /// Notes the joins and leaves of a group's churn, if it has any: the same in each repeat, as events are.
+    fn churn<'n>(
+        &mut self,
+        item: &'n Node,
+        group: GroupId,
+        (topology, duration, seed): (&Topology, Duration, u64),
+        changes: &mut Vec<Change<'n>>,
+    ) -> Result<(), Diagnostic> {
+        let Some(node) = item.get("churn") else { return Ok(()) };
+        let Group { name, members, .. } = &self.groups[group];
+        let members: Vec<NodeId> = members.iter().map(|member| member.node).collect();
+        let mut random = Seed::new(seed, 0).stream(&["churn", name], 0);
+        let steps = churn(node, &members, (topology, duration), &mut random)?;
+        self.count(steps.len(), node)?;
+        changes.extend(steps.into_iter().map(|Step { at, node: who, joins }| Change {
+            at,
+            group,
+            nodes: vec![who],
+            joins,
+            node,
+        }));
         Ok(())
+    }
+
+    /// Counts further joins and leaves, of which there is a maximum number.
+    fn count(&mut self, more: usize, node: &Node) -> Result<(), Diagnostic> {
+        self.changes += more;
+        let limit = events::MAX_CHANGES;
+        match self.changes > limit {
+            true => {
+                Err(node.error(format!("events come to at most {limit} joins and leaves, these to more")))
+            }
+            false => Ok(()),
+        }
     }
 
     /// Adds a group with members from the start of the run.
@@ -132,13 +170,7 @@ impl Groups {
             let Some(node) = fields.get(key) else { continue };
             events::one_or_several(node, key)?;
             let nodes = topology.node_list(node, key)?;
-            self.changes += nodes.len() * times.len();
-            if self.changes > events::MAX_CHANGES {
-                let limit = events::MAX_CHANGES;
-                return Err(
-                    node.error(format!("events come to at most {limit} joins and leaves, these to more"))
-                );
-            }
+            self.count(nodes.len() * times.len(), node)?;
             let change = |&at: &Instant| Change { at, group, nodes: nodes.clone(), joins, node };
             changes.extend(times.iter().map(change));
             acts = true;

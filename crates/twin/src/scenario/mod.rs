@@ -8,6 +8,7 @@
 
 mod apps;
 mod capacity;
+mod churn;
 mod comparable;
 
 mod describe;

@@ -279,7 +279,10 @@ fn scenario(root: &Node, contents: &mut Contents) -> Result<(Scenario, Vec<Strin
     let services = Services::of(fields.get("services"), fields.get("events"), &topology, duration)?;
     let segment_map = SegmentMap::of(&topology, &services.services, root)?;
     let routes = routing::routes(fields.get("routes"), &topology, &segment_map)?;
-    let mut groups = Groups::of(fields.get("groups"), fields.get("events"), &topology, &variants, duration)?;
+    let mut groups = {
+        let (groups, events) = (fields.get("groups"), fields.get("events"));
+        Groups::of(groups, events, &topology, &variants, (duration, seed))?
+    };
     let roles = roles(fields.get("roles"), &topology)?;
     let flows = Flows::of(flows, (&topology, &segment_map, &roles, &variants), &mut groups, contents)?;
     let Groups { groups, events: mut acts, .. } = groups;

@@ -301,9 +301,14 @@ impl Topology {
             if !seen.insert(class_name) {
                 return Err(class.error(format!("`class`: {} is listed twice", class.found())));
             }
-            self.classes.entry(class_name.to_owned()).or_default().extend(first..self.nodes.len());
+            self.add_to_class(class_name, first..self.nodes.len());
         }
         Ok(())
+    }
+
+    /// Makes nodes members of a class.
+    pub(crate) fn add_to_class(&mut self, class: &str, nodes: std::ops::Range<NodeId>) {
+        self.classes.entry(class.to_owned()).or_default().extend(nodes);
     }
 
     pub(crate) fn add_written_link(

@@ -24,7 +24,7 @@ const VIDEO: &str = "{ video: { rate: 2 Mbit/s } }";
 /// Groups whose deliveries have counters that are listed.
 const LISTS: &str = "duration: 2 s
 topology: { chain: { hops: 2, link: { rate: 10 Mbit/s } } }
-groups: [{ name: g, members: [n1, n2], delivery: meadcast }, { name: h, members: [n1, n2], delivery: xcast }]
+groups: [{ name: g, members: [n1, n2], delivery: { meadcast: { directory: on } } }, { name: h, members: [n1, n2], delivery: xcast }]
 flows:
   - { name: f, from: n0, to: g, ip: 6, over: udp, app: { cbr: { rate: 100 kbit/s, size: 200 B } } }
   - { name: x, from: n0, to: h, ip: 6, over: udp, app: { cbr: { rate: 100 kbit/s, size: 200 B } } }
@@ -137,6 +137,7 @@ services:
   - { run: firewall, on: n0 }
   - { run: pgm-router, on: n0 }
   - { run: meadcast-router, on: n0 }
+  - { run: meadcast-forger, on: n0 }
   - { run: xcast-router, on: n0 }
 ";
     let world = World::new(only(&(four_hops("udp", "bulk", "") + told)), 0, None).unwrap();

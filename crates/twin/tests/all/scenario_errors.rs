@@ -470,6 +470,11 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ),
     (
         "  chain:\n",
+        "  tree: { depth: 2, fanout: [2, 3] }\n  chain:\n",
+        "bad.yaml:4:18: `depth`: a list of `fanout` has a number for each level already",
+    ),
+    (
+        "  chain:\n",
         "  grid: { rows: 10000, columns: 10000 }\n  chain:\n",
         "bad.yaml:4:9: a topology has at most 1000000 nodes, this grid has more",
     ),

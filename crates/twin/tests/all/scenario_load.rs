@@ -31,6 +31,7 @@ fn generators_name_and_link_their_nodes() {
         of("tree: { depth: 2, fanout: 2 }"),
         "n0 n1 n2 n3 n4 n5 n6 | n0-n1 n0-n2 n1-n3 n1-n4 n2-n5 n2-n6"
     );
+    assert_eq!(of("tree: { fanout: [1, 2] }"), "n0 n1 n2 n3 | n0-n1 n1-n2 n1-n3");
     assert_eq!(
         of("grid: { rows: 2, columns: 2 }"),
         "r0c0 r0c1 r1c0 r1c1 | r0c0-r0c1 r0c0-r1c0 r0c1-r1c1 r1c0-r1c1"
@@ -38,6 +39,17 @@ fn generators_name_and_link_their_nodes() {
     assert_eq!(of("full: { nodes: 3 }"), "n0 n1 n2 | n0-n1 n0-n2 n1-n2");
     assert_eq!(of("switch: { nodes: 3, link: { name: lan } }"), "n0 n1 n2 | lan");
     assert_eq!(of("switch: { nodes: 3 }"), "n0 n1 n2 | n0-n1-n2");
+}
+
+#[test]
+fn a_tree_has_classes_of_its_inner_nodes_and_its_leaves() {
+    let of = |class: &str| {
+        let text = format!(
+            "duration: 1s\ntopology: {{ tree: {{ fanout: [1, 2], inner: routers, leaves: hosts }} }}\ngroups: [{{ name: g, members: {class} }}]\nflows: [{{ from: n0, to: g, over: udp, app: {{ cbr: {{ rate: 8 kbit/s }} }} }}]"
+        );
+        only(&text).groups[0].members.iter().map(|member| member.node).collect::<Vec<_>>()
+    };
+    assert_eq!((of("routers"), of("hosts")), (vec![0, 1], vec![2, 3]));
 }
 
 #[test]

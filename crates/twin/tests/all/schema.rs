@@ -84,7 +84,7 @@ topology:
   chain: {hops: 1, link: {rate: 1 Mbit/s @/$defs/link/properties} @/$defs/topology/properties/chain/properties}
   grid: {rows: 1, columns: 1 @/$defs/topology/properties/grid/properties}
   star: {prefix: s, leaves: 1 @/$defs/topology/properties/star/properties}
-  tree: {prefix: t, depth: 1, fanout: 1 @/$defs/topology/properties/tree/properties}
+  tree: {prefix: t, depth: 1, fanout: 1, inner: i, leaves: l @/$defs/topology/properties/tree/properties}
   full: {prefix: f, nodes: 2 @/$defs/topology/properties/full/properties}
   switch: {prefix: w, nodes: 2, link: {name: v, stations: {w0: {rate: 2 Mbit/s}} @/$defs/topology/properties/switch/properties/link/properties} @/$defs/topology/properties/switch/properties}
 motion: [{node: q1, waypoints: [{at: 0 s, x: 0 m, y: 0 m @/properties/motion/items/properties/waypoints/items/properties}] @/properties/motion/items/properties}]
@@ -100,8 +100,9 @@ services:
   - {run: link-state, on: a @/$defs/service/anyOf/7/properties}
   - {run: pgm-router, on: a @/$defs/service/anyOf/8/properties}
   - {run: meadcast-router, on: a @/$defs/service/anyOf/9/properties}
-  - {run: xcast-router, on: a @/$defs/service/anyOf/10/properties}
-  - {run: firewall, on: a @/$defs/service/anyOf/11/properties}
+  - {run: meadcast-forger, on: a @/$defs/service/anyOf/10/properties}
+  - {run: xcast-router, on: a @/$defs/service/anyOf/11/properties}
+  - {run: firewall, on: a @/$defs/service/anyOf/12/properties}
 groups: [{name: g, delivery: {ip-multicast: {one-source: on @/$defs/delivery/anyOf/1/properties/ip-multicast/anyOf/1/properties}} @/$defs/group/properties}]
 roles: {relay: [b] @/properties/roles/properties}
 neighbours: resolve

@@ -314,7 +314,7 @@ fn mistakes_are_one_line_with_their_place() {
     for (services, expected) in [
         (
             "services: [{ run: vlam, on: a, interfaces: a-b }]",
-            "there is no service `vlam`: did you mean `vlan`? (services: vlan, bridge, batman-iv, batman-v, igmp-querier, mld-querier, pim, link-state, pgm-router, meadcast-router, xcast-router, firewall)",
+            "there is no service `vlam`: did you mean `vlan`? (services: vlan, bridge, batman-iv, batman-v, igmp-querier, mld-querier, pim, link-state, pgm-router, meadcast-router, meadcast-forger, xcast-router, firewall)",
         ),
         (
             "services: [{ run: vlan, on: a, interfaces: b-c, ids: 7 }]",

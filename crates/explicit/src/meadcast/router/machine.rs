@@ -10,7 +10,7 @@ use super::data::Data;
 use crate::address::of_ipv6;
 use crate::meadcast::Statement;
 use crate::meadcast::wire::short::{self, List};
-use crate::meadcast::wire::{Kind, MAX_HOPS, NO_NEXT_HEADER, Packet, edit};
+use crate::meadcast::wire::{Kind, MAX_HOPS, Packet, edit};
 use crate::{Refusal, pace};
 
 /// A MEADcast router; see the [module's documentation](super).
@@ -127,22 +127,8 @@ impl Router {
         let hops = request.hops + 1;
         let receiver = Ipv6Addr::from(request.list[0]);
         let statement = Statement { nonce, sender: request.source, router: own, receiver, hops };
-        let code = self.config.key.filter(|_| nonce != 0).map(|key| key.code(&statement));
-        let response = Packet {
-            traffic: 0,
-            hop_limit: self.config.hop_limit,
-            source: own,
-            destination: request.source,
-            kind: Kind::Response { nonce, code },
-            hops,
-            hold: 0,
-            reserved: 0,
-            list: request.list,
-            ports: None,
-            protocol: NO_NEXT_HEADER,
-            payload: &[],
-        };
-        self.out.down(Item::Packet(response.emit()));
+        let response = statement.response(self.config.key.as_ref(), self.config.hop_limit);
+        self.out.down(Item::Packet(response));
     }
 }
 

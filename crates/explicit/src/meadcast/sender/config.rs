@@ -52,6 +52,9 @@ pub struct Config {
     /// Whether receivers of one router may be in several packets, to fill these. Default: false. Those of a router with
     /// more than fit a packet always are, and fill the packet before theirs too.
     pub split: bool,
+    /// Whether a receiver that joins between discoveries is asked about at once. Default: false, and it is served by
+    /// unicast until the next discovery has ended. On, each that joins costs a request more.
+    pub ask_joiners: bool,
     /// Hop limit of all packets. Default: 64. Too low, and they do not arrive.
     pub hop_limit: u8,
     /// Whether packets are not copied before the paths of their receivers part. Default: false. Off, the first MEADcast
@@ -96,6 +99,7 @@ impl Default for Config {
             min_leaves: 2,
             min_routers: 1,
             split: false,
+            ask_joiners: false,
             hop_limit: 64,
             hold: false,
             next_hop: false,

@@ -7,6 +7,8 @@ use crate::refusal::Refusals;
 pub(super) struct Counters {
     /// Discoveries that have ended.
     pub(super) discoveries: u64,
+    /// Discoveries about newcomers alone that have ended.
+    pub(super) partial_discoveries: u64,
     /// Requests sent.
     pub(super) requests: u64,
     /// Responses that counted.
@@ -34,6 +36,7 @@ pub(super) struct Counters {
 impl Counters {
     pub(super) fn report(&self, report: &mut dyn FnMut(&'static str, u64)) {
         report("meadcast_sender_discoveries", self.discoveries);
+        report("meadcast_sender_partial_discoveries", self.partial_discoveries);
         report("meadcast_sender_requests", self.requests);
         report("meadcast_sender_responses", self.responses);
         report("meadcast_sender_responses_late", self.late);

@@ -19,7 +19,7 @@ pub(super) enum Response {
 }
 
 /// The paths to receivers, as far as routers have named themselves in a discovery.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Paths(BTreeMap<Ipv6Addr, Path>);
 
 impl Paths {
@@ -49,6 +49,11 @@ impl Paths {
                 Ok(Response::New)
             }
         }
+    }
+
+    /// Whether any router has named itself on the path to a receiver.
+    pub(super) fn has(&self, receiver: Ipv6Addr) -> bool {
+        self.0.contains_key(&receiver)
     }
 
     pub(super) const fn by_receiver(&self) -> &BTreeMap<Ipv6Addr, Path> {

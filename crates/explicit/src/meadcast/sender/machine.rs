@@ -35,6 +35,10 @@ pub struct Sender {
     nonces: Option<Nonces>,
     /// The receivers that this discovery has still to ask about.
     to_ask: VecDeque<Ipv6Addr>,
+    /// The receivers that have joined since the last discovery began, if they are asked about before the next.
+    newcomers: BTreeSet<Ipv6Addr>,
+    /// Whether this discovery is about newcomers alone.
+    is_partial: bool,
     requests: Pace,
     /// Whether the delay before the first discovery has begun.
     is_begun: bool,
@@ -92,6 +96,8 @@ impl Sender {
             random,
             nonces: None,
             to_ask: VecDeque::new(),
+            newcomers: BTreeSet::new(),
+            is_partial: false,
             requests: pace(config.requests_per_second),
             is_begun: false,
             timers: Timers::default(),
@@ -113,9 +119,12 @@ impl Sender {
         config.longest_header()
     }
 
-    /// Adds a receiver, which is served by unicast until the next discovery has ended.
+    /// Adds a receiver, which is served by unicast until a discovery has ended that asked about it: the next one, or
+    /// with [`Config::ask_joiners`] one of its own that begins at the next call of a machine's method.
     pub fn join(&mut self, receiver: Ipv6Addr) {
-        self.add(receiver);
+        if self.add(receiver) && self.config.ask_joiners && !self.paths.has(receiver) {
+            self.newcomers.insert(receiver);
+        }
         self.regroup();
     }
 
@@ -123,13 +132,17 @@ impl Sender {
     pub fn leave(&mut self, receiver: Ipv6Addr) {
         self.receivers.retain(|other| *other != receiver);
         self.known.remove(&receiver);
+        self.newcomers.remove(&receiver);
         self.regroup();
     }
 
-    fn add(&mut self, receiver: Ipv6Addr) {
-        if is_host(&receiver.octets()) && receiver != self.own && self.known.insert(receiver) {
+    /// Adds a receiver; false if it is there already, or can be none.
+    fn add(&mut self, receiver: Ipv6Addr) -> bool {
+        let is_new = is_host(&receiver.octets()) && receiver != self.own && self.known.insert(receiver);
+        if is_new {
             self.receivers.push(receiver);
         }
+        is_new
     }
 
     /// The tree, by the last discovery, with the routers that have been taken out of it.
@@ -156,10 +169,27 @@ impl Sender {
         self.timers.set(Alarm::Discovery, now + self.config.delay);
     }
 
+    /// Begins a discovery about all receivers; one about newcomers ends with it.
     fn discover(&mut self, now: Instant) {
+        self.is_partial = false;
+        self.newcomers.clear();
         self.found = Paths::default();
-        self.nonces = self.config.has_nonce().then(|| Nonces::draw(&mut self.random));
         self.to_ask = self.receivers.iter().copied().collect();
+        self.begin_asking(now);
+    }
+
+    /// Begins a discovery about newcomers alone, which leaves the other paths as they are.
+    fn discover_newcomers(&mut self, now: Instant) {
+        self.is_partial = true;
+        self.found = self.paths.clone();
+        self.to_ask = std::mem::take(&mut self.newcomers).into_iter().collect();
+        self.begin_asking(now);
+    }
+
+    fn begin_asking(&mut self, now: Instant) {
+        self.timers.stop(Alarm::Requests);
+        self.timers.stop(Alarm::Timeout);
+        self.nonces = self.config.has_nonce().then(|| Nonces::draw(&mut self.random));
         self.ask(now);
     }
 
@@ -200,9 +230,13 @@ impl Sender {
     }
 
     fn end_discovery(&mut self, now: Instant) {
-        self.counters.discoveries += 1;
         self.paths = std::mem::take(&mut self.found);
         self.regroup();
+        if self.is_partial {
+            self.counters.partial_discoveries += 1;
+            return;
+        }
+        self.counters.discoveries += 1;
         if !self.config.interval.is_zero() {
             self.timers.set(Alarm::Discovery, now + self.config.interval);
         }
@@ -354,6 +388,10 @@ impl Machine for Sender {
                 Alarm::Requests => self.ask(now),
                 Alarm::Timeout => self.end_discovery(now),
             }
+        }
+        // Until the first discovery has ended, it is about newcomers too.
+        if !self.newcomers.is_empty() && self.counters.discoveries > 0 && !self.is_discovering() {
+            self.discover_newcomers(now);
         }
     }
 

@@ -14,8 +14,9 @@
 //!   routers do not take part.
 //! - **Data** goes first by unicast, and then in a packet for each list.
 //!
-//! Receivers may [come](Sender::join) and [go](Sender::leave), which the thesis leaves for later: one that comes is
-//! served by unicast until the next discovery.
+//! Receivers may [come](Sender::join) and [go](Sender::leave), which the thesis leaves for later, by a list that
+//! changes or a [directory](super::directory): one that comes is served by unicast until the next discovery, or one of
+//! its own ([`Config::ask_joiners`]).
 //!
 //! # Bounds
 //!

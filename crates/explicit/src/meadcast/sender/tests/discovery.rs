@@ -256,3 +256,57 @@ fn data_that_no_packet_can_be_is_dropped() {
     }
     assert_eq!(counter(&sender, "meadcast_sender_unsendable"), 1);
 }
+
+#[test]
+fn one_that_joins_is_asked_about_at_once_where_that_is_wanted_and_no_other_is() {
+    for ask_joiners in [false, true] {
+        let mut sender =
+            sender(Config { ask_joiners, delay: Duration::ZERO, min_leaves: 1, ..Config::default() });
+        run(&mut sender, Instant::ZERO);
+        respond(&mut sender, seconds(1), &[("R1", 1, "E1"), ("R1", 1, "E2"), ("R1", 1, "E3")]);
+        run(&mut sender, seconds(2));
+        assert_eq!(film(&mut sender, seconds(2)), [("E1".to_owned(), 3)]);
+        sender.join(named("E4"));
+        sender.wake(seconds(3));
+        let asked: Vec<String> = sent(&mut sender, seconds(3))
+            .iter()
+            .map(|packet| name(Packet::parse(packet).unwrap().destination))
+            .collect();
+        assert_eq!(asked, if ask_joiners { vec!["E4"] } else { vec![] });
+        assert_eq!(film(&mut sender, seconds(3)), [("E4".to_owned(), 0), ("E1".to_owned(), 3)]);
+        // Of the others nobody says anything, and they stay where they are.
+        sender.handle(seconds(4), Port::Below(1), Item::Packet(response("R1", 1, "E4")));
+        // Another waits until that has ended; one that left before is not asked about.
+        for receiver in ["E5", "E6"] {
+            sender.join(named(receiver));
+        }
+        sender.wake(seconds(4));
+        assert!(sent(&mut sender, seconds(4)).is_empty());
+        sender.leave(named("E6"));
+        let later = run(&mut sender, seconds(5));
+        let expected =
+            if ask_joiners { vec![(5, Kind::Request { nonce: 0 }, "E5".to_owned())] } else { vec![] };
+        assert_eq!(later, expected);
+        let with_path = if ask_joiners { vec![("E1".to_owned(), 4)] } else { vec![("E1".to_owned(), 3)] };
+        assert!(film(&mut sender, seconds(5)).ends_with(&with_path));
+        // The next about all begins when it would have, and ends that of the fifth.
+        assert_eq!(run(&mut sender, seconds(7)).len(), 5);
+        assert_eq!(counter(&sender, "meadcast_sender_partial_discoveries"), u64::from(ask_joiners));
+        run(&mut sender, seconds(9));
+        assert_eq!(counter(&sender, "meadcast_sender_discoveries"), 2);
+    }
+}
+
+#[test]
+fn one_that_is_back_before_the_next_discovery_is_where_it_was_and_not_asked_about() {
+    let config = Config { ask_joiners: true, delay: Duration::ZERO, min_leaves: 1, ..Config::default() };
+    let mut sender = sender(config);
+    run(&mut sender, Instant::ZERO);
+    respond(&mut sender, seconds(1), &[("R1", 1, "E1"), ("R1", 1, "E2"), ("R1", 1, "E3")]);
+    run(&mut sender, seconds(2));
+    sender.leave(named("E1"));
+    sender.join(named("E1"));
+    sender.wake(seconds(3));
+    assert!(sent(&mut sender, seconds(3)).is_empty());
+    assert_eq!(film(&mut sender, seconds(3)), [("E2".to_owned(), 3)]);
+}

@@ -232,6 +232,7 @@ const THESIS: Config = Config {
     min_leaves: 1,
     min_routers: 1,
     split: false,
+    ask_joiners: false,
     hop_limit: 64,
     hold: false,
     next_hop: false,
