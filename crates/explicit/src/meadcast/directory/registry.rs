@@ -23,8 +23,9 @@ pub struct Config {
     /// Maximum number of members. Default: 10,000. With fewer, further hosts are refused until others leave; with more,
     /// whoever has many addresses makes the sender work for them.
     pub max_members: usize,
-    /// Maximum number of requests that are answered in a second, a tenth of them at once. Default: 5,000. With fewer,
-    /// many that join at once wait; with more, floods of requests cost more.
+    /// Maximum number of requests that are answered in a second, a tenth of them at once; those without a good cookie
+    /// are counted apart, so that a flood of them keeps no member out that is known. Default: 5,000. With fewer, many
+    /// that join at once wait; with more, floods of requests cost more.
     pub requests_per_second: u32,
 }
 
@@ -52,6 +53,7 @@ impl DirectorySender {
             cookies,
             ends: Agenda::new(),
             members: 0,
+            challenges: pace(config.requests_per_second),
             requests: pace(config.requests_per_second),
             counters: Counters::default(),
         };
@@ -145,6 +147,7 @@ struct Directory {
     ends: Agenda<Ipv6Addr>,
     /// Number of members.
     members: usize,
+    challenges: Pace,
     requests: Pace,
     counters: Counters,
 }
@@ -175,11 +178,15 @@ impl Directory {
         if message.destination != self.own || message.group != self.group || !is_request {
             return None;
         }
-        if !self.requests.is_ready(now) {
+        let member = message.source;
+        let [current, last] = self.good_cookies(now, member);
+        let is_known = [current, last].contains(&message.cookie);
+        let pace = if is_known { &mut self.requests } else { &mut self.challenges };
+        if !pace.is_ready(now) {
             self.counters.rate += 1;
             return Some((Outcome::Same, None));
         }
-        self.requests.sent(now, 1);
+        pace.sent(now, 1);
         let answer = |kind, cookie| Message {
             source: self.own,
             destination: message.source,
@@ -188,9 +195,7 @@ impl Directory {
             cookie,
             group: self.group,
         };
-        let member = message.source;
-        let [current, last] = self.good_cookies(now, member);
-        if ![current, last].contains(&message.cookie) {
+        if !is_known {
             self.counters.challenges += 1;
             self.counters.forged += u64::from(message.cookie != 0);
             return Some((Outcome::Same, Some(answer(Kind::Challenge, current))));

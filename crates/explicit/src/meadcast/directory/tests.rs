@@ -276,6 +276,22 @@ fn a_directory_is_full_at_its_maximum_and_answers_at_its_rate() {
 }
 
 #[test]
+fn a_flood_of_requests_without_a_cookie_keeps_no_member_out_that_is_known() {
+    let mut sender = sender(Config { requests_per_second: 100, ..Config::default() });
+    let challenge = say(&mut sender, seconds(0), request("fd14::2", Kind::Join, 0))[0];
+    for number in 0..1000 {
+        say(&mut sender, seconds(1), request(&format!("fd14::3:{number}"), Kind::Join, number));
+    }
+    let accepted = say(&mut sender, seconds(1), request("fd14::2", Kind::Join, challenge.cookie));
+    assert_eq!(accepted.len(), 1);
+    assert_eq!(receivers(&mut sender, seconds(1)), [at("fd14::2")]);
+    // Nor does one who is known answer for more than the rate.
+    let answered = (0..1000)
+        .map(|_| say(&mut sender, seconds(1), request("fd14::2", Kind::Join, challenge.cookie)).len());
+    assert_eq!(answered.sum::<usize>(), 9);
+}
+
+#[test]
 fn messages_of_other_groups_and_other_packets_are_handed_back() {
     let mut sender = sender(Config::default());
     let other = Message { group: at("ff18::2"), ..request("fd14::2", Kind::Join, 0) };
