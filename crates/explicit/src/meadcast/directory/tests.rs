@@ -37,6 +37,8 @@ fn member(address: &str, changes: &[(u64, bool)]) -> Member {
 /// The receivers of the sender at the moment, by a datagram.
 fn receivers(sender: &mut DirectorySender, now: Instant) -> Vec<Ipv6Addr> {
     let datagram = Datagram::new((at(OWN), 7).into(), (at(GROUP), 7).into(), Buffer::copy_from(b"film"));
+    // A discovery may begin now.
+    sender.wake(now);
     while sender.poll(now).is_some() {}
     sender.handle(now, Port::Above(0), Item::Datagram(datagram));
     let mut found = Vec::new();
