@@ -16,8 +16,8 @@ type Batch = Vec<Vec<u8>>;
 const BATCH: usize = 4;
 
 /// Maximum number of batches that wait to be written. Chosen: a short pause of the disk does not stop the run, and they
-/// take 1 MB.
-const MAX_WAITING: usize = 4;
+/// take 512 kB.
+const MAX_WAITING: usize = 8;
 
 /// A file that a thread writes. If that is slower than the run, the run waits for it.
 pub struct LogFile {
@@ -63,20 +63,12 @@ impl LogFile {
         let batches = self.batches.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
         batches.send(std::mem::take(&mut self.batch)).map_err(|_| io::ErrorKind::BrokenPipe)?;
         self.waiting += 1;
-        // Memory that is written is used again at once: less of it, which stays in the processor's cache.
-        while let Ok(written) = self.written.try_recv() {
-            self.take_back(written)?;
-        }
         Ok(())
     }
 
     /// Waits for the batch that is written next, whose memory may be used again.
     fn wait(&mut self) -> io::Result<()> {
         let written = self.written.recv().map_err(|_| io::ErrorKind::BrokenPipe)?;
-        self.take_back(written)
-    }
-
-    fn take_back(&mut self, written: io::Result<Batch>) -> io::Result<()> {
         self.waiting -= 1;
         self.spares.append(&mut written?);
         Ok(())

@@ -201,34 +201,6 @@ fn membership(header: &Header, body: &[u8]) -> Option<Membership> {
     })
 }
 
-/// Whether these bytes are an ICMP error, as [`Layers::is_icmp_error`]; of plain datagrams and segments, which are
-/// almost all that a run carries, only the protocol is read.
-pub fn is_icmp_error(content: Content<'_>) -> bool {
-    !is_plain_transport(content) && Layers::of(content).is_icmp_error()
-}
-
-/// Whether the outermost IP header says UDP or TCP, and no tag or other header is in front of it.
-fn is_plain_transport(Content { layer, bytes, .. }: Content<'_>) -> bool {
-    let packet = match layer {
-        Layer::Payload => return true,
-        Layer::Packet => bytes,
-        Layer::Frame => match bytes.split_at_checked(ethernet::HEADER) {
-            Some((&[.., high, low], packet))
-                if matches!(u16::from_be_bytes([high, low]), ethernet::IPV4 | ethernet::IPV6) =>
-            {
-                packet
-            }
-            _ => return false,
-        },
-    };
-    let protocol = match packet.first().map(|first| first >> 4) {
-        Some(4) => packet.get(9),
-        Some(6) => packet.get(6),
-        _ => None,
-    };
-    matches!(protocol, Some(&(ip::UDP | ip::TCP)))
-}
-
 /// Whether `outer` carries `inner` behind further headers: it is longer, and ends with the same bytes as far as both
 /// are stored.
 pub fn carries(outer: Content<'_>, inner: Content<'_>) -> bool {
@@ -304,43 +276,6 @@ mod tests {
         assert_eq!(keys(200), keys(76));
         assert_eq!(keys(75).payload, 0);
         assert_eq!(keys(28), Keys::default());
-    }
-
-    #[test]
-    fn an_icmp_error_is_found_without_reading_plain_datagrams() {
-        let v4 = |protocol| {
-            let mut packet = vec![0x45, 0, 0, 56, 0, 0, 0, 0, 64, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
-            packet.extend([3, 1, 0, 0, 0, 0, 0, 0]);
-            packet.extend([0x45; 28]);
-            packet
-        };
-        let v6 = |next| {
-            let mut packet = vec![0x60, 0, 0, 0, 0, 48, next, 64];
-            packet.extend([7; 32]);
-            packet.extend([1, 4, 0, 0, 0, 0, 0, 0]);
-            packet.extend([0x60; 40]);
-            packet
-        };
-        let framed = |ether_type: &[u8], packet: &[u8]| [&[2; 12], ether_type, packet].concat();
-        let tag = [0x81, 0, 0, 7];
-        for (packet, ether_type, is_error) in [
-            (v4(ip::UDP), [8, 0], false),
-            (v4(ip::TCP), [8, 0], false),
-            (v4(1), [8, 0], true),
-            (v6(ip::UDP), [0x86, 0xdd], false),
-            (v6(58), [0x86, 0xdd], true),
-            (vec![], [8, 0], false),
-        ] {
-            let tagged = framed(&[&tag[..], &ether_type].concat(), &packet);
-            let frame = framed(&ether_type, &packet);
-            for (layer, bytes) in [(Layer::Packet, packet), (Layer::Frame, frame), (Layer::Frame, tagged)] {
-                let content = Content { layer, length: bytes.len() as u32, bytes: &bytes };
-                assert_eq!(is_icmp_error(content), is_error, "{content:?}");
-                assert_eq!(Layers::of(content).is_icmp_error(), is_error, "{content:?}");
-            }
-            let payload = Content { layer: Layer::Payload, length: 0, bytes: &[] };
-            assert!(!is_icmp_error(payload));
-        }
     }
 
     #[test]

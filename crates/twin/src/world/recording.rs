@@ -11,7 +11,7 @@ use hopcast_core::{Buffer, Instant, Item, Machine, Observer, Port, Slot, StreamI
 use hopcast_link::{Event, Link};
 use hopcast_stack::PlacedMachine;
 use hopcast_stack::network::NetworkPlan;
-use hopcast_trace::content::{Layers, is_icmp_error};
+use hopcast_trace::content::Layers;
 use hopcast_trace::log::{Content, ContentId, HOST, Layer, MAX_STORED, Place, RELAY};
 use hopcast_trace::outcome::{Outcome, outcome};
 use hopcast_trace::{Recorder, log};
@@ -219,7 +219,7 @@ fn bytes_of(item: &mut Item) -> Option<(Layer, &mut Buffer)> {
 /// Whether an item is an ICMP error: it quotes what a machine has dropped, and may end with the same bytes.
 fn is_error(layer: Layer, bytes: &[u8]) -> bool {
     let length = bytes.len() as u32;
-    is_icmp_error(Content { layer, length, bytes: &bytes[..bytes.len().min(MAX_STORED)] })
+    Layers::of(Content { layer, length, bytes: &bytes[..bytes.len().min(MAX_STORED)] }).is_icmp_error()
 }
 
 /// Whether an item that leaves where it arrived is relayed, as in a radio network, and no answer to it.
