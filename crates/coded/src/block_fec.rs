@@ -373,6 +373,7 @@ impl Block {
 
 impl Machine for BlockFec {
     fn handle(&mut self, now: Instant, port: Port, item: Item) {
+        self.wake(now);
         match (port, item) {
             (Port::Above(_), Item::Datagram(datagram)) => self.send(now, datagram),
             (Port::Below(_), Item::Datagram(datagram)) => self.receive(datagram),
