@@ -8,8 +8,8 @@
 //! | block | index | count | parity       parity: its number, and how many datagrams the block has
 //! ```
 //!
-//! `block` is the number of the block, from 0, network order. Parity is computed over symbols: the length of a
-//! datagram, 16 bits, its payload, and zeros up to the length of the longest of the block.
+//! `block` is the number of the block, network order, from any number on. Parity is computed over symbols: the length
+//! of a datagram, 16 bits, its payload, and zeros up to the length of the longest of the block.
 //!
 //! A block is at its end when it is full, or some time after its first datagram; one that is not full has its share of
 //! parity, rounded up.
@@ -26,8 +26,8 @@ use hopcast_core::{Buffer, Datagram, Duration, Instant, Item, Machine, Outbox, P
 /// Blocks behind the newest one of which datagrams are still taken. Chosen: it bounds memory; with fewer, paths of
 /// different delay lose packets.
 const WINDOW: u32 = 64;
-/// Bytes of all blocks that are held to compute what is missing; beyond, the oldest blocks are given up. Chosen: twice
-/// a window of blocks of 20 and 10 full packets.
+/// Bytes of all blocks that are held to compute what is missing; beyond, the oldest blocks are given up. Chosen: a
+/// window of blocks of 20 and 10 full packets takes a third of it.
 const MAX_HELD: usize = 8 << 20;
 /// Packets in a row that are of no block of the window, after which the sender is taken to have begun anew. Chosen:
 /// more than arrive late of one block; more would lose more after a restart.
@@ -113,16 +113,17 @@ impl BlockFec {
     /// Of them, those that only parity has.
     pub const PARITY_OVERHEAD: usize = LENGTH;
 
-    /// An end with these settings.
+    /// An end with these settings, whose first block has this number. One that begins anew should draw another, so that
+    /// its blocks are not taken for those of before.
     ///
     /// # Errors
     ///
     /// There is no such code: a block has a datagram at least, and 255 packets at most.
-    pub fn new(config: BlockFecConfig) -> Result<Self, Error> {
+    pub fn new(config: BlockFecConfig, first: u32) -> Result<Self, Error> {
         Ok(Self {
             config,
             code: Code::new(usize::from(config.data), usize::from(config.parity))?,
-            sending: Sending::default(),
+            sending: Sending { number: first, ..Sending::default() },
             next: 0,
             blocks: VecDeque::new(),
             held: 0,
@@ -202,7 +203,7 @@ impl BlockFec {
                 self.counts.malformed += 1;
             }
         } else if block.take(index) {
-            self.held += block.add(index, payload);
+            self.held += block.add(index, payload, self.config.parity > 0);
             datagram.payload.advance(PREFIX);
             self.counts.delivered += 1;
             self.out.up(Item::Datagram(datagram));
@@ -217,7 +218,7 @@ impl BlockFec {
     fn place(&mut self, number: u32) -> Option<usize> {
         let ahead = number.wrapping_sub(self.next).cast_signed();
         let is_new = ahead >= 0 || ahead.unsigned_abs() as usize > self.blocks.len();
-        if is_new && ahead < 0 {
+        if is_new && ahead < 0 && !self.blocks.is_empty() {
             self.outside += 1;
             if self.outside < RESTART {
                 return None;
@@ -292,9 +293,9 @@ impl Block {
         is_first
     }
 
-    /// Holds a datagram's symbol; the bytes that it takes.
-    fn add(&mut self, index: u8, payload: &[u8]) -> usize {
-        if self.is_over {
+    /// Holds a datagram's symbol, if anything may need it; the bytes that it takes.
+    fn add(&mut self, index: u8, payload: &[u8], is_needed: bool) -> usize {
+        if self.is_over || !is_needed {
             return 0;
         }
         let index = usize::from(index);

@@ -19,7 +19,7 @@ fn datagram_to(node: u8, payload: &[u8]) -> Datagram {
 }
 
 fn end(data: u8, parity: u8) -> BlockFec {
-    BlockFec::new(BlockFecConfig { data, parity, ..BlockFecConfig::default() }).unwrap()
+    BlockFec::new(BlockFecConfig { data, parity, ..BlockFecConfig::default() }, 0).unwrap()
 }
 
 /// A payload that no other number has, of a length of its own.
@@ -146,6 +146,15 @@ fn a_sender_that_begins_anew_is_heard_after_32_packets_and_a_late_packet_is_not(
 }
 
 #[test]
+fn the_first_block_that_comes_may_have_any_number() {
+    for first in [0, 1, 1 << 31, u32::MAX] {
+        let mut from = BlockFec::new(BlockFecConfig::default(), first).unwrap();
+        let packets = sent(&mut from, 0..60);
+        assert_eq!(delivered(&mut end(20, 10), packets.into_iter().skip(3)).len(), 60, "{first}");
+    }
+}
+
+#[test]
 fn what_is_held_is_bounded_in_blocks_and_in_bytes() {
     let mut to = end(20, 10);
     let prefix = |block: u32, index| prefix(block, index, 0).to_vec();
@@ -179,7 +188,7 @@ fn parity_that_contradicts_itself_harms_no_datagram_that_comes() {
 #[test]
 fn a_code_has_a_datagram_and_255_packets_at_most() {
     let new =
-        |data, parity| BlockFec::new(BlockFecConfig { data, parity, ..BlockFecConfig::default() }).is_ok();
+        |data, parity| BlockFec::new(BlockFecConfig { data, parity, ..BlockFecConfig::default() }, 0).is_ok();
     assert_eq!([new(0, 1), new(1, 0), new(128, 127), new(128, 128)], [false, true, true, false]);
 }
 

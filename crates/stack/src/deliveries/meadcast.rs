@@ -30,7 +30,7 @@ pub(super) static MEADCAST: DeliveryRow = DeliveryRow {
 const GROUPINGS: [(&str, Grouping); 2] =
     [("depth-first", Grouping::DepthFirst), ("least-bytes", Grouping::LeastBytes)];
 
-/// The thesis' options, and those of its revision from `hold` on.
+/// The thesis' options, those of its revision from `hold` on, and at the end those of members that come and go.
 static OPTIONS: Options<Meadcast> = Options(&[
     Opt {
         key: "delay",
@@ -209,9 +209,14 @@ struct Meadcast {
 
 fn hold(node: &Node, key: &str) -> Result<Duration, Diagnostic> {
     let found = some_duration(node, key)?;
-    match (Duration::from_secs(1)..=Duration::from_secs(18 * 3600)).contains(&found) {
+    let second = Duration::from_secs(1);
+    let is_whole = found.as_nanos().is_multiple_of(second.as_nanos());
+    match is_whole && (second..=second * (18 * 3600)).contains(&found) {
         true => Ok(found),
-        false => Err(node.error(format!("`{key}`: expected 1 s to 18 h, found {}", node.found()))),
+        false => {
+            Err(node
+                .error(format!("`{key}`: expected whole seconds from 1 s to 18 h, found {}", node.found())))
+        }
     }
 }
 
@@ -245,6 +250,10 @@ impl Delivery for Meadcast {
             );
         }
         refused_lists(&self.sender).map(ToOwned::to_owned)
+    }
+
+    fn is_of_one_flow(&self) -> bool {
+        self.by_directory
     }
 
     fn overhead(&self) -> u64 {

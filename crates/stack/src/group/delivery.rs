@@ -57,6 +57,11 @@ pub trait Delivery: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Whether a node may have one flow only to a group, as its members could not tell two apart.
+    fn is_of_one_flow(&self) -> bool {
+        false
+    }
+
     /// Bytes that it adds to the headers of a datagram at most.
     fn overhead(&self) -> u64 {
         0

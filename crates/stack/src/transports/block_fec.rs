@@ -58,7 +58,7 @@ impl Transport for BlockFecConfig {
     }
 
     fn put_on_end(&self, end: &mut End<'_, '_>) -> Result<Option<LowerPort>, BuildError> {
-        let machine = BlockFec::new(*self);
+        let machine = BlockFec::new(*self, end.random().bits() as u32);
         let machine = machine.map_err(|error| end.nodes.error(end.node, Cause::Settings(error.into())))?;
         end.attach("block-fec", Box::new(machine)).map(Some)
     }

@@ -36,11 +36,19 @@ pub(super) fn churn(
     let from = fields.read("from", time)?.unwrap_or(Instant::ZERO);
     let end = Instant::ZERO + duration;
     let until = fields.read("until", time)?.unwrap_or(end).min(end);
+    if from >= until {
+        return Err(node.error(format!(
+            "`churn`: nothing is from {} to {}",
+            from.since(Instant::ZERO),
+            until.since(Instant::ZERO)
+        )));
+    }
     let mut is_member: Vec<bool> = among.iter().map(|node| members.contains(node)).collect();
     let mut steps = Vec::new();
     let mut at = from;
     loop {
-        at += mean.mul_f64(random.exponential());
+        // No two are at one time, at which leaves come before joins.
+        at += mean.mul_f64(random.exponential()).max(Duration::from_nanos(1));
         if at >= until {
             return Ok(steps);
         }

@@ -131,7 +131,14 @@ impl Flows {
             several_may_read(app_node, &app, &stack)?;
         }
         let ipv6 = fields.read("ip", ip_version)?.unwrap_or(false);
-        if let Some(group) = group.map(|group| &groups.groups[group]) {
+        if let Some((number, group)) = group.map(|group| (group, &groups.groups[group])) {
+            let is_second = self.flows.iter().any(|flow| flow.group == Some(number) && flow.from == from);
+            if is_second && group.delivery.settings().is_of_one_flow() {
+                return Err(to_node.error(format!(
+                    "`to`: members of `{}` join by a `directory`, and `{}` has a flow to it already",
+                    group.name, topology.nodes[from].name
+                )));
+            }
             let named = roles.get("peer").map_or(&[][..], Vec::as_slice);
             is_reached(to_node, (group, from, &to, ipv6), &stack, named, segment_map)?;
         }

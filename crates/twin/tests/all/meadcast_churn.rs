@@ -76,6 +76,21 @@ flows: [{{ name: f, from: n0, to: g, ip: 6, over: {over}, app: {{ cbr: {{ rate: 
     )
 }
 
+#[test]
+fn a_sender_has_one_flow_to_a_group_whose_members_join_by_a_directory() {
+    let second = "  - { name: g, from: n0, to: g, ip: 6, over: udp, app: { cbr: { rate: 1 kbit/s } } }\n";
+    for (delivery, refused) in [("{ meadcast: { directory: on } }", true), ("meadcast", false)] {
+        let text =
+            group(delivery, "udp", "").replace("flows: [{", "flows:\n  - {").replace("} }]\n", "} }\n");
+        let text = format!("{text}{}", second.replace("name: g", "name: h"));
+        let found = load_text(Path::new("bad.yaml"), &text, &Overrides::default());
+        let error = found.err().map(|error| error.to_string()).unwrap_or_default();
+        let expected = "members of `g` join by a `directory`, and `n0` has a flow to it already";
+        assert_eq!(error.contains(expected), refused, "{error}");
+        assert_eq!(error.is_empty(), !refused, "{error}");
+    }
+}
+
 /// By the next hop, since there is no route to a list whose first receiver is cut off.
 #[test]
 fn one_that_is_cut_off_is_sent_to_no_longer_than_it_holds() {
@@ -127,7 +142,13 @@ fn what_cannot_churn_or_be_joined_is_refused_in_one_line() {
             "{ meadcast: { directory: on, directory-hold: 500 ms } }",
             "udp",
             "",
-            "`directory-hold`: expected 1 s to 18 h, found `500 ms`",
+            "`directory-hold`: expected whole seconds from 1 s to 18 h, found `500 ms`",
+        ),
+        (
+            "unicast",
+            "udp",
+            ", churn: { among: n1, rate: 1 /s, from: 9 s, until: 9 s }",
+            "`churn`: nothing is from 9s to 9s",
         ),
     ] {
         let text = group(delivery, over, churn);

@@ -29,6 +29,8 @@ pub struct Member {
     random: Stream,
     /// The cookie of the last answer; 0 is none.
     cookie: u64,
+    /// The time for which the last answer has made it a member; zero before the first.
+    hold: Duration,
     state: State,
     out: Outbox,
     counters: Counters,
@@ -85,6 +87,7 @@ impl Member {
             changes: changes.into_iter().collect(),
             random,
             cookie: 0,
+            hold: Duration::ZERO,
             state: State::Out,
             out: Outbox::new(),
             counters: Counters::default(),
@@ -99,7 +102,10 @@ impl Member {
     /// Sends a new request.
     fn ask(&mut self, now: Instant, joins: bool) {
         let nonce = self.random.bits();
-        let (again, pause) = (now + FIRST_PAUSE, FIRST_PAUSE * 2);
+        // One that is a member may lose two requests before that ends, however short it is.
+        let is_member = joins && !self.hold.is_zero();
+        let first = if is_member { FIRST_PAUSE.min(self.hold / 6) } else { FIRST_PAUSE };
+        let (again, pause) = (now + first, first * 2);
         let request = Request { joins, nonce, is_challenged: false, again, pause, sent: 1 };
         self.counters.requests += 1;
         self.state = State::Asking(request);
@@ -142,6 +148,10 @@ impl Member {
         }
         let State::Asking(request) = self.state else {
             self.counters.refused += 1;
+            if let (State::Out, Kind::Accepted { hold: 1.. }) = (self.state, message.kind) {
+                // A request to join that came late, or again, has made it a member after it left.
+                self.ask(now, false);
+            }
             return true;
         };
         match message.kind {
@@ -155,8 +165,8 @@ impl Member {
             Kind::Accepted { hold } if request.joins == (hold > 0) => {
                 self.counters.accepted += 1;
                 self.cookie = message.cookie;
-                // Two may be lost before it ends.
-                let refresh = now + Duration::from_secs(hold.into()) / 3;
+                self.hold = Duration::from_secs(hold.into());
+                let refresh = now + self.hold / 3;
                 self.state = if request.joins { State::In(refresh) } else { State::Out };
             }
             _ => self.counters.refused += 1,

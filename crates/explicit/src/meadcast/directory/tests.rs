@@ -304,7 +304,7 @@ fn messages_of_other_groups_and_other_packets_are_handed_back() {
 
 proptest! {
     #[test]
-    fn what_is_read_is_what_was_written_and_malformed_messages_are_counted(
+    fn what_is_read_is_what_was_written_and_nothing_else_makes_a_member(
         changes in proptest::collection::vec((0_usize..88, any::<u8>()), 0..4),
         kind in 0_usize..4,
     ) {
@@ -325,6 +325,40 @@ proptest! {
         prop_assert!(receivers(&mut sender, Instant::ZERO).is_empty());
         prop_assert!(!member.is_accepted());
     }
+}
+
+#[test]
+fn a_member_may_lose_two_requests_however_short_its_time_is() {
+    for hold in [1, 3, 60] {
+        let config = Config { hold: Duration::from_secs(hold), ..Config::default() };
+        let mut net = Net::new(config, vec![member("fd14::2:1", &[(0, true)])]);
+        net.run(seconds(0) + Duration::from_millis(200));
+        assert_eq!(net.receivers(seconds(0) + Duration::from_millis(200)), 1);
+        // The next two messages are lost: a request and its repetition.
+        assert_eq!(net.sent, 4);
+        net.is_lost = |number| [5, 6].contains(&number);
+        net.run(seconds(10 + 2 * hold));
+        assert_eq!(
+            (net.receivers(seconds(10 + 2 * hold)), net.counter("directory_ended")),
+            (1, 0),
+            "{hold} s"
+        );
+    }
+}
+
+#[test]
+fn one_that_a_late_request_has_made_a_member_after_it_left_leaves_again() {
+    let mut net = Net::of(1, &[(0, true), (5, false)]);
+    net.run(seconds(6));
+    assert_eq!(net.receivers(seconds(6)), 0);
+    let cookie = say(&mut net.sender, seconds(6), request("fd14::2:1", Kind::Join, 0))[0].cookie;
+    let accepted = say(&mut net.sender, seconds(6), request("fd14::2:1", Kind::Join, cookie));
+    assert_eq!(net.receivers(seconds(6)), 1);
+    let member = net.members.values_mut().next().unwrap();
+    let packet = Transit::arrived(accepted[0].emit(), 1);
+    member.handle(seconds(6), Port::Below(1), Item::Transit(packet));
+    net.run(seconds(8));
+    assert_eq!(net.receivers(seconds(8)), 0);
 }
 
 #[test]

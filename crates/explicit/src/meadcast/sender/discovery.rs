@@ -1,6 +1,6 @@
 //! Discovery: what routers say of the paths to receivers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 
 use super::tree::Path;
@@ -49,6 +49,12 @@ impl Paths {
                 Ok(Response::New)
             }
         }
+    }
+
+    /// The paths to some receivers.
+    pub(super) fn of(&self, receivers: &BTreeSet<Ipv6Addr>) -> Self {
+        let paths = self.0.iter().filter(|(receiver, _)| receivers.contains(receiver));
+        Self(paths.map(|(&receiver, path)| (receiver, path.clone())).collect())
     }
 
     /// Whether any router has named itself on the path to a receiver.

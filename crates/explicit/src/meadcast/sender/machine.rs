@@ -46,8 +46,10 @@ pub struct Sender {
     /// The paths that this discovery has found so far.
     found: Paths,
     /// Those that the last discovery has found.
-    paths: Paths,
+    pub(super) paths: Paths,
     groups: Groups,
+    /// Whether receivers have come or gone since the groups were made.
+    is_stale: bool,
     out: Outbox,
     counters: Counters,
 }
@@ -104,6 +106,7 @@ impl Sender {
             found: Paths::default(),
             paths: Paths::default(),
             groups: Groups::default(),
+            is_stale: false,
             out: Outbox::new(),
             counters: Counters::default(),
         };
@@ -122,10 +125,10 @@ impl Sender {
     /// Adds a receiver, which is served by unicast until a discovery has ended that asked about it: the next one, or
     /// with [`Config::ask_joiners`] one of its own that begins at the next call of a machine's method.
     pub fn join(&mut self, receiver: Ipv6Addr) {
-        if self.add(receiver) && self.config.ask_joiners && !self.paths.has(receiver) {
+        if self.add(receiver) && self.config.ask_joiners {
             self.newcomers.insert(receiver);
         }
-        self.regroup();
+        self.is_stale = true;
     }
 
     /// Takes a receiver out, at once.
@@ -133,7 +136,7 @@ impl Sender {
         self.receivers.retain(|other| *other != receiver);
         self.known.remove(&receiver);
         self.newcomers.remove(&receiver);
-        self.regroup();
+        self.is_stale = true;
     }
 
     /// Adds a receiver; false if it is there already, or can be none.
@@ -150,7 +153,7 @@ impl Sender {
         Tree::new(&self.receivers, self.paths.by_receiver())
     }
 
-    /// The groups.
+    /// The groups, as of the last data or discovery.
     pub const fn groups(&self) -> &Groups {
         &self.groups
     }
@@ -162,6 +165,7 @@ impl Sender {
             tree.cut(self.config.min_leaves, self.config.min_routers);
         }
         self.groups = Groups::new(&tree, &self.config, self.own, &self.receivers);
+        self.is_stale = false;
     }
 
     fn begin(&mut self, now: Instant) {
@@ -180,8 +184,13 @@ impl Sender {
 
     /// Begins a discovery about newcomers alone, which leaves the other paths as they are.
     fn discover_newcomers(&mut self, now: Instant) {
+        // One that was away between two discoveries is where it was.
+        self.newcomers.retain(|&receiver| !self.paths.has(receiver));
+        if self.newcomers.is_empty() {
+            return;
+        }
         self.is_partial = true;
-        self.found = self.paths.clone();
+        self.found = self.paths.of(&self.known);
         self.to_ask = std::mem::take(&mut self.newcomers).into_iter().collect();
         self.begin_asking(now);
     }
@@ -328,6 +337,10 @@ impl Sender {
     fn send(&mut self, now: Instant, mut segment: Buffer, mut covered: [u8; 16], form: Form) {
         if !self.is_begun {
             self.begin(now);
+        }
+        // Many may have come or gone since the last.
+        if self.is_stale {
+            self.regroup();
         }
         self.counters.data += 1;
         let Form { traffic, hop_limit, protocol } = form;

@@ -215,10 +215,10 @@ fn receivers_come_by_unicast_and_go_at_once() {
     sender.leave(named("E2"));
     sender.join(named("E4"));
     sender.join(named("E4"));
-    assert_eq!(all_names(sender.groups()), (vec!["R1 E1 E3".to_owned()], "E4".to_owned()));
     sender.join(at("ff02::1"));
     sender.join(at("fd14::1"));
     assert_eq!(film(&mut sender, seconds(8)).len(), 2);
+    assert_eq!(all_names(sender.groups()), (vec!["R1 E1 E3".to_owned()], "E4".to_owned()));
     let requests = run(&mut sender, seconds(12));
     assert_eq!(requests.iter().map(|(_, _, to)| to.as_str()).collect::<Vec<_>>(), ["E1", "E3", "E4"]);
 }
@@ -295,6 +295,37 @@ fn one_that_joins_is_asked_about_at_once_where_that_is_wanted_and_no_other_is() 
         run(&mut sender, seconds(9));
         assert_eq!(counter(&sender, "meadcast_sender_discoveries"), 2);
     }
+}
+
+#[test]
+fn one_that_is_back_during_a_discovery_that_did_not_ask_about_it_is_asked_about_after_it() {
+    let config = Config { ask_joiners: true, delay: Duration::ZERO, min_leaves: 1, ..Config::default() };
+    let mut sender = sender(config);
+    run(&mut sender, Instant::ZERO);
+    respond(&mut sender, seconds(1), &[("R1", 1, "E1"), ("R1", 1, "E2"), ("R1", 1, "E3")]);
+    run(&mut sender, seconds(2));
+    sender.leave(named("E1"));
+    assert_eq!(run(&mut sender, seconds(7)).len(), 2);
+    sender.join(named("E1"));
+    sender.wake(seconds(8));
+    assert!(sent(&mut sender, seconds(8)).is_empty());
+    let asked = run(&mut sender, seconds(9));
+    assert_eq!(asked, [(9, Kind::Request { nonce: 0 }, "E1".to_owned())]);
+}
+
+#[test]
+fn paths_of_receivers_that_are_gone_are_forgotten_with_the_next_discovery_of_any_kind() {
+    let config =
+        Config { ask_joiners: true, delay: Duration::ZERO, interval: Duration::ZERO, ..Config::default() };
+    let mut sender = sender(config);
+    run(&mut sender, Instant::ZERO);
+    respond(&mut sender, seconds(1), &[("R1", 1, "E1"), ("R1", 1, "E2"), ("R1", 1, "E3")]);
+    run(&mut sender, seconds(2));
+    sender.leave(named("E1"));
+    sender.join(named("E4"));
+    sender.wake(seconds(3));
+    run(&mut sender, seconds(5));
+    assert!(!sender.paths.has(named("E1")) && sender.paths.has(named("E2")));
 }
 
 #[test]
