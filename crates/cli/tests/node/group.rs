@@ -205,9 +205,10 @@ fn every_member_gets_each_file_and_each_message(over: &'static str) {
     let sent = asked + 20;
     let has = |member: &str| {
         let group = ship1.status().groups.swap_remove(0);
-        group.members.iter().any(|found| {
-            found.name == member && u64::from(found.messages_last) == sent && found.messages_has > 20
-        })
+        group
+            .members
+            .iter()
+            .any(|found| found.name == member && found.messages_last == sent && found.messages_has > 20)
     };
     assert!(within(Duration::from_secs(5), || has("shore") && has("ship2")), "{:?}", ship1.status().groups);
     // The member that was started anew is asked again what it has.

@@ -78,7 +78,8 @@ flows: [{{ name: f, from: n0, to: g, ip: 6, over: {over}, app: {{ cbr: {{ rate: 
 
 #[test]
 fn a_sender_has_one_flow_to_a_group_whose_members_join_by_a_directory() {
-    let second = "{ name: h, from: n0, to: g, ip: 6, over: udp, app: { cbr: { rate: 1 kbit/s } } }";
+    let second =
+        "{ name: h, from: n0, to: g, ip: 6, over: udp, app: { cbr: { rate: 1 kbit/s, size: 100 B } } }";
     for (delivery, refused) in [("{ meadcast: { directory: on } }", true), ("meadcast", false)] {
         let text = group(delivery, "udp", "");
         let text = format!("{}, {second}]\n", text.trim_end().strip_suffix(']').unwrap());
