@@ -2,7 +2,8 @@
 //!
 //! The thesis' sender has a file of receivers, and leaves joining at run time for later. Here a [`Member`] says to the
 //! sender that it joins, says so again before its membership ends by itself, and says that it leaves. The sender's
-//! [`Directory`] keeps who is a member. The simplest form of a directory, a list that does not change, needs neither.
+//! [directory](DirectorySender) keeps who is a member. The simplest form of a directory, a list that does not change,
+//! needs neither.
 //!
 //! ```text
 //! member                          sender
