@@ -145,10 +145,8 @@ impl BlockFec {
         let sending = &mut self.sending;
         sending.due.get_or_insert(now + self.config.wait);
         sending.ends = Some(ends);
-        let mut symbol = len.to_be_bytes().to_vec();
-        symbol.extend_from_slice(&datagram.payload);
         let prefix = prefix(sending.number, sending.symbols.len() as u8, 0);
-        sending.symbols.push(symbol);
+        sending.symbols.push(symbol(len, &datagram.payload));
         datagram.payload.prepend(PREFIX).copy_from_slice(&prefix);
         self.out.down(Item::Datagram(datagram));
         if self.sending.symbols.len() == usize::from(self.config.data) {
@@ -284,6 +282,11 @@ const fn prefix(block: u32, index: u8, count: u8) -> [u8; PREFIX] {
     [b0, b1, b2, b3, index, count]
 }
 
+/// The symbol of a datagram, without the zeros up to the length of others.
+fn symbol(len: u16, payload: &[u8]) -> Vec<u8> {
+    [&len.to_be_bytes(), payload].concat()
+}
+
 impl Block {
     /// Notes that a datagram is handed up. False if it was before.
     fn take(&mut self, index: u8) -> bool {
@@ -303,8 +306,7 @@ impl Block {
             self.symbols.resize(index + 1, None);
         }
         // Payloads of more than 16 bits of length are refused before.
-        let mut symbol = (payload.len() as u16).to_be_bytes().to_vec();
-        symbol.extend_from_slice(payload);
+        let symbol = symbol(payload.len() as u16, payload);
         let more = symbol.len();
         self.symbols[index] = Some(symbol);
         more

@@ -260,11 +260,8 @@ fn data_that_no_packet_can_be_is_dropped() {
 #[test]
 fn one_that_joins_is_asked_about_at_once_where_that_is_wanted_and_no_other_is() {
     for ask_joiners in [false, true] {
-        let mut sender =
-            sender(Config { ask_joiners, delay: Duration::ZERO, min_leaves: 1, ..Config::default() });
-        run(&mut sender, Instant::ZERO);
-        respond(&mut sender, seconds(1), &[("R1", 1, "E1"), ("R1", 1, "E2"), ("R1", 1, "E3")]);
-        run(&mut sender, seconds(2));
+        let config = Config { ask_joiners, delay: Duration::ZERO, min_leaves: 1, ..Config::default() };
+        let mut sender = with_one_router(config);
         assert_eq!(film(&mut sender, seconds(2)), [("E1".to_owned(), 3)]);
         sender.join(named("E4"));
         sender.wake(seconds(3));
@@ -297,13 +294,19 @@ fn one_that_joins_is_asked_about_at_once_where_that_is_wanted_and_no_other_is() 
     }
 }
 
-#[test]
-fn one_that_is_back_during_a_discovery_that_did_not_ask_about_it_is_asked_about_after_it() {
-    let config = Config { ask_joiners: true, delay: Duration::ZERO, min_leaves: 1, ..Config::default() };
+/// A sender whose first discovery has ended after two seconds, and has found all three receivers behind one router.
+fn with_one_router(config: Config) -> Sender {
     let mut sender = sender(config);
     run(&mut sender, Instant::ZERO);
     respond(&mut sender, seconds(1), &[("R1", 1, "E1"), ("R1", 1, "E2"), ("R1", 1, "E3")]);
     run(&mut sender, seconds(2));
+    sender
+}
+
+#[test]
+fn one_that_is_back_during_a_discovery_that_did_not_ask_about_it_is_asked_about_after_it() {
+    let config = Config { ask_joiners: true, delay: Duration::ZERO, min_leaves: 1, ..Config::default() };
+    let mut sender = with_one_router(config);
     sender.leave(named("E1"));
     assert_eq!(run(&mut sender, seconds(7)).len(), 2);
     sender.join(named("E1"));
@@ -317,10 +320,7 @@ fn one_that_is_back_during_a_discovery_that_did_not_ask_about_it_is_asked_about_
 fn paths_of_receivers_that_are_gone_are_forgotten_with_the_next_discovery_of_any_kind() {
     let config =
         Config { ask_joiners: true, delay: Duration::ZERO, interval: Duration::ZERO, ..Config::default() };
-    let mut sender = sender(config);
-    run(&mut sender, Instant::ZERO);
-    respond(&mut sender, seconds(1), &[("R1", 1, "E1"), ("R1", 1, "E2"), ("R1", 1, "E3")]);
-    run(&mut sender, seconds(2));
+    let mut sender = with_one_router(config);
     sender.leave(named("E1"));
     sender.join(named("E4"));
     sender.wake(seconds(3));
@@ -331,10 +331,7 @@ fn paths_of_receivers_that_are_gone_are_forgotten_with_the_next_discovery_of_any
 #[test]
 fn one_that_is_back_before_the_next_discovery_is_where_it_was_and_not_asked_about() {
     let config = Config { ask_joiners: true, delay: Duration::ZERO, min_leaves: 1, ..Config::default() };
-    let mut sender = sender(config);
-    run(&mut sender, Instant::ZERO);
-    respond(&mut sender, seconds(1), &[("R1", 1, "E1"), ("R1", 1, "E2"), ("R1", 1, "E3")]);
-    run(&mut sender, seconds(2));
+    let mut sender = with_one_router(config);
     sender.leave(named("E1"));
     sender.join(named("E1"));
     sender.wake(seconds(3));
