@@ -79,7 +79,7 @@ const LINES: [(usize, usize); 4] = [(0, 1), (1, 0), (1, 2), (2, 1)];
 /// Packets under way on each; more are lost.
 const QUEUE: usize = 512;
 /// The first byte of the transport's datagrams.
-const MAGIC: u8 = 0xB2;
+const MAGIC: u8 = 0xB3;
 
 fuzz_target!(|input: Input| {
     let mut path = Path::new(&input);

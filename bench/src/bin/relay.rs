@@ -146,7 +146,7 @@ fn sent(node: &Node) -> (u64, u64) {
     let (mut packets, mut recoded) = (0, 0);
     node.counters(&mut |name, figure| match name {
         "packets_recoded" => recoded = figure,
-        "packets_first" | "packets_repair" | "packets_idle_repair" | "packets_probe" => packets += figure,
+        "packets_first" | "packets_repair" | "packets_ahead" | "packets_probe" => packets += figure,
         _ => {}
     });
     (packets, recoded)

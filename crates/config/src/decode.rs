@@ -191,6 +191,17 @@ pub fn share(node: &Node, key: &str) -> Result<Fraction, Diagnostic> {
     quantity(node, key)
 }
 
+/// A share in percent, which may be more than all of it: at most `max`.
+pub fn percent(node: &Node, key: &str, max: u64) -> Result<f64, Diagnostic> {
+    let number = match &node.kind {
+        Kind::Scalar(text) => text.strip_suffix('%').and_then(|number| number.trim_end().parse::<f64>().ok()),
+        Kind::List(_) | Kind::Map(_) => None,
+    };
+    number.filter(|number| (0.0..=max as f64).contains(number)).ok_or_else(|| {
+        node.error(format!("`{key}`: expected 0 % to {max} %, as in `50 %`, found {}", node.found()))
+    })
+}
+
 /// A size within bounds, both allowed.
 pub fn size(node: &Node, key: &str, range: RangeInclusive<u64>) -> Result<Bytes, Diagnostic> {
     let size: Bytes = quantity(node, key)?;

@@ -106,7 +106,7 @@ const CARRIER: [(&str, &str, &str); 33] = [
     ("symbols_malformed", "symbols_malformed", "Symbols received that made no sense."),
     ("coded_first", "packets_first", "Coded packets sent for the first time."),
     ("coded_repair", "packets_repair", "Coded packets sent to make up for losses."),
-    ("coded_ahead", "packets_idle_repair", "Coded packets sent ahead of need while the hop was nearly idle."),
+    ("coded_ahead", "packets_ahead", "Coded packets sent ahead of need."),
     ("coded_recoded", "packets_recoded", "Coded packets sent that were combinations."),
     ("coded_innovative", "received_innovative", "Coded packets received that raised a rank."),
     ("coded_redundant", "received_redundant", "Coded packets received that raised none."),

@@ -284,6 +284,11 @@ fn described(option: &OptionDoc) -> Value {
         Form::Size => json!({ "$ref": "#/$defs/size" }),
         Form::Rate => json!({ "$ref": "#/$defs/rate" }),
         Form::Share => json!({ "$ref": "#/$defs/share" }),
+        Form::Percent(max) => json!({
+            "description": format!("0 % to {max} %"),
+            "type": "string",
+            "pattern": "^[0-9][0-9.]*\\s*%$",
+        }),
         Form::Count => json!({ "$ref": "#/$defs/count" }),
         Form::CountOr(max, words) => {
             let number = json!({ "type": "integer", "minimum": 0, "maximum": max });

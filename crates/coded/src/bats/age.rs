@@ -52,6 +52,8 @@ pub(super) struct Age {
     after: Duration,
     /// Whether that holds over a long path too.
     fixed: bool,
+    /// Maximum delay beyond that of the path that the protocol above tolerates.
+    tolerance: Option<Duration>,
     one_clock: bool,
     /// Maximum delay of this node's wake-ups.
     slack: Duration,
@@ -59,8 +61,10 @@ pub(super) struct Age {
     told: Option<Duration>,
     /// Minimum of `told` in this half of the span and in the one before, so that it covers the same time as `min`.
     elapsed: [Option<Duration>; 2],
-    /// Minimum delay to the furthest child, if it is known; zero at a sink.
+    /// Minimum delay to the furthest end, as far as it is known; zero at a sink.
     ahead: Option<Duration>,
+    /// The same where all of it is known.
+    rest: Option<Duration>,
     /// Minimum difference of this node's clock and a stamp, in units, in this half of the span and in the one before.
     min: [Option<u32>; 2],
     half: Instant,
@@ -72,11 +76,13 @@ impl Age {
         Self {
             after,
             fixed,
+            tolerance: config.tolerance,
             one_clock: config.one_clock,
             slack: config.slack,
             told: None,
             elapsed: [None; 2],
             ahead: None,
+            rest: None,
             min: [None; 2],
             half: Instant::ZERO,
         }
@@ -99,7 +105,7 @@ impl Age {
 
     /// The same at the sink, behind which there is no hop.
     pub(super) const fn at_sink(self) -> Self {
-        Self { ahead: Some(Duration::ZERO), ..self }
+        Self { ahead: Some(Duration::ZERO), rest: Some(Duration::ZERO), ..self }
     }
 
     /// Minimum path delay from the source as INFO tells it to the children, if it is known.
@@ -119,13 +125,27 @@ impl Age {
         self.elapsed[0] = self.elapsed[0].into_iter().chain(elapsed).min();
     }
 
-    /// Sets the minimum delay to the furthest child, if any is known.
-    pub(super) const fn look_ahead(&mut self, ahead: Option<Duration>) {
-        self.ahead = ahead;
+    /// Sets the minimum delay to the furthest end, as far as it is known, and where all of it is.
+    pub(super) const fn look_ahead(&mut self, ahead: Option<Duration>, rest: Option<Duration>) {
+        (self.ahead, self.rest) = (ahead, rest);
     }
 
-    /// Maximum age of what is handed up, and of what is kept to repair the next hop. A deadline that nobody has set
-    /// must not cut off who is far away, nor end before a hop can be repaired.
+    /// Minimum delay to the furthest end, if it is known.
+    pub(super) const fn rest(&self) -> Option<Duration> {
+        self.rest
+    }
+
+    /// The age up to which repairs are planned for: the deadline that somebody has set, or that which the protocol
+    /// above tolerates.
+    pub(super) fn aim(&self) -> Option<Duration> {
+        if self.fixed {
+            return Some(self.after);
+        }
+        Some(self.elapsed()? + self.rest? + self.tolerance?)
+    }
+
+    /// Maximum age of what is handed up. A deadline that nobody has set must not cut off who is far away, nor end
+    /// before a hop can be repaired.
     pub(super) fn bound(&self) -> Duration {
         if self.fixed {
             return self.after;
@@ -324,7 +344,7 @@ mod tests {
         ] {
             let mut age = Age::new(after, false, &config);
             age.learn(at(0), elapsed);
-            age.look_ahead(ahead);
+            age.look_ahead(ahead, None);
             assert_eq!(Some(age.bound()), millis(bound), "{elapsed:?}, {ahead:?}");
         }
         let mut age = Age::new(after, false, &config).at_sink();

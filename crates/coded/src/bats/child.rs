@@ -40,6 +40,8 @@ pub(super) struct Heard<L> {
     /// The report of the hop, where it is about packets, and the number of packets lost since the last report.
     pub(super) hop: Option<HopReport>,
     pub(super) lost: u64,
+    /// Minimum time from the child to the furthest end, in microseconds, if it tells it.
+    pub(super) rest: Option<u32>,
 }
 
 /// Why a report is not taken.
@@ -87,7 +89,7 @@ impl<L: Losses> Child<L> {
                 mean_burst: child.losses.mean_burst(),
             });
         }
-        Ok(Heard { child, restarted: before.is_some() && known.is_none(), hop, lost })
+        Ok(Heard { child, restarted: before.is_some() && known.is_none(), hop, lost, rest: report.rest })
     }
 
     /// A child that is first heard of. What it had counted by then was of this sender before it knew the child; what it

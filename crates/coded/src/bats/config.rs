@@ -63,11 +63,19 @@ pub struct Config {
     /// Without it, everything is sent as it comes, and what is too much is lost in queues and repaired: of use where
     /// somebody else has shaped the traffic, and to see what it costs.
     pub congestion_control: bool,
-    /// Whether spare capacity of a hop that is nearly idle carries repairs ahead of need. Default: yes.
+    /// Maximum bytes of repairs ahead of need over each hop, for each byte that it has sent besides since the session
+    /// began. Default: 2. Without rank feedback, any share above zero lets a hop send them while it is nearly idle.
     ///
-    /// Without it a lost message waits a hop's round trip; with it, a link that loses frames carries up to three times
-    /// the bytes of the messages, as long as it is nearly idle.
-    pub idle_repair: bool,
+    /// Such repairs are sent before anybody reports a loss: where a report would come too late for a deadline that
+    /// somebody has set, and without one where the hop has capacity to spare. Zero sends none, so that a lost packet
+    /// waits for a hop's round trip; less than a few tenths leaves some of them out where hops lose much.
+    pub overhead: f64,
+    /// Where delivery has a deadline that nobody has set: maximum delay beyond that of the path that the protocol above
+    /// tolerates. Default: none, any.
+    ///
+    /// A hop repairs ahead of need what it could not repair within it when asked. It is for a tunnel: a TCP inside
+    /// takes a longer delay for a loss. Too short, and hops that could be asked send repairs that nobody needs.
+    pub tolerance: Option<Duration>,
     /// Maximum delay of a node's wake-ups at which its hop loses no rate. Default: zero, which is right in virtual
     /// time; on a real host, the delay with which that wakes its programs.
     ///
@@ -177,7 +185,8 @@ impl Default for Config {
             queue: 256 << 20,
             split: false,
             congestion_control: true,
-            idle_repair: true,
+            overhead: 2.0,
+            tolerance: None,
             slack: Duration::ZERO,
             one_clock: false,
         }

@@ -7,7 +7,7 @@ use super::wire::{Coding, Data, Info};
 /// The figures of a node; see [`Node`](super::Node)'s counters.
 #[derive(Debug)]
 pub(super) struct Counters {
-    /// DATA sent, by cause: first, repair, idle, probe.
+    /// DATA sent, by cause: first, repair, ahead, probe.
     pub(super) packets: [u64; 4],
     /// Of those, combinations.
     pub(super) recoded: u64,
@@ -112,7 +112,7 @@ impl Counters {
         let figures = [
             ("packets_first", self.packets[Cause::First as usize]),
             ("packets_repair", self.packets[Cause::Repair as usize]),
-            ("packets_idle_repair", self.packets[Cause::Idle as usize]),
+            ("packets_ahead", self.packets[Cause::Ahead as usize]),
             ("packets_probe", self.packets[Cause::Probe as usize]),
             ("packets_recoded", self.recoded),
             ("reports_sent", self.reports_sent),

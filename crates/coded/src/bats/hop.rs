@@ -27,14 +27,13 @@ const UNHEARD: u64 = 4;
 /// live child out of those that are waited for; more, and the others wait for one that is gone.
 pub(super) const SILENT: u32 = 6;
 
+/// Longest time from a child to the ends behind it that is believed. Chosen: no path is that long; without a bound, a
+/// child that lies would have its parent keep everything.
+const MAX_REST: Duration = Duration::from_secs(10);
+
 /// Packets that a child may be sent before it has granted any. Chosen: a relay that has passed nothing on yet grants as
 /// many (`ALLOWANCE` in `transmit`); fewer would stop a window that starts with 10 packets, more would queue there.
 pub(super) const FIRST_GRANT: u64 = 128;
-
-/// Share of a hop's rate below which it is nearly idle, and has capacity to spare for repairs ahead of need. Chosen:
-/// such repairs are up to two for each packet, so that the hop is still used by less than its rate with them; a smaller
-/// share would leave out messages that have room for them, a larger one would take the room of data that comes next.
-pub(super) const NEARLY_IDLE: f64 = 0.25;
 
 /// The sender of a mode, which has such an end.
 pub(super) trait OverHop {
@@ -78,6 +77,8 @@ pub(super) struct HopSender<L> {
     asking: bool,
     /// Probes since the last report.
     probes: u32,
+    /// Minimum time from the child to the furthest end behind it, if it has told it.
+    rest: Option<Duration>,
     /// Bytes sent, and packets that were lost in transit, for the statistics.
     pub(super) bytes: u64,
     pub(super) lost: u64,
@@ -102,6 +103,7 @@ impl<L: Losses> HopSender<L> {
             asked: false,
             asking: false,
             probes: 0,
+            rest: None,
             bytes: 0,
             lost: 0,
         }
@@ -109,7 +111,7 @@ impl<L: Losses> HopSender<L> {
 
     /// Begins with another session.
     pub(super) fn start(&mut self) {
-        (self.child, self.probe) = (None, None);
+        (self.child, self.probe, self.rest) = (None, None, None);
         (self.unheard, self.informed, self.asked) = (0, None, false);
     }
 
@@ -125,6 +127,16 @@ impl<L: Losses> HopSender<L> {
     /// Whether the child has reported.
     pub(super) const fn is_heard(&self) -> bool {
         self.child.is_some()
+    }
+
+    /// Minimum time to the furthest end behind the child, as far as it is known: at least to the child itself.
+    pub(super) fn ahead(&self) -> Option<Duration> {
+        Some(self.rate.min_rtt()? / 2 + self.rest.unwrap_or_default())
+    }
+
+    /// Minimum times to the child, and from there to the furthest end behind it, if it has told that.
+    pub(super) fn to_end(&self) -> Option<(Duration, Duration)> {
+        self.rate.min_rtt().zip(self.rest).map(|(trip, rest)| (trip / 2, rest))
     }
 
     /// Losses that the child has reported.
@@ -149,6 +161,7 @@ impl<L: Losses> HopSender<L> {
             _ = self.rate.on_report(now, hop);
         }
         self.child = Some(heard.child);
+        self.rest = heard.rest.map(|rest| Duration::from_micros(u64::from(rest)).min(MAX_REST));
         self.unheard = 0;
         (self.probe, self.asking, self.probes) = (None, false, 0);
     }

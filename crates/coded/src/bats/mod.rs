@@ -46,9 +46,9 @@
 //! symbols that are missing before what it holds would be late. The number of rounds of repair may be bounded too: then
 //! the last one has a margin for what may be lost of the repairs themselves (`margin`).
 //!
-//! A hop that is nearly idle and loses packets sends repairs ahead of need (`idle`), spaced so that one event does not
-//! take both. They cost no time of anybody's, and a message that is lost arrives a millisecond later instead of a round
-//! trip.
+//! Repairs are sent ahead of need (`ahead`) where a report would come too late for a deadline, and else where a hop has
+//! capacity to spare: a message that is lost then arrives a millisecond later instead of a round trip. Each hop plans
+//! by itself, from its round trip, loss and bursts, the age of the data, and the time to the end, which reports tell.
 //!
 //! # Congestion
 //!

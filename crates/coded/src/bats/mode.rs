@@ -52,10 +52,10 @@ pub(super) trait Mode: Sized {
 
     fn age_mut(direction: &mut Self::Direction) -> Option<&mut Age>;
 
-    /// Minimum time to the child of a direction that is furthest away, if that is known.
-    fn look_ahead(direction: &mut Self::Direction, ahead: Option<Duration>) {
+    /// Minimum time to the end of a direction that is furthest away, as far as it is known, and where all of it is.
+    fn look_ahead(direction: &mut Self::Direction, ahead: Option<Duration>, rest: Option<Duration>) {
         if let Some(age) = Self::age_mut(direction) {
-            age.look_ahead(ahead);
+            age.look_ahead(ahead, rest);
         }
     }
 

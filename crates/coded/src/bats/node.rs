@@ -229,9 +229,11 @@ impl<M: Mode> Node<M> {
             return;
         }
         let children = self.neighbours.iter().filter(|child| child.takes(out));
-        let trip = children.filter_map(|child| child.sender.hop().rate.min_rtt()).max();
+        let ahead = children.clone().filter_map(|child| child.sender.hop().ahead()).max();
+        let to_ends = children.map(|child| child.sender.hop().to_end().map(|(child, rest)| child + rest));
+        let rest = to_ends.reduce(|one, other| Some(one?.max(other?))).flatten();
         if let Some(direction) = &mut self.directions[out] {
-            M::look_ahead(direction, trip.map(|trip| trip / 2));
+            M::look_ahead(direction, ahead, rest);
         }
     }
 

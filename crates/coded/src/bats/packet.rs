@@ -27,8 +27,8 @@ pub(super) enum Cause {
     First,
     /// The child lacks something, as it has reported or as its losses make likely.
     Repair,
-    /// A hop with capacity to spare: ahead of need.
-    Idle,
+    /// Ahead of need.
+    Ahead,
     /// No report has come for too long.
     Probe,
 }

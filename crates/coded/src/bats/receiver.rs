@@ -18,6 +18,9 @@ const FIRST_WAIT: Duration = Duration::from_millis(1);
 /// Maximum time that a report waits for data to travel with, where little arrives. Chosen: longer, and a sender that
 /// has little to send learns late of a loss; shorter, and reports of a dialogue travel alone.
 const MAX_WAIT: Duration = Duration::from_millis(20);
+/// Maximum time that a report waits for more packets where somebody has set a deadline. Chosen: over a satellite, a
+/// report that waits for longer comes too late for a repair; shorter costs reports.
+pub(super) const DEADLINE_INTERVAL: Duration = Duration::from_millis(20);
 /// Time for which a parent's word on the delay of the path counts: it is said every 250 ms while data is sent, and some
 /// of that is lost. Chosen: eight of them.
 const PATH_DELAY_LIFETIME: Duration = Duration::from_secs(2);
@@ -40,6 +43,8 @@ pub(super) struct Receiver {
     bursts: Bursts,
     seen: [u64; (REACH / 64) as usize],
     round_trip: Duration,
+    /// Somebody has set a deadline.
+    fixed: bool,
     /// Times at which the latest packets came; `turn` is the oldest of them.
     latest: [Instant; MAX_UNREPORTED as usize],
     turn: usize,
@@ -81,6 +86,7 @@ impl Receiver {
             bursts: Bursts::default(),
             seen: [0; (REACH / 64) as usize],
             round_trip: Duration::ZERO,
+            fixed: false,
             latest: [Instant::ZERO; MAX_UNREPORTED as usize],
             turn: 0,
             unreported: 0,
@@ -102,6 +108,7 @@ impl Receiver {
             self.epoch = Some(info.epoch);
         }
         self.round_trip = Duration::from_micros(u64::from(info.round_trip));
+        self.fixed = info.fixed;
         self.floor = self.floor.max(info.floor);
         self.informed = now;
         self.elapsed = (info.elapsed > 0).then(|| Duration::from_micros(u64::from(info.elapsed)));
@@ -141,7 +148,12 @@ impl Receiver {
 
     /// Time that it takes the parent to hear of what has changed here, besides the round trip.
     pub(super) fn interval(&self) -> Duration {
-        if self.round_trip.is_zero() { FIRST_WAIT } else { (self.round_trip / 4).max(MIN_WAIT) }
+        let quarter = (self.round_trip / 4).min(self.longest_interval());
+        if self.round_trip.is_zero() { FIRST_WAIT } else { quarter.max(MIN_WAIT) }
+    }
+
+    const fn longest_interval(&self) -> Duration {
+        if self.fixed { DEADLINE_INTERVAL } else { Duration::MAX }
     }
 
     /// Takes a packet of `bytes` bytes, unless it came before.
@@ -216,7 +228,7 @@ impl Receiver {
             now + MAX_WAIT.min(self.round_trip * 2).max(interval)
         } else if self.unreported >= MAX_UNREPORTED {
             // Not more often than is of use, unless something is missing.
-            now.max(self.told + self.round_trip / 4)
+            now.max(self.told + (self.round_trip / 4).min(self.longest_interval()))
         } else {
             now + interval
         };
@@ -265,6 +277,7 @@ impl Receiver {
             grant: 0,
             base: 0,
             complete: true,
+            rest: None,
             list: &[],
         })
     }

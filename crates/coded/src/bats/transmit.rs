@@ -2,6 +2,7 @@
 
 use hopcast_core::{Buffer, Datagram, Instant, Item};
 
+use super::age::Age;
 use super::batch::{Batch, Kind, Mix};
 use super::branch::waited_for;
 use super::bursts::BURSTY;
@@ -70,7 +71,9 @@ impl<M: Mode> Node<M> {
         M::report(&self.config, direction, receiver, granted, list).and_then(|said| {
             let report = receiver.report(now, M::session(direction).0.mark)?;
             let Said { floor, grant, base, complete } = said;
-            Some(Report { floor, grant, base, complete, list, ..report })
+            let rest = M::age(direction).and_then(Age::rest);
+            let rest = rest.map(|rest| rest.as_micros().min(u64::from(u32::MAX)) as u32);
+            Some(Report { floor, grant, base, complete, rest, list, ..report })
         })
     }
 

@@ -164,7 +164,7 @@ fn nothing_is_taken_from_a_stranger_nor_from_a_peer_that_is_not_up() {
     let mut net = Net::new(0.0, &ROW);
     for remote in ["192.0.2.9:7400", "192.0.2.2:7400"] {
         let (local, remote) = (net.nodes[0].at, remote.parse().unwrap());
-        let payload = Buffer::copy_from(&[0x80, 0xB2, 0]);
+        let payload = Buffer::copy_from(&[0x80, 0xB3, 0]);
         net.give(0, 0, Item::Datagram(Datagram::new(local, remote, payload)));
     }
     let dropped = net.nodes[0].site.get().switchboard.dropped;
@@ -173,7 +173,7 @@ fn nothing_is_taken_from_a_stranger_nor_from_a_peer_that_is_not_up() {
 
 /// INFO of a session that nobody has, for a lane: of `wire` in the crate of the coded transports.
 fn claim(tag: u8, mark: u32, deadline: bool) -> Buffer {
-    let mut bytes = vec![tag, 0xB2, 2 << 4 | u8::from(deadline) << 1];
+    let mut bytes = vec![tag, 0xB3, 2 << 4 | u8::from(deadline) << 1];
     bytes.extend_from_slice(&mark.to_be_bytes());
     // What is echoed: the number of a session, far ahead, as it was once.
     bytes.extend_from_slice(&0x7FFF_FFFF_u32.to_be_bytes());

@@ -216,7 +216,7 @@ fn carrier(carrier: &CarrierStatus) -> Vec<String> {
         out,
         count("packets_first"),
         count("packets_repair"),
-        count("packets_idle_repair"),
+        count("packets_ahead"),
         count("packets_recoded"),
         carrier.mean_rank().map_or("-".to_owned(), |rank| format!("{rank:.1}")),
         count("received_redundant"),

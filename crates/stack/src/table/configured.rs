@@ -32,6 +32,11 @@ impl<R: TableRow, S: ?Sized> Configured<R, S> {
     pub fn settings(&self) -> &S {
         &self.settings
     }
+
+    /// Replaces its settings; the options that are shown stay those that were chosen.
+    pub(crate) fn set(&mut self, settings: Arc<S>) {
+        self.settings = settings;
+    }
 }
 
 impl<R: TableRow, S: ?Sized> Clone for Configured<R, S> {

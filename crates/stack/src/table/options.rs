@@ -29,6 +29,8 @@ pub enum Form {
     Rate,
     /// `5 %`.
     Share,
+    /// `150 %`: a share of at most so many percent.
+    Percent(u64),
     /// A whole number.
     Count,
     /// A whole number up to this one, or one of these words.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hopcast_config::Diagnostic;
 use hopcast_config::yaml::Node;
 
-use super::{PortKind, Row, Socket, Transport};
+use super::{Above, PortKind, Row, Socket, Transport};
 use crate::table::{Configured, Options, Worlds};
 
 /// The Ethernet header, without FCS, in bytes.
@@ -20,6 +20,13 @@ impl Layer {
     pub fn settings_as<T: Transport>(&self) -> Option<&T> {
         let settings: &dyn Any = self.settings();
         settings.downcast_ref()
+    }
+
+    /// Takes the defaults that fit what is above it.
+    pub fn fit(&mut self, above: Above) {
+        if let Some(settings) = self.settings().fitted(above) {
+            self.set(settings);
+        }
     }
 
     /// Whether the host itself is this layer where it is the lowest.

@@ -22,6 +22,9 @@ mod site;
 use std::any::Any;
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
+
+use hopcast_core::Duration;
 
 use crate::error::BuildError;
 use crate::group::Exchange;
@@ -43,6 +46,15 @@ pub use site::{
     SiteTransport, StoreAndForward, StoringMember,
 };
 
+/// The user of a transport, as far as that matters to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Above {
+    /// An application that has no use for a datagram after so long.
+    Deadline(Duration),
+    /// A protocol in a tunnel that repairs its losses, and takes a long delay for one.
+    Tunnel,
+}
+
 /// The settings of a transport, and how it is put on the nodes of a flow.
 pub trait Transport: fmt::Debug + Send + Sync + Any {
     /// Bytes that it puts before the payload of a full packet; `ip` is the length of the IP header.
@@ -58,6 +70,12 @@ pub trait Transport: fmt::Debug + Send + Sync + Any {
     /// one of what it can do.
     fn repeats(&self) -> bool {
         false
+    }
+
+    /// The same transport with the defaults that fit what is above it, if they differ.
+    fn fitted(&self, above: Above) -> Option<Arc<dyn Transport>> {
+        let _ = above;
+        None
     }
 
     /// Puts its machine on one end of a flow, above [`End::below`]; says which port is above it, or `None` where the

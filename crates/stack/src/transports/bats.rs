@@ -1,10 +1,11 @@
 //! `btp`, `brtp`: BATS, with relays on the route that recode.
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use hopcast_coded::bats::{BatchSize, Config, Delivery, Feedback as Reports, Node as BatsMachine};
 use hopcast_config::Diagnostic;
-use hopcast_config::decode::{choice, flag, some_duration, whole};
+use hopcast_config::decode::{choice, flag, percent, some_duration, whole};
 use hopcast_config::yaml::Node;
 use hopcast_core::{Buffer, Duration, Machine};
 
@@ -12,7 +13,7 @@ use crate::error::BuildError;
 use crate::platform::LowerPort;
 use crate::table::{Form, Opt, Options, on_off, shown};
 use crate::transport::{
-    Count, End, Feedback, FlowNodes, FlowPlan, MemoryShare, PortKind, Ports, Row, SiteEdge, SiteRelay,
+    Above, Count, End, Feedback, FlowNodes, FlowPlan, MemoryShare, PortKind, Ports, Row, SiteEdge, SiteRelay,
     SiteTransport, Transport,
 };
 
@@ -20,8 +21,10 @@ pub(super) static BTP: Row = Row {
     name: "btp",
     about: "datagrams over relays that recode (BATS), each within a deadline or not at all",
     offers: Ports(&[PortKind::Datagram]),
-    options: || BTP_OPTIONS.docs(&Bats(deadline())),
-    read: |row, options| BTP_OPTIONS.layer_as(row, options, Bats(deadline()), Bats::usual, Ok),
+    options: || BTP_OPTIONS.docs(&Bats::new(deadline())),
+    read: |row, options| {
+        BTP_OPTIONS.layer_as(row, options, Bats::new(deadline()), Bats::usual, |bats| Ok(bats.sized()))
+    },
     ..BASE
 };
 
@@ -29,8 +32,8 @@ pub(super) static BRTP: Row = Row {
     name: "brtp",
     about: "all of a stream, or of datagrams, in order, over relays that recode (BATS)",
     offers: Ports(&[PortKind::Stream, PortKind::Datagram]),
-    options: || BRTP_OPTIONS.docs(&Bats(Config::default())),
-    read: |row, options| BRTP_OPTIONS.layer_as(row, options, Bats(Config::default()), Bats::usual, Ok),
+    options: || BRTP_OPTIONS.docs(&Bats::new(Config::default())),
+    read: |row, options| BRTP_OPTIONS.layer_as(row, options, Bats::new(Config::default()), Bats::usual, Ok),
     ..BASE
 };
 
@@ -42,13 +45,21 @@ const BASE: Row = Row {
     ..Row::BASE
 };
 
-/// The settings of every node.
+/// The settings of every node, and whether somebody has chosen the size of a batch.
 #[derive(Clone, Debug)]
-pub(super) struct Bats(pub(super) Config);
+pub(super) struct Bats(pub(super) Config, bool);
 
 /// Minimum window in a deployment, in batches. Chosen: with less, a hop of a few milliseconds is not filled; with more,
 /// a small share of memory is exceeded.
 const MIN_WINDOW: u64 = 16;
+/// Maximum `overhead`, in percent. Chosen: with ten packets for each, a hop that loses nine of ten is made up for.
+const MAX_OVERHEAD: u64 = 1000;
+/// Maximum delay beyond that of the path that a TCP in a tunnel tolerates. Chosen: the minimum of its retransmission
+/// timeout in Linux; with less, hops that could be asked in time send repairs ahead.
+const TUNNEL_TOLERANCE: Duration = Duration::from_millis(200);
+/// Time for which packets wait before a tunnel until none are taken. Chosen: a CUBIC inside then fills a satellite of
+/// 600 ms (17.9 Mbit/s of 20; with 50 ms, 6.1); longer is delay for all that share the tunnel.
+const TUNNEL_QUEUE: Duration = Duration::from_millis(200);
 /// The deadlines that BTP's packets can carry: whole milliseconds in 16 bits.
 const DEADLINES: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(65);
 
@@ -69,10 +80,10 @@ const FEEDBACK: Opt<Bats> = Opt {
 
 const BATCH_SIZE: Opt<Bats> = Opt {
     key: "batch-size",
-    about: "Symbols of a batch: 4, 8, 16 or 32 (RFC 9426 section 4.2); without feedback 32. Small ones waste more without \
-            feedback, large ones cost arithmetic and delay.",
+    about: "Symbols of a batch: 4, 8, 16 or 32 (RFC 9426 section 4.2); 32 without feedback, before a deadline that is set, and in a tunnel. Small \
+            ones waste more without feedback and before a deadline, large ones cost arithmetic, and without feedback delay.",
     form: Form::OneNumberOf(&[4, 8, 16, 32]),
-    set: |bats, node, _| batch_size(node).map(|found| bats.0.batch = found),
+    set: |bats, node, _| batch_size(node).map(|found| (bats.0.batch, bats.1) = (found, true)),
     show: |bats| shown(&bats.0.batch.symbols()),
 };
 
@@ -117,13 +128,13 @@ const CONGESTION_CONTROL: Opt<Bats> = Opt {
     show: |bats| on_off(bats.0.congestion_control),
 };
 
-const IDLE_REPAIR: Opt<Bats> = Opt {
-    key: "idle-repair",
-    about: "Whether a hop that is nearly idle carries repairs ahead of need. Without it a lost message waits a round trip; \
-            with it such a hop carries up to three times the bytes.",
-    form: Form::Flag,
-    set: |bats, node, key| flag(node, key).map(|found| bats.0.idle_repair = found),
-    show: |bats| on_off(bats.0.idle_repair),
+const OVERHEAD: Opt<Bats> = Opt {
+    key: "overhead",
+    about: "The most that a hop may send of repairs before a loss is reported, for what they repair: where a report would come too \
+            late for a deadline, and else where the hop has capacity to spare. With 0 % a loss waits for a round trip.",
+    form: Form::Percent(MAX_OVERHEAD),
+    set: |bats, node, key| percent(node, key, MAX_OVERHEAD).map(|found| bats.0.overhead = found / 100.0),
+    show: |bats| format!("{} %", (bats.0.overhead * 1e8).round() / 1e6),
 };
 
 pub(super) static BRTP_OPTIONS: Options<Bats> = Options(&[
@@ -132,7 +143,7 @@ pub(super) static BRTP_OPTIONS: Options<Bats> = Options(&[
     BLOCK,
     WINDOW,
     CONGESTION_CONTROL,
-    IDLE_REPAIR,
+    OVERHEAD,
     Opt {
         key: "stream-timeout",
         about: "How long the other edge may be silent before all streams are reset. Too short, and an outage ends them; too \
@@ -149,12 +160,12 @@ static BTP_OPTIONS: Options<Bats> = Options(&[
     BLOCK,
     WINDOW,
     CONGESTION_CONTROL,
-    IDLE_REPAIR,
+    OVERHEAD,
     Opt {
         key: "deadline",
         about: "The maximum age of a datagram that is handed up, from when the application sent it (`bulk` and `file`: from \
-                when it leaves the source's queue), 1 ms to 65 s. Unless it is set, it is four times what the path takes \
-                where that is more, and 65 s for `bulk` and `file` if `rounds` are not limited. What is older is dropped \
+                when it leaves the source's queue), 1 ms to 65 s. Unless it is set, it is that of a `video`; else four times what \
+                the path takes where that is more, and 65 s for `bulk` and `file` if `rounds` are not limited. What is older is dropped \
                 wherever it is, and counted (`units_expired` at the source, `batches_given_up` on the path, `units_late` at \
                 the receiver). Too short, and a loss is not repaired in time; too long, and what is late takes the rate of \
                 what is not.",
@@ -207,6 +218,21 @@ fn batch_size(node: &Node) -> Result<BatchSize, Diagnostic> {
 }
 
 impl Bats {
+    pub(super) const fn new(config: Config) -> Self {
+        Self(config, false)
+    }
+
+    /// The same with the size of a batch that goes with it, unless somebody has chosen one: packets whose repairs are
+    /// sent ahead of need share them, and larger batches need fewer.
+    fn sized(mut self) -> Self {
+        let Config { delivery, feedback, tolerance, .. } = self.0;
+        let planned = matches!(delivery, Delivery::Deadline { fixed: true, .. }) || tolerance.is_some();
+        if planned && feedback == Reports::Ranks && !self.1 {
+            self.0.batch = BatchSize::M32;
+        }
+        self
+    }
+
     /// The settings of a node of a flow.
     pub(super) fn on(&self, flow: &FlowPlan<'_>, depth: usize) -> Config {
         let (datagram, split) = (flow.room(depth), flow.spec.paths > 1);
@@ -256,7 +282,7 @@ impl Bats {
         let (delivery, feedback) = (usual.delivery, usual.feedback);
         // That there is no rank feedback is shown, and not what follows from it.
         let strict = || Config { delivery, feedback, ..Config::strict() };
-        Self(if self.0.feedback == Reports::None { strict() } else { usual })
+        Self::new(if self.0.feedback == Reports::None { strict() } else { usual })
     }
 }
 
@@ -267,6 +293,21 @@ impl Transport for Bats {
 
     fn repair_overhead(&self) -> u64 {
         self.0.batch.symbols() as u64
+    }
+
+    fn fitted(&self, above: Above) -> Option<Arc<dyn Transport>> {
+        let Delivery::Deadline { fixed: false, rounds, .. } = self.0.delivery else { return None };
+        let config = match above {
+            Above::Deadline(deadline) => {
+                let after = deadline.clamp(*DEADLINES.start(), *DEADLINES.end());
+                Config { delivery: Delivery::Deadline { after, fixed: true, rounds }, ..self.0.clone() }
+            }
+            Above::Tunnel => {
+                let tolerance = Some(TUNNEL_TOLERANCE);
+                Config { tolerance, unit_delay: TUNNEL_QUEUE, ..self.0.clone() }
+            }
+        };
+        Some(Arc::new(Self(config, self.1).sized()))
     }
 
     fn put_on_end(&self, end: &mut End<'_, '_>) -> Result<Option<LowerPort>, BuildError> {
@@ -313,7 +354,7 @@ mod tests {
 
     #[test]
     fn a_share_of_memory_bounds_window_and_queue() {
-        let bats = Bats(Config::default());
+        let bats = Bats::new(Config::default());
         let share = MemoryShare { batches: 100 * 16 * Buffer::footprint(1472) as u64, queue: 1000 };
         let fitted = bats.within(share, 1472);
         assert_eq!((fitted.window, fitted.queue), (100, 1000));

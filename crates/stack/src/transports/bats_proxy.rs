@@ -22,9 +22,9 @@ pub(super) static BATS_PROXY: Row = Row {
     paths: Count::Several,
     feedback: Feedback::HopByHop,
     coded: true,
-    options: || BRTP_OPTIONS.docs(&Bats(Config::default())),
+    options: || BRTP_OPTIONS.docs(&Bats::new(Config::default())),
     read: |row, options| {
-        let defaults = Bats(Config::default());
+        let defaults = Bats::new(Config::default());
         BRTP_OPTIONS.layer_as(row, options, defaults, Bats::usual, |bats| Ok(BatsProxy(bats)))
     },
     ..Row::BASE

@@ -186,6 +186,11 @@ impl Framing {
         self.streams.deadline()
     }
 
+    /// Time from which the age of the next unit is counted; now, if none waits.
+    pub(super) fn oldest(&self, now: Instant) -> Instant {
+        self.units.oldest().unwrap_or(now)
+    }
+
     /// Whether a symbol would hold anything.
     pub(super) fn has_data(&self) -> bool {
         !self.units.is_empty() || self.streams.has_data()

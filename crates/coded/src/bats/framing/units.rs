@@ -81,6 +81,11 @@ impl UnitQueue {
         expired
     }
 
+    /// Time from which the age of the first unit is counted; `None` if that begins when it is sent.
+    pub(super) fn oldest(&self) -> Option<Instant> {
+        self.waiting.front().filter(|first| !first.granted).map(|first| first.since)
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }

@@ -73,8 +73,8 @@ impl Direction {
         let Some(slot) = self.store.admit(now, number) else { return Taken::Beyond };
         let made = self.age.as_mut().zip(data.index).and_then(|(age, index)| {
             let (number, len) = (number * symbols + u64::from(index), usize::from(shape.symbol));
-            let (_, last) = framing::stamps(self.session.mark, number, &payload, len)?;
-            age.sent(now, last)
+            let (first, last) = framing::stamps(self.session.mark, number, &payload, len)?;
+            Some((age.sent(now, first)?, age.sent(now, last)?))
         });
         let rank = match (&mut self.role, data.index) {
             (Role::Sink(sink), index) => {
@@ -90,12 +90,17 @@ impl Direction {
             sink.hear(now, top);
         }
         let Some(rank) = rank else { return Taken::Redundant };
-        self.store.grown(number, rank, top, made.unwrap_or(now));
+        self.store.grown(now, number, data.index, (rank, top), made);
         Taken::Innovative(number)
     }
 
-    /// Makes the next symbol of what `fill` writes; its batch.
-    pub(super) fn make(&mut self, now: Instant, fill: impl FnOnce(u64, &mut [u8]) -> usize) -> Option<u64> {
+    /// Makes the next symbol of what `fill` writes, which the application handed over at `made`; its batch.
+    pub(super) fn make(
+        &mut self,
+        now: Instant,
+        made: Instant,
+        fill: impl FnOnce(u64, &mut [u8]) -> usize,
+    ) -> Option<u64> {
         let Role::Source(next) = &mut self.role else { return None };
         let shape = self.store.shape();
         let (number, index) = (*next / shape.symbols(), *next % shape.symbols());
@@ -109,7 +114,7 @@ impl Direction {
         slot.batch.push_symbol(index as u8, symbol);
         let rank = slot.batch.rank();
         *next += 1;
-        self.store.grown(number, rank, *next, now);
+        self.store.grown(now, number, Some(index as u8), (rank, *next), Some((made, now)));
         Some(number)
     }
 

@@ -6,9 +6,6 @@ use hopcast_code::bats::recoding::Repairs;
 use super::super::bursts::BURSTY;
 use super::super::span::MAX_SYMBOLS;
 
-/// Probability that the last round leaves something out. Chosen: most batches are complete before it, so that this is
-/// one in ten thousand of few; a smaller one costs packets in every last round.
-const SHORTFALL: f64 = 1e-4;
 /// Change of loss or bursts at which the table is made anew, as a share; of loss, at least `MIN_CHANGE`. Chosen: it
 /// moves the number of packets by less than one; a smaller one makes tables for noise.
 const CHANGE: f64 = 0.1;
@@ -18,14 +15,17 @@ const MIN_CHANGE: f64 = 0.005;
 /// The packets to send for each deficit, for the loss of one hop.
 #[derive(Debug)]
 pub(super) struct Margin {
+    /// Probability that they are too few, where losses are independent and where they come in bursts.
+    shortfall: [f64; 2],
     loss: f64,
     burst: f64,
     repairs: Option<Repairs>,
 }
 
 impl Margin {
-    pub(super) const fn new() -> Self {
-        Self { loss: 0.0, burst: 1.0, repairs: None }
+    /// Packets of which with this probability too few arrive: where losses are independent, and in bursts.
+    pub(super) const fn new(shortfall: [f64; 2]) -> Self {
+        Self { shortfall, loss: 0.0, burst: 1.0, repairs: None }
     }
 
     /// The hop is found to lose this share of its packets, in runs of this mean length.
@@ -45,7 +45,8 @@ impl Margin {
         } else {
             Channel::independent(loss, 256)
         };
-        self.repairs = channel.ok().map(|channel| Repairs::new(&channel, MAX_SYMBOLS, 1.0 - SHORTFALL));
+        let shortfall = self.shortfall[usize::from(burst > BURSTY)];
+        self.repairs = channel.ok().map(|channel| Repairs::new(&channel, MAX_SYMBOLS, 1.0 - shortfall));
     }
 
     /// The packets to send so that `missing` more arrive.
@@ -61,7 +62,7 @@ mod tests {
 
     #[test]
     fn the_last_round_sends_what_it_takes() {
-        let mut margin = Margin::new();
+        let mut margin = Margin::new([1e-4; 2]);
         assert_eq!(margin.packets(3), 3);
         margin.update(0.2, 1.0);
         // 0.2^6 = 6.4e-5 is the first below 1e-4.
@@ -76,7 +77,7 @@ mod tests {
 
     /// The packets for one that is missing, where a packet is lost or says nothing new with this probability.
     fn packets(fails: f64) -> u8 {
-        let mut margin = Margin::new();
+        let mut margin = Margin::new([1e-4; 2]);
         margin.update((fails - 1.0 / 256.0) / (1.0 - 1.0 / 256.0), 1.0);
         margin.packets(1)
     }
@@ -93,7 +94,7 @@ mod tests {
     #[test]
     fn bursts_of_two_are_no_accident_and_shorter_ones_are() {
         let sixteen = |burst| {
-            let mut margin = Margin::new();
+            let mut margin = Margin::new([1e-4; 2]);
             margin.update(0.2, burst);
             margin.packets(16)
         };
@@ -103,7 +104,7 @@ mod tests {
 
     #[test]
     fn the_table_is_made_anew_when_loss_or_bursts_change_by_a_tenth() {
-        let mut margin = Margin::new();
+        let mut margin = Margin::new([1e-4; 2]);
         for (loss, burst, expected) in [
             (0.2, 1.0, (0.2, 1.0)),
             (0.218, 1.0, (0.2, 1.0)),

@@ -4,8 +4,8 @@
 //! A [`store`] holds the batches of one [`direction`], and the [`sender`] for each child knows what that one still
 //! [`need`]s of each. The rest is what every node does; [`strict`](super::strict) is the other way.
 
+mod ahead;
 mod direction;
-mod idle;
 mod margin;
 mod marks;
 mod need;

@@ -1,6 +1,7 @@
 //! The need of one child: how many packets of one batch to send it.
 
 use super::super::packet::Cause;
+use super::ahead::Guard;
 use super::margin::Margin;
 
 /// Packets sent of a batch, for each that is here and `MAX_SENT_EXTRA` more, after which a child is taken to lack what
@@ -37,6 +38,8 @@ pub(super) struct Need {
     /// The packet after the last one of the round.
     round_end: u64,
     wanted: u8,
+    /// The packets that may be protected ahead of need.
+    pub(super) guard: Guard,
 }
 
 impl Need {
@@ -52,8 +55,8 @@ impl Need {
 
     /// The child was restarted and has nothing. How many packets were still to be sent.
     pub(super) fn restart(&mut self) -> u8 {
-        let Self { elsewhere, packets, wanted, .. } = *self;
-        *self = Self { elsewhere, packets, ..Self::default() };
+        let Self { elsewhere, packets, wanted, guard, .. } = *self;
+        *self = Self { elsewhere, packets, guard, ..Self::default() };
         wanted
     }
 
@@ -75,6 +78,12 @@ impl Need {
     /// Whether the next packet is of a new batch, and not a repair.
     pub(super) const fn is_first(&self, own: u8) -> bool {
         self.first < own
+    }
+
+    /// The packet whose content a packet that is sent now may bring, by its place among those that came: of what is new
+    /// the next, of a repair the first that the child lacks.
+    pub(super) const fn brings(&self, own: u8) -> u8 {
+        if self.is_first(own) { self.first } else { self.known }
     }
 
     /// The first packet to combine; those before it the child has.
@@ -103,7 +112,7 @@ impl Need {
                 self.repairs = self.repairs.saturating_sub(1);
                 self.round_end = sequence + 1;
             }
-            Cause::Idle | Cause::Probe => {}
+            Cause::Ahead | Cause::Probe => {}
         }
     }
 
@@ -137,7 +146,7 @@ mod tests {
 
     #[test]
     fn rounds_are_bounded_and_what_is_new_is_not() {
-        let mut margin = Margin::new();
+        let mut margin = Margin::new([1e-4; 2]);
         margin.update(0.2, 1.0);
         let mut need = Need::default();
         let mut sequence = 0;
@@ -188,7 +197,7 @@ mod tests {
 
     #[test]
     fn what_a_child_lacks_is_what_it_has_not_reported_and_is_not_on_its_way() {
-        let margin = Margin::new();
+        let margin = Margin::new([1e-4; 2]);
         let mut need = Need::default();
         need.refresh(5, None, 0, &margin);
         assert_eq!(need.wanted(), 5);

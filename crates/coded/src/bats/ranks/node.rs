@@ -12,6 +12,7 @@ use super::super::packet::Packet;
 use super::super::receiver::Receiver;
 use super::super::shape::Shape;
 use super::super::wire::{self, BatchHeader, Data, EndToEndReport, Info, Report, Session};
+use super::ahead;
 use super::direction::{Arrived, Direction, Role, Taken};
 use super::sender::Sender;
 
@@ -92,7 +93,10 @@ impl Mode for Ranks {
         };
         let rounds = (rounds < Delivery::UNTIL_DEADLINE).then_some(rounds);
         let store = &direction.store;
-        sender.start(store, rounds, node.config.idle_repair, node.config.split);
+        let Config { overhead, tolerance, delivery, .. } = node.config;
+        let inside = tolerance.is_some() && matches!(delivery, Delivery::Deadline { fixed: false, .. });
+        let limits = ahead::Limits { overhead, inside, asks: rounds != Some(0) };
+        sender.start(store, rounds, limits, node.config.split);
         if !branch.given_up {
             (store.first()..store.end()).for_each(|number| sender.refresh(store, number));
         }
@@ -205,11 +209,14 @@ impl Mode for Ranks {
 
     fn on_sent(node: &mut Node, now: Instant, to: usize, packet: &Packet, bytes: usize) {
         let Neighbour { out, sender, .. } = &mut node.neighbours[to];
-        if let Some(direction) = &node.directions[*out] {
-            sender.on_sent(packet, &direction.store);
-        }
+        let Some(direction) = &node.directions[*out] else { return };
+        sender.aim(direction.age.as_ref().and_then(Age::aim));
+        let made = sender.on_sent(packet, &direction.store);
+        let full = direction.store.is_done(packet.batch);
+        let newest = direction.store.get(packet.batch).newest();
         let more = node.could_send(to);
-        node.neighbours[to].sender.follow(now, packet, bytes, more);
+        let sent = ahead::Packet { made, newest, bytes, full, more };
+        node.neighbours[to].sender.follow(now, packet, &sent);
     }
 
     fn arm(node: &mut Node, now: Instant, to: usize) {
@@ -248,7 +255,7 @@ impl Mode for Ranks {
         list: &mut Vec<u8>,
     ) -> Option<Said> {
         let store = &direction.store;
-        let room = usize::from(config.datagram).saturating_sub(1 + wire::REPORT_LEN + wire::MAX_INFO_LEN);
+        let room = usize::from(config.datagram).saturating_sub(1 + wire::MAX_REPORT_LEN + wire::MAX_INFO_LEN);
         list.clear();
         let complete = store.list(list, room.max(1));
         receiver.granted = receiver.granted.max(granted);

@@ -10,7 +10,7 @@ use super::super::bursts::Bursts;
 use super::super::counters::Counters;
 use super::super::hop::{FIRST_GRANT, HopSender, OverHop};
 use super::super::packet::{Cause, Content, Packet};
-use super::idle::Idle;
+use super::ahead::{self, Ahead, Limits};
 use super::margin::Margin;
 use super::marks::Marks;
 use super::need::Need;
@@ -20,6 +20,9 @@ use super::store::Store;
 /// steps of up to 50 ms a hop; shorter, and probes ask for what comes by itself, longer, and a child that was restarted
 /// is found later.
 const CONFIRMATION: Duration = Duration::from_millis(200);
+/// Probability that the last of so many rounds as are asked for leaves something out. Chosen: most batches are complete
+/// before it, so that this is one in ten thousand of few; a smaller one costs packets in every last round.
+const LAST_ROUND_SHORTFALL: f64 = 1e-4;
 /// Maximum number of packets that are followed, as many as `rate` follows: probes are sent for as long as nobody
 /// answers. Chosen: it bounds memory; with fewer, a report about the oldest finds nothing.
 const MAX_FLIGHTS: usize = 1 << 16;
@@ -41,7 +44,7 @@ pub(in super::super) struct Sender {
     /// Number of rounds of repair that a batch gets; `None` for as many as it takes.
     rounds: Option<u8>,
     margin: Margin,
-    idle: Option<Idle>,
+    ahead: Ahead,
 }
 
 /// Amount of new data that a child may be sent.
@@ -99,13 +102,13 @@ impl Sender {
             floor: 0,
             grant: Grant::UpTo(0),
             rounds: None,
-            margin: Margin::new(),
-            idle: None,
+            margin: Margin::new([LAST_ROUND_SHORTFALL; 2]),
+            ahead: Ahead::new(),
         }
     }
 
     /// Begins with another session.
-    pub(super) fn start(&mut self, store: &Store, rounds: Option<u8>, idle: bool, split: bool) {
+    pub(super) fn start(&mut self, store: &Store, rounds: Option<u8>, limits: Limits, split: bool) {
         self.hop.start();
         self.needs.clear();
         self.needs.resize_with(store.window() as usize, Need::default);
@@ -116,7 +119,7 @@ impl Sender {
         self.grant =
             if split { Grant::InFlight(FIRST_GRANT) } else { Grant::UpTo(store.floor() + FIRST_GRANT) };
         self.rounds = rounds;
-        self.idle = idle.then(Idle::default);
+        self.ahead.start(limits);
     }
 
     pub(super) const fn floor(&self) -> u64 {
@@ -155,10 +158,15 @@ impl Sender {
         }
         let (rounds, reported) = (self.rounds, self.hop.next() - self.flights.len() as u64);
         let at = number % self.needs.len() as u64;
-        let Self { needs, margin, .. } = self;
+        let Self { needs, margin, ahead, .. } = self;
         let need = &mut needs[at as usize];
         let before = need.wanted();
-        need.refresh(store.get(number).rank, rounds, reported, margin);
+        let own = store.get(number).rank;
+        need.refresh(own, rounds, reported, margin);
+        if need.guard.is_on() {
+            let lacks = need.is_unreported(own);
+            ahead.on_report(number, &mut need.guard, need.in_flight, lacks);
+        }
         let after = need.wanted();
         self.backlog = self.backlog + u64::from(after) - u64::from(before);
         self.marks.set(number, after > 0);
@@ -181,7 +189,8 @@ impl Sender {
     /// Batches from `from` up to `to` are over; the packets sent of each are counted.
     pub(super) fn forget(&mut self, from: u64, to: u64, counters: &mut Counters) {
         for number in from..to.min(from + self.needs.len() as u64) {
-            let need = core::mem::take(self.need(number));
+            let mut need = core::mem::take(self.need(number));
+            self.ahead.drop(number, &mut need.guard);
             counters.batch_over(need.packets, need.reported());
             self.backlog -= u64::from(need.wanted());
             self.marks.set(number, false);
@@ -217,21 +226,23 @@ impl Sender {
         if !self.hop.rate.may_send(now) {
             return None;
         }
-        if self.backlog > 0
-            && let Some((batch, content)) = self.next_need(store)
-        {
-            let first = self.need(batch).is_first(store.get(batch).rank);
-            let cause = if first { Cause::First } else { Cause::Repair };
-            return Some(Packet { batch, content, cause });
-        }
-        while let Some(batch) = self.idle.as_ref()?.due(now) {
-            if store.holds(batch) && self.need(batch).is_unreported(store.get(batch).rank) {
-                let content = Content::Mix(self.need(batch).mix_from(store.get(batch).rank));
-                return Some(Packet { batch, content, cause: Cause::Idle });
+        let new = if self.backlog > 0 { self.next_need(store) } else { None };
+        while let Some(batch) = self.ahead.due(now, new.is_some()) {
+            let at = batch % self.needs.len() as u64;
+            let Self { ahead, needs, hop, .. } = self;
+            let need = &mut needs[at as usize];
+            let rank = store.get(batch).rank;
+            if !store.holds(batch) || !need.is_unreported(rank) {
+                ahead.drop(batch, &mut need.guard);
+            } else if ahead.wants(now, batch, &mut need.guard, &hop.rate) {
+                let content = Content::Mix(need.mix_from(rank));
+                return Some(Packet { batch, content, cause: Cause::Ahead });
             }
-            self.idle.as_mut()?.done();
         }
-        None
+        let (batch, content) = new?;
+        let first = self.need(batch).is_first(store.get(batch).rank);
+        let cause = if first { Cause::First } else { Cause::Repair };
+        Some(Packet { batch, content, cause })
     }
 
     /// A packet that says something new to the child if anything does.
@@ -246,8 +257,8 @@ impl Sender {
         Some(Packet { batch, content, cause: Cause::Probe })
     }
 
-    /// Notes that a packet is sent. [`follow`](Self::follow) is to be called next.
-    pub(super) fn on_sent(&mut self, packet: &Packet, store: &Store) {
+    /// Notes that a packet is sent; when its content was made. [`follow`](Self::follow) is to be called next.
+    pub(super) fn on_sent(&mut self, packet: &Packet, store: &Store) -> Instant {
         let sequence = self.hop.number();
         if self.flights.len() == MAX_FLIGHTS
             && let Some(batch) = self.pass_one(store)
@@ -255,13 +266,16 @@ impl Sender {
             self.refresh(store, batch);
         }
         self.flights.push_back(packet.batch);
-        let rank = store.get(packet.batch).rank;
+        let slot = store.get(packet.batch);
+        let rank = slot.rank;
         let need = self.need(packet.batch);
+        let made = slot.made(need.brings(rank));
         if let Content::Symbol(index) = packet.content {
             need.sent |= 1 << index;
         }
         need.on_sent(packet.cause, rank, sequence);
         self.refresh(store, packet.batch);
+        made
     }
 
     /// The oldest packet that no report has covered is covered, or forgotten; its batch.
@@ -272,24 +286,23 @@ impl Sender {
         Some(batch)
     }
 
-    /// Notes the kind of the packet that was just sent: its datagram had `bytes` bytes; `more`: another could follow.
-    pub(super) fn follow(&mut self, now: Instant, packet: &Packet, bytes: usize, more: bool) {
-        self.hop.sent(now, bytes, !more);
+    /// Notes the kind of the packet that was just sent.
+    pub(super) fn follow(&mut self, now: Instant, packet: &Packet, sent: &ahead::Packet) {
+        self.hop.sent(now, sent.bytes, !sent.more);
+        let at = packet.batch % self.needs.len() as u64;
+        let Self { ahead, needs, hop, .. } = self;
+        let guarded = (packet.batch, &mut needs[at as usize].guard);
         match packet.cause {
             Cause::Probe => self.probed(now),
-            Cause::First => {
-                if let Some(idle) = &mut self.idle {
-                    let sequence = self.hop.next() - 1;
-                    idle.on_sent(now, bytes, packet.batch, sequence, !more, &self.hop.rate);
-                }
-            }
-            Cause::Idle => {
-                if let Some(idle) = &mut self.idle {
-                    idle.done();
-                }
-            }
-            Cause::Repair => {}
+            Cause::First | Cause::Repair => ahead.on_sent(now, guarded, sent, &hop.rate),
+            Cause::Ahead => ahead.on_repair(now, guarded, sent.bytes, &hop.rate),
         }
+    }
+
+    /// Somebody has set a deadline, at which data of this age is too old.
+    pub(super) fn aim(&mut self, deadline: Option<Duration>) {
+        let way = self.hop.to_end();
+        self.ahead.aim(deadline.zip(way).map(|(deadline, (child, rest))| (deadline, child, rest)));
     }
 
     /// Sees to it that a probe is sent if there is something to wait for.
@@ -317,15 +330,15 @@ impl Sender {
 
     /// Time that a report may be held back besides.
     fn held(&self) -> Duration {
-        self.idle.as_ref().map_or(Duration::ZERO, |idle| idle.patience(self.hop.rate.srtt()))
+        self.ahead.patience(self.hop.rate.srtt())
     }
 
     /// Time at which there is something to do next; `something`: there is data that the child may be sent.
     pub(super) fn deadline(&self, something: bool) -> Option<Instant> {
         let send = if something { self.hop.rate.next_send() } else { None };
-        let idle = self.idle.as_ref().and_then(Idle::deadline);
-        let idle = idle.and_then(|at| self.hop.rate.next_send().map(|send| at.max(send)));
-        earliest(earliest(send, idle), self.hop.probe())
+        let ahead = self.ahead.deadline();
+        let ahead = ahead.and_then(|at| self.hop.rate.next_send().map(|send| at.max(send)));
+        earliest(earliest(send, ahead), self.hop.probe())
     }
 }
 
@@ -344,7 +357,7 @@ mod tests {
     fn begun() -> (Sender, Store) {
         let store = Store::new(Shape::begun(&Config::default(), u16::MAX), 64, 0);
         let mut sender = Sender::new(Duration::ZERO, Seed::new(1, 0).stream(&["sender"], 0));
-        sender.start(&store, None, false, false);
+        sender.start(&store, None, Limits::default(), false);
         (sender, store)
     }
 

@@ -34,6 +34,34 @@ pub(super) struct Slot {
     top: u64,
     /// Time at which that symbol was made, or heard of here: nothing in the batch is newer.
     newest: Instant,
+    /// When the oldest of each of its packets was made, or heard of here, in the order in which they came, and which
+    /// symbol it is, if it is one; none at a sink.
+    made: Vec<(Option<u8>, Instant)>,
+}
+
+impl Slot {
+    /// Time at which the latest of it was made, or heard of here.
+    pub(super) const fn newest(&self) -> Instant {
+        self.newest
+    }
+
+    /// Time at which a packet was made, by its place among those that came.
+    pub(super) fn made(&self, place: u8) -> Instant {
+        let made = self.made.get(usize::from(place)).or(self.made.last());
+        made.map_or(self.newest, |&(_, made)| made)
+    }
+
+    /// Time at which a combination that has just come was made. Each is taken to stand for one of the symbols that are
+    /// missing, in their order; that symbol is taken to be as old as the nearest one before it.
+    fn made_of_combination(&self) -> Option<Instant> {
+        let mut missing = !self.batch.symbols();
+        let combinations = u32::from(self.batch.rank()) - self.batch.symbols().count_ones();
+        (1..combinations).for_each(|_| missing &= missing.saturating_sub(1));
+        let stands_for = missing.trailing_zeros();
+        let before =
+            self.made.iter().filter(|(symbol, _)| symbol.is_some_and(|at| u32::from(at) < stands_for));
+        before.max_by_key(|(symbol, _)| *symbol).map(|&(_, made)| made)
+    }
 }
 
 impl Store {
@@ -109,18 +137,31 @@ impl Store {
             let slot = self.slot(end);
             slot.batch.clear();
             (slot.rank, slot.done, slot.top, slot.newest) = (0, false, 0, now);
+            slot.made.clear();
             self.end += 1;
         }
         Some(self.slot(number))
     }
 
-    /// Notes that a batch has grown to a rank, and reaches up to a symbol, that was made at `made`.
-    pub(super) fn grown(&mut self, number: u64, rank: u8, top: u64, made: Instant) {
+    /// Notes that a batch has grown to a rank, and reaches up to a symbol. What has come is the symbol `index`, or a
+    /// combination; its oldest and its newest data were made at `made`, if that is known.
+    pub(super) fn grown(
+        &mut self,
+        now: Instant,
+        number: u64,
+        index: Option<u8>,
+        (rank, top): (u8, u64),
+        made: Option<(Instant, Instant)>,
+    ) {
         let complete = u64::from(rank) == self.shape.symbols();
         let slot = self.slot(number);
         slot.rank = rank;
         if top > slot.top {
-            (slot.top, slot.newest) = (top, made);
+            (slot.top, slot.newest) = (top, made.map_or(now, |(_, newest)| newest));
+        }
+        if slot.batch.rank() > 0 {
+            let oldest = made.map(|(oldest, _)| oldest).or_else(|| slot.made_of_combination());
+            slot.made.push((index, oldest.unwrap_or(slot.newest)));
         }
         slot.done |= complete;
         self.top = self.top.max(top);

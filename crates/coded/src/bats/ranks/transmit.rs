@@ -38,7 +38,8 @@ impl Node {
         let out = self.neighbours[to].out;
         let (direction, edge) = (self.directions[out].as_mut()?, self.edge.as_mut()?);
         let begins = direction.next()?.is_multiple_of(direction.store.shape().symbols());
-        let number = direction.make(now, |number, symbol| edge.framing.fill(now, number, symbol))?;
+        let made = edge.framing.oldest(now);
+        let number = direction.make(now, made, |number, symbol| edge.framing.fill(now, number, symbol))?;
         self.counters.symbols += 1;
         if begins {
             self.mode.owner = to;

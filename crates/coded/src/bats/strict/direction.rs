@@ -109,16 +109,16 @@ impl Direction {
         }
     }
 
-    /// It takes at least so long to the child that is furthest away. A source repairs from end to end, so that for it
-    /// the sink is the next.
-    pub(super) fn look_ahead(&mut self, ahead: Option<Duration>) {
+    /// It takes at least so long to the end that is furthest away, as far as it is known, and where all of it is. A
+    /// source has measured that too, as it repairs from end to end.
+    pub(super) fn look_ahead(&mut self, ahead: Option<Duration>, rest: Option<Duration>) {
         let Some(age) = &mut self.age else { return };
         match &mut self.role {
             Role::Source(source) => {
-                age.look_ahead(source.trip().map(|trip| trip / 2).max(ahead));
+                age.look_ahead(source.trip().map(|trip| trip / 2).max(ahead), rest);
                 source.keep_for(age.bound());
             }
-            Role::Relay | Role::Sink(_) => age.look_ahead(ahead),
+            Role::Relay | Role::Sink(_) => age.look_ahead(ahead, rest),
         }
     }
 

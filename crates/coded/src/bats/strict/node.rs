@@ -58,7 +58,7 @@ impl Mode for Strict {
     }
 
     fn sender(config: &Config, random: Stream) -> Sender {
-        Sender::new(config.idle_repair, config.slack, random)
+        Sender::new(config.overhead > 0.0, config.slack, random)
     }
 
     fn source(config: &Config, session: Session) -> Option<Direction> {
@@ -81,8 +81,8 @@ impl Mode for Strict {
         direction.age.as_mut()
     }
 
-    fn look_ahead(direction: &mut Direction, ahead: Option<Duration>) {
-        direction.look_ahead(ahead);
+    fn look_ahead(direction: &mut Direction, ahead: Option<Duration>, rest: Option<Duration>) {
+        direction.look_ahead(ahead, rest);
     }
 
     fn packet(data: &Data<'_>, direction: &Direction) -> Option<Arrived> {

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use hopcast_core::{Duration, Instant, Stream, earliest};
 
 use super::super::child::{Losses as _, Refused};
-use super::super::hop::{FIRST_GRANT, HopSender, NEARLY_IDLE, OverHop};
+use super::super::hop::{FIRST_GRANT, HopSender, OverHop};
 use super::super::packet::{Cause, Content, Packet};
 use super::super::wire::{EndToEndReport, HopQuality, Report};
 use super::losses::HopLosses;
@@ -14,6 +14,11 @@ use super::meter::Meter;
 use super::node::FULL_PACKET;
 use super::plan::{Basis, Recoding};
 use super::ring::Ring;
+
+/// Share of a hop's rate below which it is nearly idle, and has capacity to spare for repairs ahead of need. Chosen:
+/// such repairs are up to two for each packet, so that the hop is still used by less than its rate with them; a smaller
+/// share would leave out messages that have room for them, a larger one would take the room of data that comes next.
+const NEARLY_IDLE: f64 = 0.25;
 
 /// Bytes of a packet on the link below UDP's payload: Ethernet (14), IPv4 (20, RFC 791) and UDP (8, RFC 768).
 const LOWER_HEADERS: u64 = 42;

@@ -68,15 +68,19 @@ fn some_trouble() -> impl Strategy<Value = Trouble> {
 }
 
 fn some_config() -> impl Strategy<Value = Config> {
-    (prop::sample::select(BatchSize::ALL.to_vec()), 8_u16..300, any::<bool>(), 200_u16..=1472).prop_map(
-        |(batch, window, idle_repair, datagram)| Config {
+    (
+        prop::sample::select(BatchSize::ALL.to_vec()),
+        8_u16..300,
+        prop::sample::select(vec![0.0, 0.3, 2.0]),
+        200_u16..=1472,
+    )
+        .prop_map(|(batch, window, overhead, datagram)| Config {
             batch,
             window,
-            idle_repair,
+            overhead,
             datagram,
             ..Config::default()
-        },
-    )
+        })
 }
 
 fn make_trouble(chain: &mut Chain, trouble: &Trouble) {

@@ -200,8 +200,8 @@ fn a_damaged_unit_is_dropped_and_counted_and_the_next_ones_arrive() {
 
 #[test]
 fn a_symbol_in_the_place_of_another_is_damage() {
-    let (mut chain, mut apps) = downloads(&Config::default(), 10);
-    // Which symbol it is stands in the header.
+    let (mut chain, mut apps) = downloads(&Config::default(), 14);
+    // Which symbol it is stands in the header. With this seed that packet is not lost.
     let mut is_done = false;
     chain.tamper = Some(Box::new(move |from, datagram| {
         const INDEX: usize = 17;

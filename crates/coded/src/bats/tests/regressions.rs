@@ -33,7 +33,7 @@ fn what_a_child_has_from_before_a_restart_is_not_taken_for_what_is_here() {
     for seed in 0..20 {
         let mut cables = vec![cable(100, Duration::from_millis(1), independent(50.0), 64); 2];
         cables[0] = cable(100, Duration::from_millis(1), Loss::None, 64);
-        let mut chain = Chain::new(&Config { idle_repair: false, ..Config::default() }, &cables, seed);
+        let mut chain = Chain::new(&Config { overhead: 0.0, ..Config::default() }, &cables, seed);
         for number in 0..16 {
             chain.give(0, &[number; 1000]);
             chain.run_for(Duration::from_micros(300));

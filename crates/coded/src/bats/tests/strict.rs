@@ -186,7 +186,7 @@ fn nothing_that_is_sent_to_a_node_harms_it() {
                 payload = Buffer::zeroed(random.below(100) as usize);
                 random.fill(&mut payload);
                 if let Some(first) = payload.first_mut() {
-                    *first = 0xB2;
+                    *first = 0xB3;
                 }
             }
         }

@@ -16,6 +16,7 @@ impl Report<'_> {
             grant: 0,
             base: 0,
             complete: true,
+            rest: None,
             list: &[],
         }
     }

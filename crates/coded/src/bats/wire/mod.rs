@@ -90,7 +90,7 @@
 //!
 //! ```text
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
-//! |0 0 1 1|0 0|S|C|                    session                    |
+//! |0 0 1 1|0|E|S|C|                    session                    |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! |  session      |    epoch      |           instance            |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
@@ -108,13 +108,16 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! |    grant, symbols from floor  | base, batches from floor's    |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! | if E: minimum time from here to the furthest end, in us       |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! |          length of the list   | ranks of the batches from base on …
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! ```
 //!
-//! S: something has arrived (else highest, arrival and counts mean nothing). C: the list is complete: of the batches
-//! after it nothing has arrived. Each byte of the list is `0rrrrrrr`, a batch of rank r; `10nnnnnn`, a run of n + 1
-//! batches of which nothing more is needed; or `11nnnnnn`, n + 1 batches of which nothing has arrived.
+//! E: there is a deadline, and the time from here to the end that is furthest away is known. S: something has arrived
+//! (else highest, arrival and counts mean nothing). C: the list is complete: of the batches after it nothing has
+//! arrived. Each byte of the list is `0rrrrrrr`, a batch of rank r; `10nnnnnn`, a run of n + 1 batches of which
+//! nothing more is needed; or `11nnnnnn`, n + 1 batches of which nothing has arrived.
 //!
 //! # Without ranks
 //!
@@ -144,10 +147,10 @@ pub(super) use data::{BatchHeader, Coding, Data, symbol_len, trim};
 pub(super) use end_to_end::{COMPLETE, EndToEndReport, HopQuality, List, MAX_BLOCKS};
 pub(super) use info::{Info, MAX_INFO_LEN, Session};
 pub(super) use news::is_news;
-pub(super) use report::{Arrivals, REPORT_LEN, Ranks, Report, list_rank};
+pub(super) use report::{Arrivals, MAX_REPORT_LEN, Ranks, Report, list_rank};
 
 /// The first byte of every datagram: the protocol, and in the lower half its version.
-pub(super) const MAGIC: u8 = 0xB2;
+pub(super) const MAGIC: u8 = 0xB3;
 
 /// Length of a CHALLENGE, in bytes.
 pub(super) const CHALLENGE_LEN: usize = 1 + 4;

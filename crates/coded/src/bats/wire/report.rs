@@ -5,7 +5,10 @@ use hopcast_core::bytes::{Malformed, Reader, Writer};
 use super::codes::REPORT;
 
 /// Length of REPORT without its list, in bytes.
-pub(in super::super) const REPORT_LEN: usize = 1 + 4 + 1 + 2 + 2 + 3 + 4 + 2 + 3 + 4 + 2 + 4 + 2 + 2 + 2;
+const REPORT_LEN: usize = 1 + 4 + 1 + 2 + 2 + 3 + 4 + 2 + 3 + 4 + 2 + 4 + 2 + 2 + 2;
+
+/// Maximum length of REPORT without its list, in bytes.
+pub(in super::super) const MAX_REPORT_LEN: usize = REPORT_LEN + 4;
 
 /// A REPORT frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +26,9 @@ pub(in super::super) struct Report<'a> {
     pub(in super::super) base: u16,
     /// Whether nothing has arrived of the batches after the list.
     pub(in super::super) complete: bool,
+    /// Minimum time from the receiver to the furthest end of the session, in microseconds, where there is a deadline
+    /// and the receiver knows it.
+    pub(in super::super) rest: Option<u32>,
     pub(in super::super) list: &'a [u8],
 }
 
@@ -100,19 +106,23 @@ impl<'a> Report<'a> {
         let floor = reader.u32("report floor")?;
         let grant = reader.u16("report grant")?;
         let base = reader.u16("report base")?;
+        let rest = if kind & 4 != 0 { Some(reader.u32("report rest")?) } else { None };
         let len = reader.u16("report list length")?;
         let list = reader.take(usize::from(len), "report list")?;
         let arrivals = some.then_some(arrivals);
-        Ok(Self { session, epoch, instance, number, arrivals, floor, grant, base, complete, list })
+        Ok(Self { session, epoch, instance, number, arrivals, floor, grant, base, complete, rest, list })
     }
 
     pub(in super::super) fn len(&self) -> usize {
-        REPORT_LEN + self.list.len()
+        REPORT_LEN + if self.rest.is_some() { 4 } else { 0 } + self.list.len()
     }
 
     pub(in super::super) fn write(&self, out: &mut Writer<'_>) {
         let Arrivals { highest, at, hold, packets, bytes, runs } = self.arrivals.unwrap_or_default();
-        out.u8(REPORT << 4 | u8::from(self.arrivals.is_some()) << 1 | u8::from(self.complete));
+        let flags = u8::from(self.rest.is_some()) << 2
+            | u8::from(self.arrivals.is_some()) << 1
+            | u8::from(self.complete);
+        out.u8(REPORT << 4 | flags);
         out.u32(self.session);
         out.u8(self.epoch);
         out.u16(self.instance);
@@ -126,6 +136,9 @@ impl<'a> Report<'a> {
         out.u32(self.floor);
         out.u16(self.grant);
         out.u16(self.base);
+        if let Some(rest) = self.rest {
+            out.u32(rest);
+        }
         out.u16(self.list.len() as u16);
         out.put(self.list);
     }

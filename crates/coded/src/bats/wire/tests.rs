@@ -20,13 +20,11 @@ fn some_report() -> impl Strategy<Value = (Report<'static>, Vec<u8>)> {
         bytes,
         runs,
     });
-    let rest = (any::<(u32, u8, u16, u16)>(), any::<(u32, u16, u16, bool)>());
+    let rest = (any::<(u32, u8, u16, u16)>(), any::<(u32, u16, u16, bool, Option<u32>)>());
     (prop::option::of(arrivals), rest, prop::collection::vec(any::<u8>(), 0..60)).prop_map(
-        |(arrivals, ((session, epoch, instance, number), (floor, grant, base, complete)), ranks)| {
-            let list = &[];
-            let report =
-                Report { session, epoch, instance, number, arrivals, floor, grant, base, complete, list };
-            (report, ranks)
+        |(arrivals, ((session, epoch, instance, number), (floor, grant, base, complete, rest)), ranks)| {
+            let hop = Report { session, epoch, instance, number, arrivals, ..Report::example(0) };
+            (Report { floor, grant, base, complete, rest, ..hop }, ranks)
         },
     )
 }
@@ -192,8 +190,8 @@ fn bytes_of(write: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
 
 #[test]
 fn a_protocol_is_named_by_b2() {
-    assert!(parse(&[0xB2], |_| None).is_ok());
-    assert!((0..=255).all(|byte| byte == 0xB2 || parse(&[byte], |_| None).is_err()));
+    assert!(parse(&[0xB3], |_| None).is_ok());
+    assert!((0..=255).all(|byte| byte == 0xB3 || parse(&[byte], |_| None).is_err()));
 }
 
 #[test]
@@ -298,6 +296,7 @@ fn a_report_is_these_bytes() {
         grant: 0xA1A2,
         base: 0xB1B2,
         complete: true,
+        rest: None,
         list: &[1, 0x80, 0xC0],
     };
     let expected =
@@ -306,7 +305,11 @@ fn a_report_is_these_bytes() {
     let found = bytes_of(|out| report.write(out));
     assert_eq!(found, expected);
     assert_eq!(report.len(), expected.len());
-    report = Report { complete: false, ..report };
+    report = Report { complete: false, rest: Some(0xC1C2_C3C4), ..report };
+    let found = bytes_of(|out| report.write(out));
+    assert_eq!((found[0], &found[34..42]), (0x36, &b"\xB1\xB2\xC1\xC2\xC3\xC4\x00\x03"[..]));
+    assert_eq!(report.len(), found.len());
+    report = Report { rest: None, ..report };
     assert_eq!(bytes_of(|out| report.write(out))[0], 0x32);
     report = Report { complete: true, arrivals: None, ..report };
     let found = bytes_of(|out| report.write(out));
@@ -319,8 +322,8 @@ fn a_challenge_is_these_bytes() {
     let found = bytes_of(|out| write_challenge(nonce, out));
     assert_eq!(found, [0x50, 1, 2, 3, 4]);
     assert_eq!(CHALLENGE_LEN, found.len());
-    assert_eq!(parse(&[0xB2, 0x50, 1, 2, 3, 4], |_| None).unwrap().challenge, Some(nonce));
-    assert_eq!(parse(&[0xB2, 0x50, 0, 0, 0, 0], |_| None).unwrap_err().field, "challenge nonce");
+    assert_eq!(parse(&[0xB3, 0x50, 1, 2, 3, 4], |_| None).unwrap().challenge, Some(nonce));
+    assert_eq!(parse(&[0xB3, 0x50, 0, 0, 0, 0], |_| None).unwrap_err().field, "challenge nonce");
 }
 
 #[test]

@@ -33,8 +33,11 @@ impl Sender {
             self.forgotten(store);
         }
         self.hop.take(now, &heard);
-        if heard.hop.is_some() && self.rounds.is_some() {
-            self.margin.update(self.hop.rate.loss(), self.hop.rate.mean_burst());
+        if heard.hop.is_some() {
+            if self.rounds.is_some() {
+                self.margin.update(self.hop.rate.loss(), self.hop.rate.mean_burst());
+            }
+            self.ahead.update(&self.hop.rate);
         }
         self.floor = self.floor.max(floor);
         match &mut self.grant {
@@ -43,9 +46,6 @@ impl Sender {
         }
         let highest = heard.hop.map(|hop| hop.highest);
         self.take_ranks(report, base, highest, store);
-        if let Some(idle) = &mut self.idle {
-            idle.on_report(highest.map_or(0, |highest| highest + 1));
-        }
         Ok(())
     }
 
@@ -140,6 +140,7 @@ fn claimed(base: u64, list: &[u8]) -> u64 {
 mod tests {
     use hopcast_core::Seed;
 
+    use super::super::super::ahead::Limits;
     use super::super::MAX_FLIGHTS;
     use super::*;
     use crate::bats::Config;
@@ -150,7 +151,7 @@ mod tests {
     fn probes_that_nobody_answers_do_not_pile_up() {
         let store = Store::new(Shape::begun(&Config::default(), u16::MAX), 4, 0);
         let mut sender = Sender::new(hopcast_core::Duration::ZERO, Seed::new(1, 0).stream(&["sender"], 0));
-        sender.start(&store, None, false, false);
+        sender.start(&store, None, Limits::default(), false);
         for _ in 0..MAX_FLIGHTS + 1000 {
             sender.on_sent(&Packet { batch: 0, content: Content::Mix(0), cause: Cause::Probe }, &store);
         }
@@ -161,13 +162,13 @@ mod tests {
     fn before_a_child_has_granted_anything_it_is_sent_128_symbols() {
         let store = Store::new(Shape::begun(&Config::default(), u16::MAX), 64, 32);
         let mut sender = Sender::new(hopcast_core::Duration::ZERO, Seed::new(1, 0).stream(&["sender"], 0));
-        sender.start(&store, None, false, false);
+        sender.start(&store, None, Limits::default(), false);
         assert!(sender.is_granted(32 + 127) && !sender.is_granted(32 + 128), "from the floor on");
         sender.grant = Grant::UpTo(1000);
         sender.forgotten(&store);
         assert!(sender.is_granted(32 + 127) && !sender.is_granted(32 + 128), "so when it is started anew");
         // Of several paths each counts what it has in flight.
-        sender.start(&store, None, false, true);
+        sender.start(&store, None, Limits::default(), true);
         assert_eq!(sender.granted(), Grant::InFlight(128));
     }
 
@@ -175,7 +176,7 @@ mod tests {
     fn a_child_is_sent_as_many_symbols_from_its_floor_on_as_it_has_granted() {
         let store = Store::new(Shape::begun(&Config::default(), u16::MAX), 64, 0);
         let mut sender = Sender::new(hopcast_core::Duration::ZERO, Seed::new(1, 0).stream(&["sender"], 0));
-        sender.start(&store, None, false, false);
+        sender.start(&store, None, Limits::default(), false);
         // What is granted is not taken back.
         for (number, (floor, grant, end)) in (1..).zip([(32, 200, 232), (48, 100, 232), (64, 200, 264)]) {
             let report = wire::Report { number, floor, grant, ..wire::Report::example(sender.hop.epoch()) };
