@@ -1,5 +1,6 @@
 //! Tests of runs in virtual time. One program: each would be linked with all of hopcast for itself.
 
+mod before_a_deadline;
 mod beside_tcp;
 mod bridges;
 mod coded_transports;
