@@ -363,4 +363,26 @@ mod tests {
         let ample = bats.within(MemoryShare { batches: u64::MAX, queue: 0 }, 1472);
         assert_eq!(ample.window, bats.0.window);
     }
+
+    #[test]
+    fn a_video_gives_its_deadline_and_a_tunnel_tolerates_a_delay_unless_somebody_has_chosen_otherwise() {
+        let fitted = |bats: Bats, above| {
+            let fitted = bats.fitted(above)?;
+            let settings: &dyn std::any::Any = &*fitted;
+            settings.downcast_ref::<Bats>().map(|bats| bats.0.clone())
+        };
+        let video = Above::Deadline(Duration::from_millis(150));
+        let config = fitted(Bats::new(deadline()), video).unwrap();
+        let Delivery::Deadline { after, fixed, .. } = config.delivery else { panic!("{config:?}") };
+        assert_eq!((after, fixed, config.batch), (Duration::from_millis(150), true, BatchSize::M32));
+        assert_eq!(fitted(Bats(deadline(), true), video).unwrap().batch, BatchSize::M16, "it was chosen");
+        let config = fitted(Bats::new(deadline()), Above::Tunnel).unwrap();
+        assert_eq!((config.tolerance, config.batch), (Some(TUNNEL_TOLERANCE), BatchSize::M32));
+        assert_eq!(fitted(Bats::new(Config::default()), video), None, "all of it is delivered");
+        let mut chosen = deadline();
+        if let Delivery::Deadline { fixed, .. } = &mut chosen.delivery {
+            *fixed = true;
+        }
+        assert_eq!(fitted(Bats::new(chosen), video), None, "a deadline was chosen");
+    }
 }

@@ -235,3 +235,34 @@ impl Store {
         self.slots.iter().filter(|slot| slot.batch.rank() > 0).count()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hopcast_core::Buffer;
+
+    use super::*;
+    use crate::bats::Config;
+
+    #[test]
+    fn a_combination_is_as_old_as_the_symbol_before_the_one_that_it_stands_for() {
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        let mut store = Store::new(Shape::begun(&Config::default(), u16::MAX), 4, 0);
+        let mut take = |now: u64, symbol: Option<u8>| {
+            let slot = store.admit(at(now), 0).unwrap();
+            match symbol {
+                Some(symbol) => slot.batch.push_symbol(symbol, Buffer::copy_from(&[1])),
+                None => slot.batch.push_coded([now as u8; 32], Buffer::copy_from(&[1])),
+            };
+            let rank = slot.batch.rank();
+            let made = symbol.map(|symbol| (at(symbol.into()), at(now)));
+            store.grown(at(now), 0, symbol, (rank, u64::from(symbol.unwrap_or(0)) + 1), made);
+            store.get(0).made(rank - 1)
+        };
+        // Symbols 0, 1, 4 and 5 come, of which each was made a millisecond after the one before.
+        for symbol in [0, 1, 4, 5] {
+            assert_eq!(take(100, Some(symbol)), at(symbol.into()));
+        }
+        assert_eq!(take(101, None), at(1), "it stands for 2");
+        assert_eq!(store.get(0).newest(), at(100));
+    }
+}

@@ -369,6 +369,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_too_late_takes_nothing_from_what_follows_it_in_its_batch() {
+        let ((mut ahead, rate), mut guard) = (begun(2.0, 0.05), Guard::default());
+        ahead.aim(Some((Duration::from_millis(300), Duration::from_millis(50), Duration::from_millis(50))));
+        // 200 ms are for this hop.
+        let late = Packet { made: at(100), newest: at(100), bytes: 100, full: false, more: false };
+        ahead.on_sent(at(301), (7, &mut guard), &late, &rate);
+        assert!(!guard.is_on());
+        sent(&mut ahead, at(302), &mut guard, 5, &rate);
+        assert!(repairs(&mut ahead, at(480), &mut guard, &rate) >= 2 && !guard.is_on());
+        // Repairs that are begun end when they are too late.
+        sent(&mut ahead, at(500), &mut guard, 5, &rate);
+        assert_eq!(ahead.due(at(680), false), Some(7));
+        assert!(ahead.wants(at(680), 7, &mut guard, &rate));
+        assert_eq!((repairs(&mut ahead, at(701), &mut guard, &rate), guard.is_on()), (0, false));
+    }
+
+    #[test]
     fn over_an_idle_hop_a_report_may_wait_for_two_round_trips_but_20_ms_at_most() {
         let ahead = Ahead { idle: true, ..Ahead::new() };
         for (round_trip, wait) in [(3, 6), (10, 20), (100, 20)] {
