@@ -355,7 +355,7 @@ impl LinkRate {
             return;
         }
         let rate = bits / arrived.as_secs_f64();
-        if rate < self.best.get().max(self.drain.unwrap_or(0.0)) * MIN_DRAIN {
+        if rate < self.best.get() * MIN_DRAIN {
             // They were held up, as by an outage.
             return;
         }

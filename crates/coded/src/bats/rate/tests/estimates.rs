@@ -119,10 +119,10 @@ fn no_more_than_64_reports_are_remembered() {
 }
 
 #[test]
-fn a_queue_is_seen_by_what_arrives_further_apart_than_it_was_sent_and_not_by_an_outage_or_another_clock() {
+fn a_queue_is_seen_by_what_arrives_further_apart_than_it_was_sent_and_not_by_another_clock() {
     let at = |micros: u64| Instant::ZERO + Duration::from_micros(micros);
-    // Packets of 1000 bytes and 42 of headers, every 100 us; the link takes 400 us for each. An outage holds up the
-    // next ten, and then another receiver has started, whose clock is at zero.
+    // Packets of 1000 bytes and 42 of headers, every 100 us; the link takes 400 us for each. Then another
+    // receiver has started, whose clock is at zero.
     let mut rate = LinkRate::new(Config::default(), Seed::new(1, 0).stream(&["drain"], 0));
     (0..60).for_each(|number| rate.on_sent(at(100 * number), number, 1000, true));
     let report = |highest: u64, arrival: u64, received: u64| HopReport {
@@ -139,7 +139,6 @@ fn a_queue_is_seen_by_what_arrives_further_apart_than_it_was_sent_and_not_by_an_
     assert_eq!(after(20_000, report(0, 10_000, 1)), None);
     let drain = after(30_000, report(20, 18_000, 21)).unwrap();
     assert!((drain - 1042.0 * 8.0 / 400e-6).abs() < 1e5, "{drain}");
-    assert_eq!(after(5_040_000, report(30, 5_018_000, 31)), Some(drain), "an outage");
     assert_eq!(after(5_050_000, report(40, 4000, 10)), None, "another receiver");
     // As far apart as they were sent: there is none any more.
     assert_eq!(after(5_060_000, report(50, 5000, 20)), None);
