@@ -148,12 +148,13 @@ impl Receiver {
 
     /// Time that it takes the parent to hear of what has changed here, besides the round trip.
     pub(super) fn interval(&self) -> Duration {
-        let quarter = (self.round_trip / 4).min(self.longest_interval());
-        if self.round_trip.is_zero() { FIRST_WAIT } else { quarter.max(MIN_WAIT) }
+        if self.round_trip.is_zero() { FIRST_WAIT } else { self.pace().max(MIN_WAIT) }
     }
 
-    const fn longest_interval(&self) -> Duration {
-        if self.fixed { DEADLINE_INTERVAL } else { Duration::MAX }
+    /// Minimum time between two reports of which none is urgent.
+    fn pace(&self) -> Duration {
+        let quarter = self.round_trip / 4;
+        if self.fixed { quarter.min(DEADLINE_INTERVAL) } else { quarter }
     }
 
     /// Takes a packet of `bytes` bytes, unless it came before.
@@ -228,7 +229,7 @@ impl Receiver {
             now + MAX_WAIT.min(self.round_trip * 2).max(interval)
         } else if self.unreported >= MAX_UNREPORTED {
             // Not more often than is of use, unless something is missing.
-            now.max(self.told + (self.round_trip / 4).min(self.longest_interval()))
+            now.max(self.told + self.pace())
         } else {
             now + interval
         };

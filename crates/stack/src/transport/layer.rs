@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use hopcast_config::Diagnostic;
 use hopcast_config::yaml::Node;
+use hopcast_core::Duration;
 
-use super::{Above, PortKind, Row, Socket, Transport};
+use super::{Above, Feedback, PortKind, Row, Socket, Transport};
 use crate::table::{Configured, Options, Worlds};
 
 /// The Ethernet header, without FCS, in bytes.
@@ -20,13 +21,6 @@ impl Layer {
     pub fn settings_as<T: Transport>(&self) -> Option<&T> {
         let settings: &dyn Any = self.settings();
         settings.downcast_ref()
-    }
-
-    /// Takes the defaults that fit what is above it.
-    pub fn fit(&mut self, above: Above) {
-        if let Some(settings) = self.settings().fitted(above) {
-            self.set(settings);
-        }
     }
 
     /// Whether the host itself is this layer where it is the lowest.
@@ -89,6 +83,20 @@ pub fn overhead(over: &[Layer], from: usize, ipv6: bool) -> u64 {
     let from = ended.map_or(from, |at| from.max(at));
     let ip = if ipv6 { 40 } else { 20 };
     ETHERNET_HEADER + over[from..].iter().map(|layer| layer.settings().overhead(ip)).sum::<u64>()
+}
+
+/// Each layer of a stack takes the defaults that fit what is above it: an application that has no use for a datagram
+/// after `deadline`, or a layer that repairs its losses.
+pub fn fit(over: &mut [Layer], deadline: Option<Duration>) {
+    let mut above = deadline.map(Above::Deadline);
+    for layer in over {
+        if let Some(settings) = above.and_then(|above| layer.settings().fitted(above)) {
+            layer.set(settings);
+        }
+        if layer.row().feedback != Feedback::None {
+            above = Some(Above::Tunnel);
+        }
+    }
 }
 
 /// Whether nodes between the ends can relay for the layer at `depth`: all layers below it reach them, at least one.

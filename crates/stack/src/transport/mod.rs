@@ -33,7 +33,7 @@ use crate::platform::LowerPort;
 
 pub use end::End;
 pub use ends::Ends;
-pub use layer::{ETHERNET_HEADER, Layer, can_relay, overhead};
+pub use layer::{ETHERNET_HEADER, Layer, can_relay, fit, overhead};
 pub use nodes::FlowNodes;
 pub use participants::{Participant, Participants};
 pub use plan::{FlowPlan, FlowSpec};

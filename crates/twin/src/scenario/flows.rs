@@ -14,7 +14,7 @@ use hopcast_config::Diagnostic;
 use hopcast_config::decode::{self, Fields, did_you_mean, list, one_or_list, whole};
 use hopcast_config::yaml::{Kind, Node};
 use hopcast_stack::group::{Exchange, Group, GroupFlow, GroupReach};
-use hopcast_stack::transport::{Above, Count, Feedback, PortKind, Row, can_relay};
+use hopcast_stack::transport::{Count, PortKind, Row, can_relay, fit};
 use hopcast_stack::{Stack, TRANSPORTS, Variants, deliveries};
 
 /// Maximum number of flows: each has two ports of its own, from 10,000 on.
@@ -107,16 +107,11 @@ impl Flows {
         let live = [programs::live_app(app_node), programs::live_stack(over, &stack.layers)];
         programs::carries_something(&stack, over, app_node)?;
         let app = app(app_node, &stack, contents)?;
-        let mut above = match app {
-            App::Video { deadline, .. } => Some(Above::Deadline(deadline)),
+        let deadline = match app {
+            App::Video { deadline, .. } => Some(deadline),
             _ => None,
         };
-        for layer in &mut stack.layers {
-            above.into_iter().for_each(|above| layer.fit(above));
-            if layer.row().feedback != Feedback::None {
-                above = Some(Above::Tunnel);
-            }
-        }
+        fit(&mut stack.layers, deadline);
         self.live = self.live.take().or_else(|| live.into_iter().flatten().next());
         let delivery = fields.read("delivery", |node, _| variants.delivery(node))?;
         let group = match (group, &delivery, to.len()) {

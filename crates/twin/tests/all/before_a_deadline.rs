@@ -42,8 +42,7 @@ fn video_over_three_lossy_hops_is_there_in_time_for_few_bytes_more_whatever_the_
         ("130ms", 97.5, 1.7),
         ("150ms", 99.5, 1.6),
         ("200ms", 99.5, 1.35),
-        // Of five times 300 s, 99.96 %.
-        ("300ms", 99.9, 1.35),
+        ("300ms", 99.95, 1.35),
         ("1s", 99.9, 1.35),
     ] {
         let (found, cost) = video(THREE_HOPS, deadline, "btp");
@@ -54,7 +53,7 @@ fn video_over_three_lossy_hops_is_there_in_time_for_few_bytes_more_whatever_the_
 #[test]
 fn video_over_a_satellite_is_there_without_a_round_trip_and_with_one_if_losses_come_in_bursts() {
     let bursts = "{ gilbert-elliott: { p: 0.658 %, r: 12.5 % } }";
-    for (loss, deadline, in_time, bytes) in [("5 %", "600ms", 99.5, 1.45), (bursts, "900ms", 99.0, 1.8)] {
+    for (loss, deadline, in_time, bytes) in [("5 %", "600ms", 99.5, 1.45), (bursts, "900ms", 99.0, 1.7)] {
         let (found, cost) = video(&satellite(loss), deadline, "btp");
         assert!(found >= in_time && cost <= bytes, "{loss} {deadline}: {found} % for {cost}");
     }

@@ -90,7 +90,10 @@ impl Direction {
             sink.hear(now, top);
         }
         let Some(rank) = rank else { return Taken::Redundant };
-        self.store.grown(now, number, data.index, (rank, top), made);
+        self.store.grown(number, rank, top, made.map_or(now, |(_, newest)| newest));
+        if self.age.is_some() && !matches!(self.role, Role::Sink(_)) {
+            self.store.dated(number, data.index, made.map(|(oldest, _)| oldest));
+        }
         Taken::Innovative(number)
     }
 
@@ -114,7 +117,10 @@ impl Direction {
         slot.batch.push_symbol(index as u8, symbol);
         let rank = slot.batch.rank();
         *next += 1;
-        self.store.grown(now, number, Some(index as u8), (rank, *next), Some((made, now)));
+        self.store.grown(number, rank, *next, now);
+        if self.age.is_some() {
+            self.store.dated(number, Some(index as u8), Some(made));
+        }
         Some(number)
     }
 

@@ -301,8 +301,7 @@ impl Sender {
 
     /// Somebody has set a deadline, at which data of this age is too old.
     pub(super) fn aim(&mut self, deadline: Option<Duration>) {
-        let way = self.hop.to_end();
-        self.ahead.aim(deadline.zip(way).map(|(deadline, (child, rest))| (deadline, child, rest)));
+        self.ahead.aim(deadline.zip(self.hop.to_end()));
     }
 
     /// Sees to it that a probe is sent if there is something to wait for.

@@ -35,7 +35,7 @@ pub(super) struct Slot {
     /// Time at which that symbol was made, or heard of here: nothing in the batch is newer.
     newest: Instant,
     /// When the oldest of each of its packets was made, or heard of here, in the order in which they came, and which
-    /// symbol it is, if it is one; none at a sink.
+    /// symbol it is, if it is one. None at a sink, and where delivery is reliable.
     made: Vec<(Option<u8>, Instant)>,
 }
 
@@ -143,29 +143,25 @@ impl Store {
         Some(self.slot(number))
     }
 
-    /// Notes that a batch has grown to a rank, and reaches up to a symbol. What has come is the symbol `index`, or a
-    /// combination; its oldest and its newest data were made at `made`, if that is known.
-    pub(super) fn grown(
-        &mut self,
-        now: Instant,
-        number: u64,
-        index: Option<u8>,
-        (rank, top): (u8, u64),
-        made: Option<(Instant, Instant)>,
-    ) {
+    /// Notes that a batch has grown to a rank, and reaches up to a symbol, whose newest data was made at `newest`.
+    pub(super) fn grown(&mut self, number: u64, rank: u8, top: u64, newest: Instant) {
         let complete = u64::from(rank) == self.shape.symbols();
         let slot = self.slot(number);
         slot.rank = rank;
         if top > slot.top {
-            (slot.top, slot.newest) = (top, made.map_or(now, |(_, newest)| newest));
-        }
-        if slot.batch.rank() > 0 {
-            let oldest = made.map(|(oldest, _)| oldest).or_else(|| slot.made_of_combination());
-            slot.made.push((index, oldest.unwrap_or(slot.newest)));
+            (slot.top, slot.newest) = (top, newest);
         }
         slot.done |= complete;
         self.top = self.top.max(top);
         self.advance_base();
+    }
+
+    /// Notes when the oldest data was made of the packet with which a batch has just grown: of the symbol `index`, or
+    /// of a combination; where that is not known, it is reckoned.
+    pub(super) fn dated(&mut self, number: u64, index: Option<u8>, oldest: Option<Instant>) {
+        let slot = self.slot(number);
+        let oldest = oldest.or_else(|| slot.made_of_combination()).unwrap_or(slot.newest);
+        slot.made.push((index, oldest));
     }
 
     /// Nothing before this symbol is of use any more. Whether that is news.
@@ -254,8 +250,8 @@ mod tests {
                 None => slot.batch.push_coded([now as u8; 32], Buffer::copy_from(&[1])),
             };
             let rank = slot.batch.rank();
-            let made = symbol.map(|symbol| (at(symbol.into()), at(now)));
-            store.grown(at(now), 0, symbol, (rank, u64::from(symbol.unwrap_or(0)) + 1), made);
+            store.grown(0, rank, u64::from(symbol.unwrap_or(0)) + 1, at(now));
+            store.dated(0, symbol, symbol.map(|symbol| at(symbol.into())));
             store.get(0).made(rank - 1)
         };
         // Symbols 0, 1, 4 and 5 come, of which each was made a millisecond after the one before.

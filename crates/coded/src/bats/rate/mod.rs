@@ -2,6 +2,7 @@
 
 mod cycle;
 mod delay;
+mod drain;
 mod filter;
 mod flight;
 mod random_loss;
@@ -15,6 +16,7 @@ use hopcast_core::{Duration, Instant, Pacer, Rate, Stream};
 
 use cycle::{Cycle, Mode, Step, Wish};
 use delay::Delay;
+use drain::Drain;
 use filter::MaxFilter;
 use flight::{Flight, Sent};
 use random_loss::{Interval, RandomLoss};
@@ -73,12 +75,6 @@ impl HopReport {
 /// Longest time that the 16 bits of a report can tell in microseconds. A round trip with a longer hold in it is not
 /// known.
 const MAX_HOLD: Duration = Duration::from_micros(u16::MAX as u64);
-/// How much further apart packets arrive than they were sent, from which on they have queued. Chosen: less is chance,
-/// more overlooks a queue.
-const QUEUED: f64 = 1.25;
-/// Share of the link's rate below which packets that arrive further apart have been held up, and not queued. Chosen: a
-/// link is seldom slower by half than it was a moment ago; more, and a queue is overlooked on a link whose rate varies.
-const MIN_DRAIN: f64 = 0.5;
 
 /// Why a report was refused. It has changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,8 +177,7 @@ pub(crate) struct LinkRate {
     limited: bool,
     /// A sample was limited by the link and nothing else. Until then the estimate is what the application sends.
     proven: bool,
-    /// The rate at which a queue before the link empties, in bits per second, if one has been seen.
-    drain: Option<f64>,
+    drain: Drain,
     mean_burst: f64,
     backoff: u32,
     /// The packets of probes since the last report, and when the first was sent.
@@ -243,7 +238,7 @@ impl LinkRate {
             round: Round { number: 0, begin: 0, end: 0, begun: Instant::ZERO, min_rtt: Duration::MAX },
             limited: false,
             proven: false,
-            drain: None,
+            drain: Drain::default(),
             mean_burst: 1.0,
             backoff: 0,
             probes: (0, Instant::ZERO),
@@ -291,7 +286,6 @@ impl LinkRate {
         if let Some(rtt) = known {
             self.delay.on_sample(now, rtt, packet_time);
         }
-        self.look_at_queue(report, &sent);
         let (passed, received) = self.count(report, &sent, rtt);
         self.last = Some(Last { report: *report, sent, passed, received });
         let next = self.flight.next();
@@ -313,6 +307,7 @@ impl LinkRate {
         if !consistent {
             // Another receiver than before, or none that can be believed: measure from here.
             self.samples.clear();
+            self.drain = Drain::default();
             return (last.passed, last.received);
         }
         let packets = report.highest - old.highest;
@@ -327,6 +322,9 @@ impl LinkRate {
         let interval = Interval { packets, lost: packets - received, eased, pressed };
         self.random_loss.on_packets(&interval, self.mean_burst);
         let offered = sent.bytes.saturating_sub(last.sent.bytes);
+        let arrived = Duration::from_nanos(report.arrival_ns.wrapping_sub(old.arrival_ns));
+        let times = (sent.at.since(last.sent.at), arrived);
+        self.drain.update(packets, offered as f64 * 8.0, times, self.best.get());
         let bytes =
             (report.received_bytes - old.received_bytes).saturating_add(received * self.config.overhead);
         let bytes = bytes.min(offered);
@@ -336,36 +334,6 @@ impl LinkRate {
             offered as f64
         };
         (last.passed + passed, last.received + bytes)
-    }
-
-    /// Finds out at what rate a queue empties: that of packets that arrived further apart than they were sent.
-    fn look_at_queue(&mut self, report: &HopReport, sent: &Sent) {
-        let Some(last) = &self.last else { return };
-        let packets = report.highest - last.report.highest;
-        let arrived = report.arrival_ns.wrapping_sub(last.report.arrival_ns);
-        if arrived > u64::MAX / 2 || report.received_packets < last.report.received_packets {
-            // Another receiver than before: its clock is another one.
-            self.drain = None;
-            return;
-        }
-        let arrived = Duration::from_nanos(arrived);
-        let left = sent.at.since(last.sent.at);
-        let bits = sent.bytes.saturating_sub(last.sent.bytes) as f64 * 8.0;
-        if packets < samples::MIN_PACKETS || arrived.is_zero() {
-            return;
-        }
-        let rate = bits / arrived.as_secs_f64();
-        if rate < self.best.get() * MIN_DRAIN {
-            // They were held up, as by an outage.
-            return;
-        }
-        let drain = self.drain.unwrap_or(rate);
-        if arrived.as_secs_f64() > QUEUED * left.as_secs_f64() {
-            self.drain = Some(drain + (rate - drain) / 4.0);
-        } else if rate > QUEUED * drain {
-            // The link has become faster.
-            self.drain = None;
-        }
     }
 
     /// Minimum length of a sample and of a round.
@@ -485,7 +453,7 @@ impl LinkRate {
 
     /// The rate at which a queue before the link empties, in bits per second, if one has been seen.
     pub(crate) const fn drain(&self) -> Option<f64> {
-        self.drain
+        self.drain.get()
     }
 
     /// Bytes in flight, headers of lower layers included.

@@ -189,7 +189,7 @@ fn bytes_of(write: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
 }
 
 #[test]
-fn a_protocol_is_named_by_b2() {
+fn a_protocol_is_named_by_b3() {
     assert!(parse(&[0xB3], |_| None).is_ok());
     assert!((0..=255).all(|byte| byte == 0xB3 || parse(&[byte], |_| None).is_err()));
 }

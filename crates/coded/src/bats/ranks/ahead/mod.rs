@@ -107,8 +107,8 @@ impl Ahead {
     }
 
     /// Somebody has set a deadline; the times from this hop to the child, and from there to the end, are known.
-    pub(super) fn aim(&mut self, aim: Option<(Duration, Duration, Duration)>) {
-        self.aim = aim.map(|(deadline, child, rest)| Aim::new(deadline, (child, rest), self.limits));
+    pub(super) fn aim(&mut self, aim: Option<(Duration, (Duration, Duration))>) {
+        self.aim = aim.map(|(deadline, way)| Aim::new(deadline, way, self.limits));
     }
 
     /// A packet of a batch is sent that is new, or repairs what was reported.
@@ -120,9 +120,10 @@ impl Ahead {
         rate: &LinkRate,
     ) {
         self.spent.add(now, packet.bytes as u64, true, rate);
-        let spare = self.spent.is_spare(rate) && self.limits.overhead > 0.0;
+        let some = self.limits.overhead > 0.0;
+        let spare = some && self.spent.is_spare(rate);
         self.idle = spare && !packet.more;
-        if self.limits.overhead <= 0.0 || self.aim.is_none() && (!spare || rate.loss() < MIN_LOSS) {
+        if !(some && self.aim.is_some() || spare && rate.loss() >= MIN_LOSS) {
             self.drop(number, guard);
             return;
         }
@@ -146,8 +147,7 @@ impl Ahead {
     /// The next batch of which a repair is due; `new`: there is something new that could go first.
     pub(super) fn due(&self, now: Instant, new: bool) -> Option<u64> {
         let &(at, number) = self.queue.first()?;
-        let wait = self.aim.filter(|_| new).map(|aim| aim.patience());
-        let due = if new { at + wait? } else { at.max(self.spent.carried()) };
+        let due = if new { at + self.aim?.patience() } else { at.max(self.spent.carried()) };
         (due <= now).then_some(number)
     }
 
@@ -359,7 +359,7 @@ mod tests {
     fn before_a_deadline_what_is_new_goes_first_but_not_for_ever() {
         let ((mut ahead, rate), mut guard) = (begun(2.0, 0.05), Guard::default());
         // 200 ms for a hop of 100: nothing can be asked for in time.
-        ahead.aim(Some((Duration::from_millis(300), Duration::from_millis(50), Duration::from_millis(50))));
+        ahead.aim(Some((Duration::from_millis(300), (Duration::from_millis(50), Duration::from_millis(50)))));
         sent(&mut ahead, at(200), &mut guard, 20, &rate);
         let due = ahead.deadline().unwrap();
         assert!(due > at(201), "it waits for the batch to become full");
@@ -371,7 +371,7 @@ mod tests {
     #[test]
     fn what_is_too_late_takes_nothing_from_what_follows_it_in_its_batch() {
         let ((mut ahead, rate), mut guard) = (begun(2.0, 0.05), Guard::default());
-        ahead.aim(Some((Duration::from_millis(300), Duration::from_millis(50), Duration::from_millis(50))));
+        ahead.aim(Some((Duration::from_millis(300), (Duration::from_millis(50), Duration::from_millis(50)))));
         // 200 ms are for this hop.
         let late = Packet { made: at(100), newest: at(100), bytes: 100, full: false, more: false };
         ahead.on_sent(at(301), (7, &mut guard), &late, &rate);
